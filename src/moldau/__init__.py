@@ -1,0 +1,1 @@
+"""Moldau: a distributed commit log that speaks the Apache Kafka protocol."""

@@ -1,0 +1,23 @@
+"""The nouns everyone shares. This module imports nothing of ours and knows no rule."""
+
+from typing import NamedTuple, NewType
+
+BrokerId = NewType("BrokerId", int)
+Offset = NewType("Offset", int)
+LeaderEpoch = NewType("LeaderEpoch", int)
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic, by the topic's name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        """The name of its folder on disk and of the thing in every log line: `topic-partition`."""
+        return f"{self.topic}-{self.partition}"
+
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})

@@ -1,0 +1,1 @@
+"""Bytes <-> messages, without any I/O."""

@@ -1,0 +1,70 @@
+"""The APIs we speak: key, name, the range we advertise, and the first flexible version.
+
+A message class is imported when its API is first used: building all of them would cost a start-up several times over.
+`flexible` is the first version with compact types, tagged fields and request header v2 / response header v1
+(`NEVER` for APIs that never became flexible). What is not in this table is not advertised, and is answered by closing the
+connection. Why the ranges are what they are: `ARCHITECTURE.md`, "Protocol".
+"""
+
+import importlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from moldau.protocol.schema import NEVER
+
+
+@dataclass(frozen=True)
+class Api:
+    """One API. `low` to `high` are the versions we advertise; `lowest` is the lowest that has a message of its own."""
+
+    key: int
+    name: str
+    low: int
+    high: int
+    flexible: int
+    lowest: int = 0
+
+    def is_flexible(self, version: int) -> bool:
+        return version >= self.flexible
+
+    def _load(self, suffix: str) -> type[Any]:
+        module = "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
+        found: type[Any] = getattr(importlib.import_module(f"moldau.protocol.messages.{module}"), self.name + suffix)
+        return found
+
+    @cached_property
+    def request(self) -> type[Any]:
+        return self._load("Request")
+
+    @cached_property
+    def response(self) -> type[Any]:
+        return self._load("Response")
+
+
+PRODUCE = Api(0, "Produce", 0, 13, 9, lowest=3)  # 0-2 are advertised for old librdkafka and close the connection when sent
+FETCH = Api(1, "Fetch", 4, 18, 12)
+LIST_OFFSETS = Api(2, "ListOffsets", 1, 11, 6)
+METADATA = Api(3, "Metadata", 0, 13, 9)
+OFFSET_COMMIT = Api(8, "OffsetCommit", 2, 10, 8)
+OFFSET_FETCH = Api(9, "OffsetFetch", 1, 10, 6)
+FIND_COORDINATOR = Api(10, "FindCoordinator", 0, 6, 3)
+JOIN_GROUP = Api(11, "JoinGroup", 0, 9, 6)
+HEARTBEAT = Api(12, "Heartbeat", 0, 4, 4)
+LEAVE_GROUP = Api(13, "LeaveGroup", 0, 5, 4)
+SYNC_GROUP = Api(14, "SyncGroup", 0, 5, 4)
+DESCRIBE_GROUPS = Api(15, "DescribeGroups", 0, 6, 5)
+LIST_GROUPS = Api(16, "ListGroups", 0, 5, 3)
+API_VERSIONS = Api(18, "ApiVersions", 0, 4, 3)
+CREATE_TOPICS = Api(19, "CreateTopics", 2, 7, 5)
+DELETE_TOPICS = Api(20, "DeleteTopics", 1, 6, 4)
+DELETE_RECORDS = Api(21, "DeleteRecords", 0, 2, 2)
+INIT_PRODUCER_ID = Api(22, "InitProducerId", 0, 5, 2)
+DESCRIBE_CONFIGS = Api(32, "DescribeConfigs", 1, 4, 4)
+CREATE_PARTITIONS = Api(37, "CreatePartitions", 0, 3, 2)
+DELETE_GROUPS = Api(42, "DeleteGroups", 0, 2, 2)
+INCREMENTAL_ALTER_CONFIGS = Api(44, "IncrementalAlterConfigs", 0, 1, 1)
+OFFSET_DELETE = Api(47, "OffsetDelete", 0, 0, NEVER)
+DESCRIBE_CLUSTER = Api(60, "DescribeCluster", 0, 2, 0)
+
+APIS: dict[int, Api] = {api.key: api for api in list(globals().values()) if isinstance(api, Api)}

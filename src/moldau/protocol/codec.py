@@ -1,0 +1,83 @@
+"""Frames <-> messages: the request and response headers around the bodies that `schema` reads and writes.
+
+A frame here is what follows the four bytes of size. Sources: "Request and Response Headers" of the protocol guide, KIP-482;
+the response header of ApiVersions is v0 in every version (KIP-511).
+"""
+
+import struct
+from typing import Any, NamedTuple
+
+from moldau.errors import ProtocolViolation
+from moldau.protocol import schema
+from moldau.protocol.apis import API_VERSIONS, APIS, Api
+from moldau.protocol.primitives import Buffer, skip_tagged_fields
+
+_FIXED_HEADER = struct.Struct(">hhih")
+_SIZE_AND_CORRELATION = struct.Struct(">ii")
+
+
+class RequestHeader(NamedTuple):
+    """Who asks what: `body` is the position in the frame where the message starts."""
+
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: int
+
+
+def read_header(frame: Buffer) -> RequestHeader:
+    """The header of a request frame. Raises `ProtocolViolation` if it is cut short, or no API of ours has that key."""
+    if len(frame) < 10:
+        raise ProtocolViolation("a request shorter than its header")
+    key, version, correlation_id, size = _FIXED_HEADER.unpack_from(frame)
+    api = APIS.get(key)
+    if api is None:
+        raise ProtocolViolation(f"unknown API key {key}")
+    at = 10 + max(size, 0)
+    if at > len(frame) or size < -1:
+        raise ProtocolViolation("a client id longer than its request")
+    try:
+        client_id = None if size < 0 else str(frame[10:at], "utf-8")
+    except UnicodeDecodeError:
+        raise ProtocolViolation("a client id that is not UTF-8") from None
+    if version >= api.flexible and (version <= api.high or api is not API_VERSIONS):
+        at = skip_tagged_fields(frame, at)
+    return RequestHeader(key, version, correlation_id, client_id, at)
+
+
+def read_request(api: Api, version: int, frame: Buffer, at: int) -> Any:
+    """The message of a request whose header ended at `at`. Raises `ProtocolViolation`."""
+    return schema.read(api.request, version, api.is_flexible(version), frame, at)[0]
+
+
+def write_reply(api: Api, version: int, correlation_id: int, response: Any) -> bytes:
+    """A whole reply, with its size in front."""
+    flexible = version >= api.flexible
+    out = bytearray(8)
+    if flexible and api is not API_VERSIONS:
+        out.append(0)
+    schema.writer(api.response, version, flexible)(out, response)
+    _SIZE_AND_CORRELATION.pack_into(out, 0, len(out) - 4, correlation_id)
+    return bytes(out)
+
+
+def write_request(api: Api, version: int, correlation_id: int, client_id: str, request: Any) -> bytes:
+    """A whole request, with its size in front: what a client sends."""
+    flexible = version >= api.flexible
+    name = client_id.encode()
+    out = bytearray(4)
+    out += _FIXED_HEADER.pack(api.key, version, correlation_id, len(name))
+    out += name
+    if flexible:
+        out.append(0)
+    schema.writer(api.request, version, flexible)(out, request)
+    struct.pack_into(">i", out, 0, len(out) - 4)
+    return bytes(out)
+
+
+def read_reply(api: Api, version: int, frame: Buffer) -> Any:
+    """The message of a reply frame (its correlation id is the first four bytes). Raises `ProtocolViolation`."""
+    flexible = version >= api.flexible
+    at = skip_tagged_fields(frame, 4) if flexible and api is not API_VERSIONS else 4
+    return schema.read(api.response, version, flexible, frame, at)[0]

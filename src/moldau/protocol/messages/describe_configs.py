@@ -1,0 +1,53 @@
+"""DescribeConfigs (API key 32): what is asked and what is answered, in all versions."""
+
+from dataclasses import dataclass
+
+from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT8, STRING
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeConfigsResource:
+    resource_type: int = INT8()
+    resource_name: str = STRING()
+    configuration_keys: list[str] | None = ARRAY(STRING, nullable=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeConfigsRequest:
+    resources: list[DescribeConfigsResource] = ARRAY(DescribeConfigsResource)
+    include_synonyms: bool = BOOL(since=1)
+    include_documentation: bool = BOOL(since=3)
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeConfigsSynonym:
+    name: str = STRING(since=1)
+    value: str | None = STRING(since=1, nullable=0)
+    source: int = INT8(since=1)
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeConfigsResourceResult:
+    name: str = STRING()
+    value: str | None = STRING(nullable=0)
+    read_only: bool = BOOL()
+    config_source: int = INT8(since=1, default=-1)
+    is_sensitive: bool = BOOL()
+    synonyms: list[DescribeConfigsSynonym] = ARRAY(DescribeConfigsSynonym, since=1)
+    config_type: int = INT8(since=3)
+    documentation: str | None = STRING(since=3, nullable=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeConfigsResult:
+    error_code: int = INT16()
+    error_message: str | None = STRING(nullable=0)
+    resource_type: int = INT8()
+    resource_name: str = STRING()
+    configs: list[DescribeConfigsResourceResult] = ARRAY(DescribeConfigsResourceResult)
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeConfigsResponse:
+    throttle_time_ms: int = INT32()
+    results: list[DescribeConfigsResult] = ARRAY(DescribeConfigsResult)

@@ -1,0 +1,39 @@
+"""DescribeGroups (API key 15): what is asked and what is answered, in all versions."""
+
+from dataclasses import dataclass
+
+from moldau.protocol.schema import ARRAY, BOOL, BYTES, INT16, INT32, STRING
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeGroupsRequest:
+    groups: list[str] = ARRAY(STRING)
+    include_authorized_operations: bool = BOOL(since=3)
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribedGroupMember:
+    member_id: str = STRING()
+    group_instance_id: str | None = STRING(since=4, nullable=4, default=None)
+    client_id: str = STRING()
+    client_host: str = STRING()
+    member_metadata: bytes = BYTES()
+    member_assignment: bytes = BYTES()
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribedGroup:
+    error_code: int = INT16()
+    error_message: str | None = STRING(since=6, nullable=6, default=None)
+    group_id: str = STRING()
+    group_state: str = STRING()
+    protocol_type: str = STRING()
+    protocol_data: str = STRING()
+    members: list[DescribedGroupMember] = ARRAY(DescribedGroupMember)
+    authorized_operations: int = INT32(since=3, default=-2147483648)
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeGroupsResponse:
+    throttle_time_ms: int = INT32(since=1)
+    groups: list[DescribedGroup] = ARRAY(DescribedGroup)

@@ -1,0 +1,33 @@
+"""FindCoordinator (API key 10): what is asked and what is answered, in all versions."""
+
+from dataclasses import dataclass
+
+from moldau.protocol.schema import ARRAY, INT16, INT32, INT8, STRING
+
+
+@dataclass(slots=True, kw_only=True)
+class FindCoordinatorRequest:
+    key: str = STRING(until=3)
+    key_type: int = INT8(since=1)
+    coordinator_keys: list[str] = ARRAY(STRING, since=4)
+
+
+@dataclass(slots=True, kw_only=True)
+class Coordinator:
+    key: str = STRING(since=4)
+    node_id: int = INT32(since=4)
+    host: str = STRING(since=4)
+    port: int = INT32(since=4)
+    error_code: int = INT16(since=4)
+    error_message: str | None = STRING(since=4, nullable=4)
+
+
+@dataclass(slots=True, kw_only=True)
+class FindCoordinatorResponse:
+    throttle_time_ms: int = INT32(since=1)
+    error_code: int = INT16(until=3)
+    error_message: str | None = STRING(since=1, until=3, nullable=1)
+    node_id: int = INT32(until=3)
+    host: str = STRING(until=3)
+    port: int = INT32(until=3)
+    coordinators: list[Coordinator] = ARRAY(Coordinator, since=4)

@@ -1,0 +1,33 @@
+"""LeaveGroup (API key 13): what is asked and what is answered, in all versions."""
+
+from dataclasses import dataclass
+
+from moldau.protocol.schema import ARRAY, INT16, INT32, STRING
+
+
+@dataclass(slots=True, kw_only=True)
+class MemberIdentity:
+    member_id: str = STRING(since=3)
+    group_instance_id: str | None = STRING(since=3, nullable=3, default=None)
+    reason: str | None = STRING(since=5, nullable=5, default=None)
+
+
+@dataclass(slots=True, kw_only=True)
+class LeaveGroupRequest:
+    group_id: str = STRING()
+    member_id: str = STRING(until=2)
+    members: list[MemberIdentity] = ARRAY(MemberIdentity, since=3)
+
+
+@dataclass(slots=True, kw_only=True)
+class MemberResponse:
+    member_id: str = STRING(since=3)
+    group_instance_id: str | None = STRING(since=3, nullable=3)
+    error_code: int = INT16(since=3)
+
+
+@dataclass(slots=True, kw_only=True)
+class LeaveGroupResponse:
+    throttle_time_ms: int = INT32(since=1)
+    error_code: int = INT16()
+    members: list[MemberResponse] = ARRAY(MemberResponse, since=3)

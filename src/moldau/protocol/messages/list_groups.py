@@ -1,0 +1,26 @@
+"""ListGroups (API key 16): what is asked and what is answered, in all versions."""
+
+from dataclasses import dataclass
+
+from moldau.protocol.schema import ARRAY, INT16, INT32, STRING
+
+
+@dataclass(slots=True, kw_only=True)
+class ListGroupsRequest:
+    states_filter: list[str] = ARRAY(STRING, since=4)
+    types_filter: list[str] = ARRAY(STRING, since=5)
+
+
+@dataclass(slots=True, kw_only=True)
+class ListedGroup:
+    group_id: str = STRING()
+    protocol_type: str = STRING()
+    group_state: str = STRING(since=4)
+    group_type: str = STRING(since=5)
+
+
+@dataclass(slots=True, kw_only=True)
+class ListGroupsResponse:
+    throttle_time_ms: int = INT32(since=1)
+    error_code: int = INT16()
+    groups: list[ListedGroup] = ARRAY(ListedGroup)

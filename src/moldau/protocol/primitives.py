@@ -1,0 +1,173 @@
+"""The primitive types of the protocol: how each is read from a buffer and appended to one.
+
+A reader takes `(buffer, position)` and returns `(value, position after it)`; a writer takes `(out, value)` and appends.
+Source: "Protocol Primitive Types" of Kafka's protocol guide. Whatever does not fit into what remains raises
+`ProtocolViolation` (or `struct.error`, which `schema.read` turns into one) before anything is allocated.
+"""
+
+import struct
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from moldau.errors import ProtocolViolation
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Read: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
+Write: TypeAlias = Callable[[bytearray, Any], None]
+
+ZERO_UUID = uuid.UUID(int=0)
+
+
+def fixed(code: str) -> tuple[Read, Write]:
+    """Reader and writer of a big-endian number of fixed width, by its `struct` code."""
+    packer = struct.Struct(">" + code)
+    unpack_from, pack, size = packer.unpack_from, packer.pack, packer.size
+
+    def read(buffer: Buffer, at: int) -> tuple[Any, int]:
+        return unpack_from(buffer, at)[0], at + size
+
+    def write(out: bytearray, value: Any) -> None:
+        out += pack(value)
+
+    return read, write
+
+
+read_int16, write_int16 = fixed("h")
+read_int32, write_int32 = fixed("i")
+
+
+def read_uvarint(buffer: Buffer, at: int) -> tuple[int, int]:
+    """An unsigned base-128 number of at most five bytes and 32 bits."""
+    value = shift = 0
+    for at in range(at, at + 5):
+        if at >= len(buffer):
+            raise ProtocolViolation("a varint ends after the message")
+        byte = buffer[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, at + 1
+        shift += 7
+    raise ProtocolViolation("a varint is longer than five bytes")
+
+
+def write_uvarint(out: bytearray, value: int) -> None:
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def read_uuid(buffer: Buffer, at: int) -> tuple[uuid.UUID, int]:
+    end = at + 16
+    if end > len(buffer):
+        raise ProtocolViolation("a uuid ends after the message")
+    return uuid.UUID(bytes=bytes(buffer[at:end])), end
+
+
+def write_uuid(out: bytearray, value: uuid.UUID) -> None:
+    out += value.bytes
+
+
+def read_bool(buffer: Buffer, at: int) -> tuple[bool, int]:
+    if at >= len(buffer):
+        raise ProtocolViolation("a boolean ends after the message")
+    return buffer[at] != 0, at + 1
+
+
+def write_bool(out: bytearray, value: bool) -> None:
+    out.append(1 if value else 0)
+
+
+def length_reader(flexible: bool, narrow: bool) -> Callable[[Buffer, int], tuple[int, int]]:
+    """Reads a length or count, -1 for null: uvarint of length + 1 when flexible, else int16 (`narrow`) or int32."""
+    if not flexible:
+        return read_int16 if narrow else read_int32
+
+    def read(buffer: Buffer, at: int) -> tuple[int, int]:
+        value, at = read_uvarint(buffer, at)
+        return value - 1, at
+
+    return read
+
+
+def length_writer(flexible: bool, narrow: bool) -> Callable[[bytearray, int], None]:
+    """The writer to `length_reader`."""
+    if not flexible:
+        return write_int16 if narrow else write_int32
+
+    def write(out: bytearray, length: int) -> None:
+        write_uvarint(out, length + 1)
+
+    return write
+
+
+def sized(kind: str, flexible: bool, nullable: bool) -> tuple[Read, Write]:
+    """Reader and writer of a `string` (to str), `bytes` (to bytes) or `records` (to a memoryview: no copy)."""
+    narrow = kind == "string"
+    read_length, write_length = length_reader(flexible, narrow), length_writer(flexible, narrow)
+
+    def read(buffer: Buffer, at: int) -> tuple[Any, int]:
+        length, at = read_length(buffer, at)
+        if length < 0:
+            if nullable and length == -1:
+                return None, at
+            raise ProtocolViolation(f"{kind} of length {length}")
+        end = at + length
+        if end > len(buffer):
+            raise ProtocolViolation(f"{kind} of {length} bytes where {len(buffer) - at} remain")
+        if kind == "records":
+            return memoryview(buffer)[at:end], end
+        if kind == "bytes":
+            return bytes(buffer[at:end]), end
+        try:
+            return str(buffer[at:end], "utf-8"), end
+        except UnicodeDecodeError:
+            raise ProtocolViolation("a string that is not UTF-8") from None
+
+    def write(out: bytearray, value: Any) -> None:
+        if value is None:
+            if not nullable:
+                raise ValueError(f"null in a {kind} that cannot be null")
+            write_length(out, -1)
+            return
+        data = value.encode() if kind == "string" else value
+        if narrow and not flexible and len(data) > 32767:
+            raise ValueError("a string of more than 32767 bytes")
+        write_length(out, len(data))
+        out += data
+
+    return read, write
+
+
+def skip_tagged_fields(buffer: Buffer, at: int) -> int:
+    """The position after a section of tagged fields that nobody here knows (KIP-482)."""
+    count, at = read_uvarint(buffer, at)
+    for _ in range(count):
+        _, at = read_uvarint(buffer, at)
+        size, at = read_uvarint(buffer, at)
+        at += size
+        if at > len(buffer):
+            raise ProtocolViolation("a tagged field ends after the message")
+    return at
+
+
+FIXED: dict[str, tuple[Read, Write]] = {
+    "int8": fixed("b"),
+    "int16": (read_int16, write_int16),
+    "uint16": fixed("H"),
+    "int32": (read_int32, write_int32),
+    "uint32": fixed("I"),
+    "int64": fixed("q"),
+    "float64": fixed("d"),
+    "bool": (read_bool, write_bool),
+    "uuid": (read_uuid, write_uuid),
+}
+SIZES = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "bool": 1, "uuid": 16}
+
+
+def primitive(kind: str, flexible: bool, nullable: bool) -> tuple[Read, Write]:
+    """Reader and writer of the primitive type of that name."""
+    return FIXED.get(kind) or sized(kind, flexible, nullable)

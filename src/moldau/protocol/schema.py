@@ -1,0 +1,281 @@
+"""How a message is declared once, and read and written in every version of it.
+
+A message is a dataclass whose fields are declared by the kinds below. A field says in which versions it is on the
+wire (`since`, `until`), in which it may be null, and its tag if it is a tagged field; a version that lacks the field
+leaves its default when reading and drops it when writing. One class therefore is the *one shape* of all versions:
+
+    @dataclass(slots=True, kw_only=True)
+    class HeartbeatRequest:
+        group_id: str = STRING()
+        generation_id: int = INT32()
+        member_id: str = STRING()
+        group_instance_id: str | None = STRING(since=3, nullable=3, default=None)
+
+`reader` and `writer` build one function for each (class, version, flexible) on first use and keep it. Sources: Kafka's
+protocol guide, KIP-482 (flexible versions), KIP-893 (nullable structs). Hostile counts: see `primitives`; an array's
+count is compared with what remains divided by the least size of an element.
+"""
+
+import dataclasses
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+from moldau.errors import ProtocolViolation
+from moldau.protocol.primitives import (
+    SIZES,
+    ZERO_UUID,
+    Buffer,
+    Read,
+    Write,
+    length_reader,
+    length_writer,
+    primitive,
+    read_uvarint,
+    skip_tagged_fields,
+    write_uvarint,
+)
+
+LATEST = 32767
+NEVER = LATEST + 1
+T = TypeVar("T")
+
+
+class Spec(NamedTuple):
+    """Where one field is on the wire. `kind` is a primitive's name or a message class."""
+
+    kind: Any
+    array: bool
+    since: int
+    until: int
+    nullable: int
+    nullable_until: int
+    tag: int | None
+    tagged_since: int
+
+
+def _field(
+    kind: Any,
+    *,
+    array: bool,
+    default: Any,
+    since: int = 0,
+    until: int = LATEST,
+    nullable: int = NEVER,
+    nullable_until: int = LATEST,
+    tag: int | None = None,
+    tagged: int = 0,
+) -> Any:
+    spec = Spec(kind, array, since, until, nullable, nullable_until, tag, max(since, tagged))
+    if callable(default):
+        return dataclasses.field(default_factory=default, metadata={"wire": spec})
+    return dataclasses.field(default=default, metadata={"wire": spec})
+
+
+def _kind(name: str, zero: Any) -> Callable[..., Any]:
+    def declare(*, default: Any = zero, **where: Any) -> Any:
+        return _field(name, array=False, default=default, **where)
+
+    declare.__name__ = name
+    return declare
+
+
+BOOL = _kind("bool", False)
+INT8 = _kind("int8", 0)
+INT16 = _kind("int16", 0)
+UINT16 = _kind("uint16", 0)
+INT32 = _kind("int32", 0)
+UINT32 = _kind("uint32", 0)
+INT64 = _kind("int64", 0)
+FLOAT64 = _kind("float64", 0.0)
+STRING = _kind("string", "")
+BYTES = _kind("bytes", b"")
+RECORDS = _kind("records", None)
+UUID = _kind("uuid", ZERO_UUID)
+
+
+def STRUCT(message: type, *, default: Any = None, **where: Any) -> Any:
+    """A nested message; null is only allowed from version `nullable` on."""
+    return _field(message, array=False, default=message if default is None and "nullable" not in where else default, **where)
+
+
+def ARRAY(kind: Any, *, default: Any = list, **where: Any) -> Any:
+    """An array of a message class or of a primitive kind (`INT32`, `STRING`, ...)."""
+    return _field(kind if isinstance(kind, type) else kind.__name__, array=True, default=default, **where)
+
+
+def specs(message: type) -> list[tuple[str, Spec, Any]]:
+    """`(name, spec, default)` of every field that is on the wire in some version, in wire order."""
+    found = []
+    for f in dataclasses.fields(message):
+        if "wire" in f.metadata:
+            default = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
+            found.append((f.name, f.metadata["wire"], default))
+    return found
+
+
+@cache
+def least_size(message: type, version: int, flexible: bool) -> int:
+    """The fewest bytes that one such message takes on the wire, at least 1."""
+    size = 1 if flexible else 0
+    for _, spec, _ in specs(message):
+        if not spec.since <= version <= spec.until or (spec.tag is not None and version >= spec.tagged_since):
+            continue
+        if spec.array:
+            size += 1 if flexible else 4
+        elif isinstance(spec.kind, type):
+            size += 1 if spec.nullable <= version else least_size(spec.kind, version, flexible)
+        else:
+            size += SIZES.get(spec.kind) or (1 if flexible else 2 if spec.kind == "string" else 4)
+    return max(size, 1)
+
+
+def _array(spec: Spec, version: int, flexible: bool, nullable: bool) -> tuple[Read, Write]:
+    read_count, write_count = length_reader(flexible, False), length_writer(flexible, False)
+    item_size = SIZES.get(spec.kind, 1 if flexible else 2)
+    if isinstance(spec.kind, type):
+        item_size = least_size(spec.kind, version, flexible)
+        read_item, write_item = reader(spec.kind, version, flexible), writer(spec.kind, version, flexible)
+    else:
+        read_item, write_item = primitive(spec.kind, flexible, False)
+
+    def read(buffer: Buffer, at: int) -> tuple[Any, int]:
+        count, at = read_count(buffer, at)
+        if count < 0:
+            if nullable and count == -1:
+                return None, at
+            raise ProtocolViolation(f"an array of {count} elements")
+        if count * item_size > len(buffer) - at:
+            raise ProtocolViolation(f"an array of {count} elements where {len(buffer) - at} bytes remain")
+        items = []
+        for _ in range(count):
+            item, at = read_item(buffer, at)
+            items.append(item)
+        return items, at
+
+    def write(out: bytearray, items: Any) -> None:
+        if items is None:
+            if not nullable:
+                raise ValueError("null in an array that cannot be null")
+            write_count(out, -1)
+            return
+        write_count(out, len(items))
+        for item in items:
+            write_item(out, item)
+
+    return read, write
+
+
+def _nullable_struct(read_it: Read, write_it: Write) -> tuple[Read, Write]:
+    """KIP-893: a byte before the struct, -1 for null."""
+
+    def read(buffer: Buffer, at: int) -> tuple[Any, int]:
+        if at >= len(buffer):
+            raise ProtocolViolation("a struct ends after the message")
+        if buffer[at] == 0xFF:
+            return None, at + 1
+        return read_it(buffer, at + 1)
+
+    def write(out: bytearray, value: Any) -> None:
+        out.append(0xFF if value is None else 1)
+        if value is not None:
+            write_it(out, value)
+
+    return read, write
+
+
+@cache
+def _codec(spec: Spec, version: int, flexible: bool) -> tuple[Read, Write]:
+    nullable = spec.nullable <= version <= spec.nullable_until
+    if spec.array:
+        return _array(spec, version, flexible, nullable)
+    if isinstance(spec.kind, type):
+        read, write = reader(spec.kind, version, flexible), writer(spec.kind, version, flexible)
+        return _nullable_struct(read, write) if nullable else (read, write)
+    return primitive(spec.kind, flexible, nullable)
+
+
+def _present(message: type, version: int, flexible: bool) -> tuple[list[tuple[str, Spec]], dict[int, tuple[str, Spec, Any]]]:
+    """The plain fields, and the tagged ones by tag in ascending order, that this version has."""
+    plain: list[tuple[str, Spec]] = []
+    tagged: dict[int, tuple[str, Spec, Any]] = {}
+    for name, spec, default in specs(message):
+        if not spec.since <= version <= spec.until:
+            continue
+        if spec.tag is not None and flexible and version >= spec.tagged_since:
+            tagged[spec.tag] = (name, spec, default)
+        else:
+            plain.append((name, spec))
+    return plain, dict(sorted(tagged.items()))
+
+
+@cache
+def reader(message: type, version: int, flexible: bool) -> Read:
+    """A function `(buffer, position) -> (message, position after it)` for that version."""
+    plain, tagged = _present(message, version, flexible)
+    steps = [(name, _codec(spec, version, flexible)[0]) for name, spec in plain]
+    tags = {tag: (name, _codec(spec, version, flexible)[0]) for tag, (name, spec, _) in tagged.items()}
+
+    def read(buffer: Buffer, at: int) -> tuple[Any, int]:
+        values: dict[str, Any] = {}
+        for name, read_field in steps:
+            values[name], at = read_field(buffer, at)
+        if flexible:
+            if not tags:
+                return message(**values), skip_tagged_fields(buffer, at)
+            count, at = read_uvarint(buffer, at)
+            for _ in range(count):
+                tag, at = read_uvarint(buffer, at)
+                size, at = read_uvarint(buffer, at)
+                end = at + size
+                if end > len(buffer):
+                    raise ProtocolViolation("a tagged field ends after the message")
+                if tag in tags:
+                    name, read_field = tags[tag]
+                    values[name], at = read_field(buffer, at)
+                    if at != end:
+                        raise ProtocolViolation(f"tagged field {tag} is not as long as it says")
+                at = end
+        return message(**values), at
+
+    return read
+
+
+@cache
+def writer(message: type, version: int, flexible: bool) -> Write:
+    """A function `(out, message)` that appends the message as that version has it; default-valued tags are left out."""
+    plain, tagged = _present(message, version, flexible)
+    steps = [(name, _codec(spec, version, flexible)[1]) for name, spec in plain]
+    tags = [(tag, name, _codec(spec, version, flexible)[1], default) for tag, (name, spec, default) in tagged.items()]
+
+    def write(out: bytearray, value: Any) -> None:
+        for name, write_field in steps:
+            write_field(out, getattr(value, name))
+        if not flexible:
+            return
+        present = [(tag, w, getattr(value, name)) for tag, name, w, default in tags if getattr(value, name) != default]
+        write_uvarint(out, len(present))
+        for tag, write_field, field_value in present:
+            body = bytearray()
+            write_field(body, field_value)
+            write_uvarint(out, tag)
+            write_uvarint(out, len(body))
+            out += body
+
+    return write
+
+
+def read(message: type[T], version: int, flexible: bool, buffer: Buffer, at: int = 0) -> tuple[T, int]:
+    """Read one message of that version at `at`; returns it and the position after it. Raises `ProtocolViolation`."""
+    try:
+        return reader(message, version, flexible)(buffer, at)
+    except (struct.error, IndexError) as short:
+        raise ProtocolViolation(f"{message.__name__} v{version} ends early") from short
+
+
+def write(message: Any, version: int, flexible: bool) -> bytearray:
+    """The bytes of one message in that version."""
+    out = bytearray()
+    writer(type(message), version, flexible)(out, message)
+    return out

@@ -1,0 +1,206 @@
+"""The three ports besides the event loop: `Clock`, `Disk`, `Random`; the real ones; and what a reply is made of.
+
+Every decision about time, chance and files goes through a `Runtime`, so that a whole cluster can be run in simulation.
+Waiting goes through asyncio, whose loop is a port of its own. A `Disk` separates *written* from *flushed*: what a `File` was
+given is readable at once, and lasts over a crash only after `flush` (and a new or renamed name after `sync_folder`).
+"""
+
+import asyncio
+import fcntl
+import os
+import random
+import shutil
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+
+from moldau.errors import StorageError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+T = TypeVar("T")
+
+
+class File(Protocol):
+    """One open file. Positions and lengths are bytes; every failure is an `OSError`."""
+
+    def read(self, length: int, at: int) -> bytes:
+        """Up to `length` bytes at `at`; fewer only at the end of the file."""
+
+    def write(self, data: Buffer, at: int) -> None:
+        """Write all of `data` at `at`."""
+
+    def size(self) -> int: ...
+    def truncate(self, size: int) -> None:
+        """Cut to, or extend sparsely to, `size` bytes."""
+
+    def flush(self) -> None:
+        """fsync."""
+
+    def close(self) -> None: ...
+    def fileno(self) -> int | None:
+        """The descriptor for `sendfile`; None where there is none (simulation)."""
+
+
+class Disk(Protocol):
+    """A file system below some folder."""
+
+    def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File: ...
+    def exists(self, path: Path) -> bool: ...
+    def list(self, folder: Path) -> list[str]:
+        """The names in a folder, sorted."""
+
+    def make_folder(self, folder: Path) -> None:
+        """The folder and its parents; no error if it is there."""
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Atomic; replaces a file at `new`."""
+
+    def remove(self, path: Path) -> None:
+        """A file, or a folder with all in it; no error if it is not there."""
+
+    def sync_folder(self, folder: Path) -> None:
+        """Make the names in the folder last."""
+
+    def lock(self, path: Path) -> Callable[[], None]:
+        """Hold the lock file; returns what releases it. Raises `StorageError` if another process holds it."""
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Milliseconds since 1970 UTC: what records and checkpoints are stamped with."""
+
+
+class Random(Protocol):
+    def uuid(self) -> uuid.UUID:
+        """A random (version 4) UUID."""
+
+    def below(self, bound: int) -> int:
+        """A whole number in [0, bound)."""
+
+
+class FileSlice(NamedTuple):
+    """A part of a file that goes to a socket untouched. The sender calls `release` when it has left, if there is one."""
+
+    file: File
+    offset: int
+    length: int
+    release: Callable[[], None] | None = None
+
+
+Reply: TypeAlias = Sequence[bytes | bytearray | memoryview | FileSlice] | None
+"""What goes back to a connection, whole frames in order; None answers nothing (Produce with acks=0)."""
+
+Answer: TypeAlias = Reply | Awaitable[Reply]
+
+
+class RealClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class RealRandom:
+    def uuid(self) -> uuid.UUID:
+        return uuid.uuid4()
+
+    def below(self, bound: int) -> int:
+        return random.randrange(bound)
+
+
+class RealFile:
+    """A file of the operating system; reads and writes at positions, so that nobody shares a cursor."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int):
+        self._fd = fd
+
+    def read(self, length: int, at: int) -> bytes:
+        data = os.pread(self._fd, length, at)
+        while 0 < len(data) < length:
+            more = os.pread(self._fd, length - len(data), at + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def write(self, data: Buffer, at: int) -> None:
+        written = os.pwrite(self._fd, data, at)
+        while written < len(data):
+            written += os.pwrite(self._fd, memoryview(data)[written:], at + written)
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def flush(self) -> None:
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def fileno(self) -> int | None:
+        return self._fd
+
+
+class RealDisk:
+    def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
+        flags = (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0) | os.O_CLOEXEC
+        return RealFile(os.open(path, flags, 0o644))
+
+    def exists(self, path: Path) -> bool:
+        return os.path.exists(path)
+
+    def list(self, folder: Path) -> list[str]:
+        return sorted(os.listdir(folder))
+
+    def make_folder(self, folder: Path) -> None:
+        os.makedirs(folder, exist_ok=True)
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: Path) -> None:
+        try:
+            os.unlink(path)
+        except IsADirectoryError:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            pass
+
+    def sync_folder(self, folder: Path) -> None:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: Path) -> Callable[[], None]:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise StorageError(f"another broker uses {path.parent}: stop it, or give this one a --data-dir of its own") from None
+        return lambda: os.close(fd)
+
+
+@dataclass
+class Runtime:
+    """What a broker is handed instead of the world. `run` is where work that would hold the loop goes (D14)."""
+
+    clock: Clock = field(default_factory=RealClock)
+    disk: Disk = field(default_factory=RealDisk)
+    random: Random = field(default_factory=RealRandom)
+    executor: ThreadPoolExecutor | None = None
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run blocking `work` in the bounded executor; a simulated loop runs it inline."""
+        return await asyncio.get_running_loop().run_in_executor(self.executor, work)
