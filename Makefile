@@ -1,0 +1,58 @@
+# Every target needs nothing done before it: the first one makes .venv with pinned packages, later ones find it there.
+# The interpreter can be chosen with PYTHON=/path/to/python3.12. What `make check` runs is listed in tools/stages.py.
+
+VENV := .venv
+BIN := $(VENV)/bin
+COLUMNS := $(wildcard src/moldau/records/columns/*.py src/moldau/records/columns/*.pxd)
+MINUTES ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench check long setup pins clean clean-columns java
+
+help: ## what there is
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 20
+
+demo: setup java ## the main job on real data: broker, replay, load, questions, report in build/demo
+	$(BIN)/python -m moldau.pipeline.demo
+
+test: setup java ## all that Python and a JRE can run
+	$(BIN)/python tools/stages.py --quick
+
+lint: $(VENV)/installed ## ruff, mypy, import contracts
+	$(BIN)/python tools/stages.py lint
+
+format: $(VENV)/installed ## let ruff format and fix
+	$(BIN)/ruff check --fix src tests tools
+	$(BIN)/ruff format src tests tools
+
+bench: setup java ## figures, not tests
+	$(BIN)/python -m benchmarks
+
+check: setup java ## all that CI runs: every stage, within its budget
+	$(BIN)/python tools/stages.py
+
+long: setup java ## the long mode of the randomised stages, for MINUTES=60
+	$(BIN)/python tools/stages.py --long $(MINUTES)
+
+setup: $(VENV)/columns ## .venv with everything in it
+
+java:
+	@tools/require_java.sh
+
+$(VENV)/installed: pyproject.toml constraints.txt tools/install.sh
+	@tools/install.sh $(VENV)
+
+$(VENV)/columns: $(VENV)/installed setup.py tools/compile_columns.sh $(COLUMNS)
+	@tools/compile_columns.sh $(VENV)
+
+pins: $(VENV)/installed ## new pins for the ranges in pyproject.toml
+	$(BIN)/python -m pip install --quiet uv
+	{ sed -n '/^#/p' constraints.txt; $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras \
+		--upgrade --no-annotate --no-header pyproject.toml; } > constraints.new
+	mv constraints.new constraints.txt
+
+clean-columns: ## compile the columns anew the next time
+	rm -rf $(VENV)/columns build/cython src/moldau/records/columns/*.so
+
+clean: clean-columns ## back to a fresh clone
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage src/*.egg-info
