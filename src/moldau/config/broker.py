@@ -1,0 +1,195 @@
+"""Every setting of a broker that we have, one line each: Kafka's type, name, default and bounds, and our sentence.
+
+`fixed` settings are read at start only (Kafka calls them read-only); the others may be changed while the broker runs.
+Names are Kafka's with dots for underscores. What Kafka has and we do not is in `kafka_names`; what neither knows is refused.
+This module knows no topic and no socket: it says what was asked for, not whether it can be had.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.config import kafka_names
+from moldau.config.listeners import Listener, chosen_listeners
+from moldau.config.setting import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    INT_MAX,
+    LIST,
+    LONG,
+    LONG_MAX,
+    SHORT,
+    STRING,
+    Setting,
+    settings_of,
+)
+from moldau.errors import ConfigError
+
+COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+_FIXED = {"read_only": True}
+
+
+# fmt: off
+# ruff: noqa: E501 (one setting is one line)
+@dataclass(frozen=True)
+class BrokerConfig:
+    """The settings of one broker; every default is the value of an empty file."""
+
+    node_id: int = INT(1, "The number of this broker in its cluster.", low=0, **_FIXED)
+    broker_id: int = INT(-1, "An older name of node.id; -1 means that node.id says it.", **_FIXED)
+    broker_rack: str | None = STRING(None, "The rack or zone this broker stands in, told to clients that fetch from the closest replica.", **_FIXED)
+    listeners: tuple[str, ...] = LIST(("PLAINTEXT://:9092",), "Where to listen, as NAME://HOST:PORT; no host means every interface, port 0 takes a free one.")
+    advertised_listeners: tuple[str, ...] | None = LIST(None, "Where clients are told to connect, as NAME://HOST:PORT; the listener itself if not set.", **_FIXED)
+    listener_security_protocol_map: str = STRING("SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "Which protocol each listener name speaks, as NAME:PROTOCOL pairs.")
+    log_dir: tuple[str, ...] = LIST(("moldau-data",), "The folder of the data, if log.dirs does not name it.", **_FIXED)
+    log_dirs: tuple[str, ...] | None = LIST(None, "The folder of the data; the first is used if there are several.", **_FIXED)
+
+    socket_request_max_bytes: int = INT(104857600, "The largest request that is read; a connection that announces more is closed.", low=1, **_FIXED)
+    socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's.", **_FIXED)
+    socket_receive_buffer_bytes: int = INT(102400, "The receive buffer of a connection (SO_RCVBUF); -1 leaves the operating system's.", **_FIXED)
+    socket_listen_backlog_size: int = INT(50, "How many connections may wait to be accepted.", low=1, **_FIXED)
+    max_connections: int = INT(INT_MAX, "How many connections may be open at once.", low=0)
+    max_connections_per_ip: int = INT(INT_MAX, "How many connections one address may have open at once.", low=0)
+    connections_max_idle_ms: int = LONG(600000, "A connection that asks nothing for this long is closed.", **_FIXED)
+    queued_max_requests: int = INT(500, "How many requests may wait for a worker before reading from sockets stops.", low=1, **_FIXED)
+    request_timeout_ms: int = INT(30000, "How long a broker waits for the answer to a request of its own.", **_FIXED)
+
+    message_max_bytes: int = INT(1048588, "The largest batch of records that is accepted, after compression.", low=0)
+    compression_type: str = STRING("producer", "How batches are kept: as the producer compressed them, or always in one way.", choices=COMPRESSION_TYPES)
+    compression_gzip_level: int = INT(-1, "The level of gzip, where the broker compresses.", low=1, high=9, also=-1)
+    compression_lz4_level: int = INT(9, "The level of lz4, where the broker compresses.", low=1, high=17)
+    compression_zstd_level: int = INT(3, "The level of zstd, where the broker compresses.", low=-131072, high=22)
+    min_insync_replicas: int = INT(1, "How many replicas must have a record before a Produce with acks=all is acknowledged.", low=1)
+    unclean_leader_election_enable: bool = BOOLEAN(False, "May a replica that lags behind become leader when no other is left, losing records.")
+
+    num_partitions: int = INT(1, "How many partitions a topic gets if nobody says.", low=1, **_FIXED)
+    default_replication_factor: int = INT(1, "How many replicas a partition gets if nobody says.", **_FIXED)
+    auto_create_topics_enable: bool = BOOLEAN(True, "Does asking for a topic's metadata create it.", **_FIXED)
+    delete_topic_enable: bool = BOOLEAN(True, "May topics be deleted.", **_FIXED)
+    max_request_partition_size_limit: int = INT(2000, "How many partitions one request may describe.", low=1, **_FIXED)
+
+    log_segment_bytes: int = INT(1073741824, "A segment that would grow beyond this is closed and a new one begun.", low=1048576)
+    log_roll_ms: int | None = LONG(None, "A segment whose first record is older than this is closed; log.roll.hours if not set.")
+    log_roll_hours: int = INT(168, "log.roll.ms in hours.", low=1, **_FIXED)
+    log_roll_jitter_ms: int | None = LONG(None, "Up to this much is taken off log.roll.ms, so that segments do not all roll together; log.roll.jitter.hours if not set.")
+    log_roll_jitter_hours: int = INT(0, "log.roll.jitter.ms in hours.", low=0, **_FIXED)
+    log_retention_ms: int | None = LONG(None, "Records older than this are deleted, -1 for never; log.retention.minutes if not set.")
+    log_retention_minutes: int | None = INT(None, "log.retention.ms in minutes; log.retention.hours if not set.", **_FIXED)
+    log_retention_hours: int = INT(168, "log.retention.ms in hours.", **_FIXED)
+    log_retention_bytes: int = LONG(-1, "A partition larger than this loses its oldest segments; -1 for no limit.")
+    log_retention_check_interval_ms: int = LONG(300000, "How often logs are looked at for segments to delete.", low=1, **_FIXED)
+    log_initial_task_delay_ms: int = LONG(30000, "How long after the start the first look for segments to delete is.", low=0, **_FIXED)
+    log_index_size_max_bytes: int = INT(10485760, "The size an index is created with; a segment whose index is full is closed.", low=4)
+    log_index_interval_bytes: int = INT(4096, "An index entry is written about every so many bytes of records.", low=0)
+    log_segment_delete_delay_ms: int = LONG(60000, "How long a deleted file stays on the disk under another name.", low=0)
+    log_flush_interval_messages: int = LONG(LONG_MAX, "After so many records a log is forced to the disk.", low=1)
+    log_flush_interval_ms: int | None = LONG(None, "A record waits at most so long until it is forced to the disk; log.flush.scheduler.interval.ms if not set.")
+    log_flush_scheduler_interval_ms: int = LONG(LONG_MAX, "How often logs are looked at for records to force to the disk.", **_FIXED)
+    log_flush_offset_checkpoint_interval_ms: int = INT(60000, "How often it is written down up to where logs are safe on the disk.", low=0, **_FIXED)
+    log_flush_start_offset_checkpoint_interval_ms: int = INT(60000, "How often the first offset of each log is written down.", low=0, **_FIXED)
+    replica_high_watermark_checkpoint_interval_ms: int = LONG(5000, "How often high watermarks are written down.", **_FIXED)
+    log_preallocate: bool = BOOLEAN(False, "Is the space of a new segment taken at once.")
+    log_message_timestamp_type: str = STRING("CreateTime", "Is a record's time the producer's, or when it was appended.", choices=TIMESTAMP_TYPES)
+    log_message_timestamp_before_max_ms: int = LONG(LONG_MAX, "A record stamped longer ago than this is refused.", low=0)
+    log_message_timestamp_after_max_ms: int = LONG(3600000, "A record stamped further in the future than this is refused.", low=0)
+    log_cleanup_policy: tuple[str, ...] = LIST(("delete",), "What happens to old records: deleted, compacted by key, or both.", choices=("compact", "delete"))
+    log_cleaner_delete_retention_ms: int = LONG(86400000, "How long compaction keeps the mark of a deleted key.", low=0)
+    log_cleaner_min_compaction_lag_ms: int = LONG(0, "How long a record is safe from compaction.", low=0)
+    log_cleaner_max_compaction_lag_ms: int = LONG(LONG_MAX, "How long a record may wait for compaction.", low=1)
+    log_cleaner_min_cleanable_ratio: float = DOUBLE(0.5, "The part of a log that must be uncompacted before it is compacted.", low=0, high=1)
+    log_local_retention_ms: int = LONG(-2, "How long tiered topics keep records on the local disk; -2 means retention.ms.", low=-2)
+    log_local_retention_bytes: int = LONG(-2, "How much tiered topics keep on the local disk; -2 means retention.bytes.", low=-2)
+
+    fetch_max_bytes: int = INT(57671680, "The most bytes one Fetch is answered with.", low=1024, **_FIXED)
+    max_incremental_fetch_session_cache_slots: int = INT(1000, "How many fetch sessions are kept.", low=0, **_FIXED)
+    producer_id_expiration_ms: int = INT(86400000, "A producer that has been silent for so long is forgotten.", low=1)
+    producer_id_expiration_check_interval_ms: int = INT(600000, "How often silent producers are looked for.", low=1, **_FIXED)
+
+    group_min_session_timeout_ms: int = INT(6000, "The shortest session time-out a group member may ask for.", **_FIXED)
+    group_max_session_timeout_ms: int = INT(1800000, "The longest session time-out a group member may ask for.", **_FIXED)
+    group_initial_rebalance_delay_ms: int = INT(3000, "How long an empty group waits for more members before its first assignment.", **_FIXED)
+    group_max_size: int = INT(INT_MAX, "How many members one group may have.", low=1, **_FIXED)
+    offset_metadata_max_bytes: int = INT(4096, "The longest note that may be committed with an offset.", **_FIXED)
+    offsets_commit_timeout_ms: int = INT(5000, "How long a commit may wait for the replicas of the offsets topic.", low=1, **_FIXED)
+    offsets_load_buffer_size: int = INT(5242880, "How much of the offsets topic is read at once when groups are loaded.", low=1, **_FIXED)
+    offsets_retention_minutes: int = INT(10080, "Offsets of a group that has been empty for so long are forgotten.", low=1, **_FIXED)
+    offsets_retention_check_interval_ms: int = LONG(600000, "How often forgotten offsets are looked for.", low=1, **_FIXED)
+    offsets_topic_num_partitions: int = INT(50, "How many partitions the offsets topic gets when it is created.", low=1, **_FIXED)
+    offsets_topic_replication_factor: int = SHORT(3, "How many replicas the offsets topic gets when it is created, as far as there are brokers.", low=1, **_FIXED)
+    offsets_topic_segment_bytes: int = INT(104857600, "The segment.bytes of the offsets topic.", low=1, **_FIXED)
+    offsets_topic_compression_codec: int = INT(0, "How the offsets topic is compressed: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", **_FIXED)
+
+    @property
+    def listener(self) -> Listener:
+        """Where to listen: host (empty for every interface) and port (0 for a free one)."""
+        return chosen_listeners(self)[0]
+
+    @property
+    def advertised_listener(self) -> Listener:
+        """Where clients are told to connect; host empty and port 0 where the listener's real ones are to be used."""
+        return chosen_listeners(self)[1]
+
+    @property
+    def data_folder(self) -> str:
+        return (self.log_dirs or self.log_dir)[0]
+# fmt: on
+
+
+SETTINGS: dict[str, Setting] = settings_of(BrokerConfig)
+
+
+def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str]]:
+    """The settings that `properties` say, and warnings for people. Raises `ConfigError` for what cannot be meant."""
+    values: dict[str, Any] = {}
+    absent = []
+    for name, text in properties.items():
+        setting = SETTINGS.get(name)
+        if setting is not None:
+            values[setting.field] = setting.parse(text)
+        elif kafka_names.known(name):
+            absent.append(name)
+        else:
+            close = difflib.get_close_matches(name, [*SETTINGS, *kafka_names.NAMES], 1)
+            raise ConfigError(f"there is no setting {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
+    _agree_on_node_id(values)
+    config = BrokerConfig(**values)
+    _check(config)
+    warnings = [f"these settings of Kafka's are not used here: {', '.join(absent)}"] if absent else []
+    warnings += chosen_listeners(config)[2]
+    if len(config.log_dirs or config.log_dir) > 1:
+        warnings.append(f"log.dirs names several folders, only {config.data_folder} is used")
+    return config, warnings
+
+
+def _agree_on_node_id(values: dict[str, Any]) -> None:
+    """`broker.id` is an older name of `node.id`: each stands for the other, and they may not differ."""
+    broker_id = values.get("broker_id", -1)
+    if broker_id < 0:
+        values["broker_id"] = values.get("node_id", BrokerConfig.node_id)
+    elif values.setdefault("node_id", broker_id) != broker_id:
+        raise ConfigError(
+            f"node.id is {values['node_id']} and broker.id is {broker_id}: give one of them, or the same to both"
+        )
+
+
+def _check(config: BrokerConfig) -> None:
+    """What no single setting can say of itself."""
+    if not all(config.log_dirs or config.log_dir) or not (config.log_dirs or config.log_dir):
+        raise ConfigError("log.dirs names no folder")
+    if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
+        raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
+    if config.log_cleaner_min_compaction_lag_ms > config.log_cleaner_max_compaction_lag_ms:
+        raise ConfigError("log.cleaner.min.compaction.lag.ms must not be above log.cleaner.max.compaction.lag.ms")
+    for name in ("log_retention_ms", "log_retention_minutes", "log_retention_hours"):
+        value = getattr(config, name)
+        if value == 0 or (value is not None and value < -1):
+            raise ConfigError(f"{name.replace('_', '.')} must be -1 for never, or above 0, not {value}")
+    for name in ("log_roll_ms", "log_roll_jitter_ms", "log_flush_interval_ms"):
+        value = getattr(config, name)
+        if value is not None and value < (name == "log_roll_ms"):
+            raise ConfigError(f"{name.replace('_', '.')} must not be {value}")
+    if config.offsets_topic_compression_codec not in range(5):
+        raise ConfigError("offsets.topic.compression.codec must be 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd)")

@@ -1,0 +1,166 @@
+"""One setting: its name, type, default, bounds and sentence, and how a line of text becomes its value.
+
+A setting is declared as one dataclass field (`INT(default, "sentence", low=...)`); `settings_of` reads the declarations
+back into a table, from which parsing, DescribeConfigs and the reference page are all derived. Values are what Kafka's
+types say: `int` within 32 or 64 bits, `float`, `bool`, `str`, a tuple of `str` for a list; None where nothing is set.
+Whatever is wrong with a value is a `ConfigError` of one sentence. Source: "Configuration" of Kafka's documentation.
+"""
+
+import dataclasses
+import enum
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from moldau.errors import ConfigError
+
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
+LONG_MAX = (1 << 63) - 1
+INT_MAX = (1 << 31) - 1
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_TEXT_MAX = 1 << 15
+
+
+class Kind(enum.IntEnum):
+    """Kafka's types of values, numbered as DescribeConfigs does."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+_LIMITS = {Kind.SHORT: (1 << 15) - 1, Kind.INT: INT_MAX, Kind.LONG: LONG_MAX}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One line of the reference. `broker_names`: where a topic's setting has its default, the strongest first."""
+
+    name: str
+    kind: Kind
+    default: Value
+    sentence: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    broker_names: tuple[str, ...] = ()
+    read_only: bool = False
+    sensitive: bool = False
+    also: int | None = None
+
+    @property
+    def field(self) -> str:
+        return self.name.replace(".", "_")
+
+    @property
+    def bounds(self) -> str:
+        """What is allowed, for people; empty if everything of its type is."""
+        if self.choices:
+            return ", ".join(self.choices)
+        low, high = (
+            None if limit is None else f"{limit:g}" if self.kind is Kind.DOUBLE else str(limit)
+            for limit in (self.low, self.high)
+        )
+        if self.also is not None:
+            return f"{self.also}, or {low} to {high}"
+        if high is not None:
+            return f"{low} to {high}"
+        return "" if low is None else f"at least {low}"
+
+    def parse(self, text: str) -> Value:
+        """The value that `text` says. Raises `ConfigError`."""
+        if len(text) > _TEXT_MAX:
+            raise ConfigError(f"{self.name} is longer than {_TEXT_MAX} characters")
+        text = text.strip()
+        if self.kind is Kind.BOOLEAN:
+            if text.lower() not in ("true", "false"):
+                raise ConfigError(f"{self.name} must be true or false, not {_quote(text)}")
+            return text.lower() == "true"
+        if self.kind is Kind.LIST:
+            return self._list(text)
+        if self.kind in (Kind.INT, Kind.SHORT, Kind.LONG, Kind.DOUBLE):
+            return self._number(text)
+        if self.choices and text not in self.choices:
+            raise ConfigError(f"{self.name} must be one of {', '.join(self.choices)}, not {_quote(text)}")
+        return text
+
+    def _number(self, text: str) -> int | float:
+        number: int | float
+        if self.kind is Kind.DOUBLE:
+            try:
+                number = float(text)
+            except ValueError:
+                number = math.nan
+            if math.isnan(number) or "_" in text:
+                raise ConfigError(f"{self.name} must be a number, not {_quote(text)}")
+        else:
+            if not _WHOLE.fullmatch(text):
+                raise ConfigError(f"{self.name} must be a whole number, not {_quote(text)}")
+            number = int(text)
+            limit = _LIMITS[self.kind]
+            if not -limit - 1 <= number <= limit:
+                raise ConfigError(f"{self.name} must be within {-limit - 1} and {limit}, not {text}")
+        if number != self.also and (
+            (self.low is not None and number < self.low) or (self.high is not None and number > self.high)
+        ):
+            raise ConfigError(f"{self.name} must be {self.bounds}, not {text}")
+        return number
+
+    def _list(self, text: str) -> tuple[str, ...]:
+        items = tuple(item.strip() for item in text.split(",")) if text else ()
+        for item in items:
+            if self.choices and item not in self.choices:
+                raise ConfigError(f"{self.name} must be a list of {', '.join(self.choices)}, not {_quote(text)}")
+            if self.choices and items.count(item) > 1:
+                raise ConfigError(f"{self.name} names {item} twice")
+        return items
+
+    def text(self, value: Value) -> str | None:
+        """A value as Kafka writes it; None for no value."""
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, tuple):
+            return ",".join(value)
+        return str(value)
+
+
+def _quote(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _kind(kind: Kind) -> Callable[..., Any]:
+    def declare(default: Value, sentence: str, **more: Any) -> Any:
+        return dataclasses.field(default=default, metadata={"setting": (kind, default, sentence, more)})
+
+    declare.__name__ = kind.name
+    return declare
+
+
+BOOLEAN = _kind(Kind.BOOLEAN)
+STRING = _kind(Kind.STRING)
+INT = _kind(Kind.INT)
+SHORT = _kind(Kind.SHORT)
+LONG = _kind(Kind.LONG)
+DOUBLE = _kind(Kind.DOUBLE)
+LIST = _kind(Kind.LIST)
+
+
+def settings_of(config: type) -> dict[str, Setting]:
+    """Every setting that a config class declares, by name, in the order of the declarations."""
+    found = {}
+    for field in dataclasses.fields(config):
+        if "setting" in field.metadata:
+            kind, default, sentence, more = field.metadata["setting"]
+            name = field.name.replace("_", ".")
+            found[name] = Setting(name, kind, default, sentence, **more)
+    return found

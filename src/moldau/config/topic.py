@@ -1,0 +1,127 @@
+"""Every setting of a topic, one line each, and how a topic gets its values: its own, else the broker's, else the default.
+
+`broker_names` names the broker settings a topic's default comes from, the strongest first; those in minutes or hours are
+converted. All of Kafka 4.3's names are here, so that DescribeConfigs lists what clients expect; tiered storage is refused.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.config.broker import COMPRESSION_TYPES, SETTINGS, TIMESTAMP_TYPES, BrokerConfig
+from moldau.config.setting import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    INT_MAX,
+    LIST,
+    LONG,
+    LONG_MAX,
+    STRING,
+    Setting,
+    Value,
+    settings_of,
+)
+from moldau.errors import ConfigError
+
+
+# fmt: off
+# ruff: noqa: E501 (one setting is one line)
+@dataclass(frozen=True)
+class TopicConfig:
+    """The settings of one topic."""
+
+    cleanup_policy: tuple[str, ...] = LIST(("delete",), "What happens to old records: deleted, compacted by key, or both.", choices=("compact", "delete"), broker_names=("log.cleanup.policy",))
+    compression_type: str = STRING("producer", "How batches are kept: as the producer compressed them, or always in one way.", choices=COMPRESSION_TYPES, broker_names=("compression.type",))
+    compression_gzip_level: int = INT(-1, "The level of gzip, where the broker compresses.", low=1, high=9, also=-1, broker_names=("compression.gzip.level",))
+    compression_lz4_level: int = INT(9, "The level of lz4, where the broker compresses.", low=1, high=17, broker_names=("compression.lz4.level",))
+    compression_zstd_level: int = INT(3, "The level of zstd, where the broker compresses.", low=-131072, high=22, broker_names=("compression.zstd.level",))
+    delete_retention_ms: int = LONG(86400000, "How long compaction keeps the mark of a deleted key.", low=0, broker_names=("log.cleaner.delete.retention.ms",))
+    file_delete_delay_ms: int = LONG(60000, "How long a deleted file stays on the disk under another name.", low=0, broker_names=("log.segment.delete.delay.ms",))
+    flush_messages: int = LONG(LONG_MAX, "After so many records the log is forced to the disk.", low=1, broker_names=("log.flush.interval.messages",))
+    flush_ms: int = LONG(LONG_MAX, "A record waits at most so long until it is forced to the disk.", low=0, broker_names=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
+    follower_replication_throttled_replicas: tuple[str, ...] = LIST((), "Which replicas are throttled as followers, as PARTITION:BROKER or *.")
+    index_interval_bytes: int = INT(4096, "An index entry is written about every so many bytes of records.", low=0, broker_names=("log.index.interval.bytes",))
+    leader_replication_throttled_replicas: tuple[str, ...] = LIST((), "Which replicas are throttled as leaders, as PARTITION:BROKER or *.")
+    local_retention_bytes: int = LONG(-2, "How much a tiered topic keeps on the local disk; -2 means retention.bytes.", low=-2, broker_names=("log.local.retention.bytes",))
+    local_retention_ms: int = LONG(-2, "How long a tiered topic keeps records on the local disk; -2 means retention.ms.", low=-2, broker_names=("log.local.retention.ms",))
+    max_compaction_lag_ms: int = LONG(LONG_MAX, "How long a record may wait for compaction.", low=1, broker_names=("log.cleaner.max.compaction.lag.ms",))
+    max_message_bytes: int = INT(1048588, "The largest batch of records that is accepted, after compression.", low=0, broker_names=("message.max.bytes",))
+    message_timestamp_after_max_ms: int = LONG(3600000, "A record stamped further in the future than this is refused.", low=0, broker_names=("log.message.timestamp.after.max.ms",))
+    message_timestamp_before_max_ms: int = LONG(LONG_MAX, "A record stamped longer ago than this is refused.", low=0, broker_names=("log.message.timestamp.before.max.ms",))
+    message_timestamp_type: str = STRING("CreateTime", "Is a record's time the producer's, or when it was appended.", choices=TIMESTAMP_TYPES, broker_names=("log.message.timestamp.type",))
+    min_cleanable_dirty_ratio: float = DOUBLE(0.5, "The part of the log that must be uncompacted before it is compacted.", low=0, high=1, broker_names=("log.cleaner.min.cleanable.ratio",))
+    min_compaction_lag_ms: int = LONG(0, "How long a record is safe from compaction.", low=0, broker_names=("log.cleaner.min.compaction.lag.ms",))
+    min_insync_replicas: int = INT(1, "How many replicas must have a record before a Produce with acks=all is acknowledged.", low=1, broker_names=("min.insync.replicas",))
+    preallocate: bool = BOOLEAN(False, "Is the space of a new segment taken at once.", broker_names=("log.preallocate",))
+    remote_log_copy_disable: bool = BOOLEAN(False, "Are segments no longer copied to remote storage.")
+    remote_log_delete_on_disable: bool = BOOLEAN(False, "Is remote data deleted when remote storage is switched off.")
+    remote_storage_enable: bool = BOOLEAN(False, "Does the topic use remote storage; it cannot be switched on here.")
+    retention_bytes: int = LONG(-1, "A partition larger than this loses its oldest segments; -1 for no limit.", broker_names=("log.retention.bytes",))
+    retention_ms: int = LONG(604800000, "Records older than this are deleted, by the records' own time; -1 for never.", low=-1, broker_names=("log.retention.ms", "log.retention.minutes", "log.retention.hours"))
+    segment_bytes: int = INT(1073741824, "A segment that would grow beyond this is closed and a new one begun.", low=1048576, broker_names=("log.segment.bytes",))
+    segment_index_bytes: int = INT(10485760, "The size an index is created with; a segment whose index is full is closed.", low=4, broker_names=("log.index.size.max.bytes",))
+    segment_jitter_ms: int = LONG(0, "Up to this much is taken off segment.ms, so that segments do not all roll together.", low=0, broker_names=("log.roll.jitter.ms", "log.roll.jitter.hours"))
+    segment_ms: int = LONG(604800000, "A segment whose first record is older than this is closed and a new one begun.", low=1, broker_names=("log.roll.ms", "log.roll.hours"))
+    unclean_leader_election_enable: bool = BOOLEAN(False, "May a replica that lags behind become leader when no other is left, losing records.", broker_names=("unclean.leader.election.enable",))
+
+    @property
+    def compacts(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def deletes(self) -> bool:
+        return "delete" in self.cleanup_policy
+# fmt: on
+
+
+TOPIC_SETTINGS: dict[str, Setting] = settings_of(TopicConfig)
+_UNITS_MS = {"minutes": 60_000, "hours": 3_600_000}
+
+
+def inherited(setting: Setting, broker: BrokerConfig) -> Value:
+    """What a topic setting is where the topic does not say: the strongest broker setting that has a value."""
+    for name in setting.broker_names:
+        value: Value = getattr(broker, SETTINGS[name].field)
+        if value is not None:
+            unit = name.rpartition(".")[2]
+            if unit in _UNITS_MS and isinstance(value, int):
+                return value * _UNITS_MS[unit] if value >= 0 else value
+            return value
+    return setting.default
+
+
+def topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> TopicConfig:
+    """The settings of a topic with `overrides` of its own. Raises `ConfigError` for unknown names and bad values."""
+    values: dict[str, Any] = {setting.field: inherited(setting, broker) for setting in TOPIC_SETTINGS.values()}
+    for name, text in overrides.items():
+        setting = TOPIC_SETTINGS.get(name)
+        if setting is None:
+            close = difflib.get_close_matches(name[:200], TOPIC_SETTINGS, 1)
+            raise ConfigError(
+                f"there is no topic setting {name[:200]!r}" + (f"; did you mean {close[0]}?" if close else "")
+            )
+        values[setting.field] = setting.parse(text)
+    config = TopicConfig(**values)
+    _check(config)
+    return config
+
+
+def _check(config: TopicConfig) -> None:
+    """What no single setting can say of itself."""
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        raise ConfigError("min.compaction.lag.ms must not be above max.compaction.lag.ms")
+    if config.remote_storage_enable:
+        raise ConfigError("remote.storage.enable cannot be true: this broker has no remote storage")
+    for name in ("follower_replication_throttled_replicas", "leader_replication_throttled_replicas"):
+        replicas: tuple[str, ...] = getattr(config, name)
+        if replicas != ("*",) and not all(_is_replica(replica) for replica in replicas):
+            raise ConfigError(f"{name.replace('_', '.')} must be a list of PARTITION:BROKER, or *")
+
+
+def _is_replica(text: str) -> bool:
+    partition, colon, broker = text.partition(":")
+    return bool(colon) and all(
+        part.isascii() and part.isdigit() and int(part) <= INT_MAX for part in (partition, broker)
+    )
