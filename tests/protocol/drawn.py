@@ -1,0 +1,64 @@
+"""Hypothesis strategies for messages: every field of one version drawn from what the wire can hold, nulls where allowed.
+
+A field that kio reads as a time or an error code is drawn from the values that these types can hold; everything else
+is drawn from the whole range of its kind.
+"""
+
+import uuid
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from moldau.protocol.schema import Spec
+from tests.protocol.kio_reference import KioField, kio_fields, our_fields
+
+YEAR_9999_MS = 253_402_300_799_000
+TEXT = st.text(max_size=6) | st.text(alphabet="ab", min_size=125, max_size=135)
+DATA = st.binary(max_size=8) | st.binary(min_size=126, max_size=130)
+INTEGERS = {
+    kind: st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
+    for kind, bits in (("int8", 8), ("int16", 16), ("int32", 32), ("int64", 64))
+}
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    **INTEGERS,
+    "uint16": st.integers(0, 65535),
+    "uint32": st.integers(0, 0xFFFFFFFF),
+    "float64": st.floats(allow_nan=False, allow_infinity=False),
+    "bool": st.booleans(),
+    "string": TEXT,
+    "bytes": DATA,
+    "records": DATA,
+    "uuid": st.just(uuid.UUID(int=0)) | st.uuids(),
+}
+OF_KIO_TYPES: dict[str, st.SearchStrategy[Any]] = {
+    "error_code": st.sampled_from([code.value for code in ErrorCode]),
+    "timedelta_i64": st.integers(-(10**15), 10**15),
+    "datetime_i64": st.integers(0, YEAR_9999_MS) | st.just(-1),
+}
+
+
+@cache
+def messages(message: type, kio_class: type, version: int) -> st.SearchStrategy[Any]:
+    """Messages of ours that have every field of that version drawn, the others left at their defaults."""
+    drawn = {
+        name: _values(spec, theirs, version)
+        for (name, spec, _), theirs in zip(our_fields(message, version), kio_fields(kio_class), strict=True)
+    }
+    return st.builds(message, **drawn)
+
+
+def _values(spec: Spec, theirs: KioField, version: int) -> st.SearchStrategy[Any]:
+    if isinstance(spec.kind, type):
+        assert theirs.struct is not None
+        values = messages(spec.kind, theirs.struct, version)
+    elif theirs.kafka_type == "datetime_i64" and not theirs.nullable:
+        values = st.integers(0, YEAR_9999_MS)
+    else:
+        values = OF_KIO_TYPES.get(theirs.kafka_type or "", VALUES[spec.kind])
+    if spec.array:
+        values = st.lists(values, max_size=3)
+    if spec.nullable <= version <= spec.nullable_until:
+        values = st.none() | values
+    return values
