@@ -1,0 +1,189 @@
+"""A small client on plain blocking sockets, for processes that have no loop and want none: Spark's driver and tasks.
+
+One connection to a broker at a time and nothing in the background. `Caller` finds leaders, retries what is retriable
+with backoff until `timeout_ms` is over, and hands out `Link`s whose replies are received into a buffer that the link
+reuses: what `Link.receive` returns is valid until the next `receive`.
+"""
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from moldau.client.cluster_view import Address, ClusterView, bootstrap_addresses
+from moldau.client.failures import STALE_METADATA, Backoff, check
+from moldau.client.negotiation import Versions, hello, understand
+from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
+from moldau.names import TopicPartition
+from moldau.protocol.apis import API_VERSIONS, METADATA, Api
+from moldau.protocol.codec import read_reply, write_request
+from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from moldau.runtime import RealRandom
+
+MAX_REPLY_BYTES = 256 * 1024 * 1024
+_SIZE = struct.Struct(">i")
+T = TypeVar("T")
+
+
+class Link:
+    """A negotiated connection to one broker."""
+
+    def __init__(self, address: Address, client_id: str, timeout_ms: int):
+        self._address = address
+        self._client_id = client_id
+        self._correlation_id = 0
+        self._buffer = bytearray(256 * 1024)
+        try:
+            self._socket = socket.create_connection(address, timeout_ms / 1000)
+        except OSError as refused:
+            why = refused.strerror or str(refused)
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {address}: {why}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self.versions = self._negotiate()
+        except BaseException:
+            self.close()
+            raise
+
+    def _negotiate(self) -> Versions:
+        version = API_VERSIONS.high
+        while True:
+            self._correlation_id += 1
+            self._write(hello(version, self._correlation_id, self._client_id))
+            versions = understand(version, self.receive())
+            if isinstance(versions, Versions):
+                return versions
+            version = versions
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def send(self, api: Api, request: Any) -> int:
+        """Write a request; returns the version it is in. Replies come in the order of the requests."""
+        version = self.versions.of(api)
+        self._correlation_id += 1
+        self._write(write_request(api, version, self._correlation_id, self._client_id, request))
+        return version
+
+    def call(self, api: Api, request: Any) -> Any:
+        """One request, one reply."""
+        version = self.send(api, request)
+        return read_reply(api, version, self.receive())
+
+    def receive(self) -> memoryview:
+        """The next reply's frame, from the correlation id on; valid until the next `receive`."""
+        self._fill(memoryview(self._buffer)[:4])
+        size = _SIZE.unpack_from(self._buffer)[0]
+        if not 4 <= size <= MAX_REPLY_BYTES:
+            raise ProtocolViolation(f"{self._address} sent a reply of {size} bytes")
+        if size > len(self._buffer):
+            self._buffer = bytearray(size + size // 8)
+        frame = memoryview(self._buffer)[:size]
+        self._fill(frame)
+        return frame
+
+    def _fill(self, target: memoryview) -> None:
+        filled = 0
+        while filled < len(target):
+            try:
+                received = self._socket.recv_into(target[filled:])
+            except OSError as broken:
+                raise self._lost(broken) from None
+            if not received:
+                raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._address} closed the connection")
+            filled += received
+
+    def _write(self, frame: bytes) -> None:
+        try:
+            self._socket.sendall(frame)
+        except OSError as broken:
+            raise self._lost(broken) from None
+
+    def _lost(self, broken: OSError) -> KafkaError:
+        if isinstance(broken, TimeoutError):
+            return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{self._address} did not answer in time")
+        return KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._address} broke: {broken.strerror}")
+
+
+class Caller:
+    """Requests to the right broker, tried again until they succeed or `timeout_ms` is over. Use it in a
+    with-statement."""
+
+    def __init__(self, bootstrap: str | Iterable[str], *, client_id: str = "moldau", timeout_ms: int = 30_000):
+        self._bootstrap = bootstrap_addresses(bootstrap)
+        self._client_id = client_id
+        self._timeout_ms = timeout_ms
+        self._links: dict[Address, Link] = {}
+        self.view = ClusterView()
+
+    def __enter__(self) -> "Caller":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        while self._links:
+            self._links.popitem()[1].close()
+
+    def retrying(self, attempt: Callable[[], T]) -> T:
+        """Call `attempt` until it succeeds, fails for good, or the time is over; connections start afresh in
+        between."""
+        deadline = time.monotonic() + self._timeout_ms / 1000
+        backoff = Backoff(RealRandom())
+        while True:
+            try:
+                return attempt()
+            except KafkaError as failure:
+                if failure.code in STALE_METADATA:
+                    self.close()
+                    self.view.topics.clear()
+                elif not failure.retriable:
+                    raise
+                wait_s = backoff.next_ms() / 1000
+                if time.monotonic() + wait_s > deadline:
+                    raise
+                time.sleep(wait_s)
+
+    def link(self, address: Address) -> Link:
+        """The connection to a broker, dialled on first use."""
+        link = self._links.get(address)
+        if link is None:
+            link = self._links[address] = Link(address, self._client_id, self._timeout_ms)
+        return link
+
+    def any(self) -> Link:
+        """A connection to any broker that answers. Raises `KafkaError(NETWORK_EXCEPTION)` if none does."""
+        if self._links:
+            return next(iter(self._links.values()))
+        addresses = list(dict.fromkeys([*self._bootstrap, *self.view.brokers.values()]))
+        failure: KafkaError | None = None
+        for address in addresses:
+            try:
+                return self.link(address)
+            except KafkaError as refused:
+                failure = failure or refused
+        assert failure is not None
+        raise failure
+
+    def refresh(self, topics: Iterable[str] | None) -> None:
+        """Ask about some topics, or all of them; none is created by asking."""
+        asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        link = self.any()
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        if asked is None and link.versions.of(METADATA) == 0:
+            request.topics = []
+        reply = link.call(METADATA, request)
+        check(reply.error_code, "metadata")
+        self.view.apply(reply, everything=asked is None)
+
+    def leader(self, tp: TopicPartition) -> Link:
+        """The connection to the partition's leader. Raises `KafkaError` if it has none."""
+        leader = self.view.leader(tp)
+        if isinstance(leader, ErrorCode):
+            self.refresh([tp.topic])
+            leader = self.view.leader(tp)
+        if isinstance(leader, ErrorCode):
+            check(leader, f"partition {tp.partition} of topic {tp.topic}")
+        return self.link(self.view.brokers[leader])

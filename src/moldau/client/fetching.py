@@ -1,0 +1,196 @@
+"""How columns leave the log: `read_columns` yields a range of one partition as Arrow batches; and what a reader asks
+before.
+
+Everything here is synchronous, on blocking sockets and in the caller's thread: it runs in Spark's driver and tasks.
+While one reply is decoded the next one is already asked for, so the broker works and the kernel receives meanwhile. A
+reply lands in a buffer that is used again; decoding copies out of it once, into Arrow's memory.
+
+Invariants: batches come in offset order, without a gap but for what compaction and control batches leave; nothing
+below `start` or from `end` on is yielded; a batch whose CRC does not hold is never decoded.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from moldau.client.blocking import Caller, Link
+from moldau.client.failures import check
+from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
+from moldau.names import TopicPartition
+from moldau.protocol.apis import FETCH, LIST_OFFSETS
+from moldau.protocol.codec import read_reply
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from moldau.records.batch import batches, crc_holds
+
+if TYPE_CHECKING:
+    import pyarrow
+
+EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
+FETCH_MAX_BYTES = 8 * 1024 * 1024
+FETCH_WAIT_MS = 500
+
+
+def fetch_request(tp: TopicPartition, offset: int, max_bytes: int, *, wait_ms: int = FETCH_WAIT_MS) -> FetchRequest:
+    """A Fetch of one partition, outside of any session."""
+    partition = FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+    return FetchRequest(
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        topics=[FetchTopic(topic=tp.topic, partitions=[partition])],
+    )
+
+
+class _Range:
+    """Walks one partition from an offset on, one Fetch ahead."""
+
+    def __init__(self, caller: Caller, tp: TopicPartition, max_bytes: int):
+        self._caller = caller
+        self._tp = tp
+        self._max_bytes = max_bytes
+        self._asked: tuple[Link, int, int] | None = None
+
+    def ask(self, offset: int) -> None:
+        """Send the Fetch whose reply the next `records` takes."""
+        link = self._caller.leader(self._tp)
+        version = link.send(FETCH, fetch_request(self._tp, offset, self._max_bytes))
+        self._asked = link, version, offset
+
+    def records(self, offset: int) -> tuple[memoryview | bytes, int]:
+        """The whole batches from the one that holds `offset` on, and the offset after them; nothing at the log's
+        end."""
+        if self._asked is None or self._asked[2] != offset:
+            self.ask(offset)
+        assert self._asked is not None
+        link, version, _ = self._asked
+        self._asked = None
+        reply = read_reply(FETCH, version, link.receive())
+        check(reply.error_code, f"fetching {self._tp}")
+        partition = reply.responses[0].partitions[0]
+        check(partition.error_code, f"fetching {self._tp} from offset {offset}")
+        if not partition.records:
+            return b"", offset
+        return self._whole(memoryview(partition.records), offset)
+
+    def _whole(self, records: memoryview, offset: int) -> tuple[memoryview, int]:
+        end, after = 0, offset
+        for position, header in batches(records):
+            if not crc_holds(records, position):
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} of {self._tp} is corrupt"
+                )
+            end, after = position + header.size, header.last_offset + 1
+        if after <= offset:
+            raise ProtocolViolation(f"a Fetch of {self._tp} from offset {offset} brought no whole batch from there on")
+        return records[:end], after
+
+
+def read_columns(
+    bootstrap: str | Iterable[str],
+    topic: str,
+    partition: int,
+    start: int,
+    end: int,
+    *,
+    max_bytes: int = FETCH_MAX_BYTES,
+    timeout_ms: int = 30_000,
+    client_id: str = "moldau",
+) -> Iterator["pyarrow.RecordBatch"]:
+    """The records with start <= offset < end, in Kafka's columns (`records.arrow`), one Arrow batch a Fetch of
+    `max_bytes`.
+
+    Raises `KafkaError`: OFFSET_OUT_OF_RANGE when `start` is gone, REQUEST_TIMED_OUT when the log ends before `end` and
+    nothing comes for `timeout_ms`, and what else does not go away within that time.
+    """
+    from moldau.records.arrow import to_record_batch
+
+    tp = TopicPartition(topic, partition)
+    with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
+        walk, position, idle_ms = _Range(caller, tp, max_bytes), start, 0
+        while position < end:
+            at = position
+            records, position = caller.retrying(lambda at=at: walk.records(at))  # type: ignore[misc]
+            if position == at:
+                idle_ms += FETCH_WAIT_MS
+                if idle_ms >= timeout_ms:
+                    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{tp} ends at offset {position}, before {end}")
+                continue
+            idle_ms = 0
+            if position < end:
+                caller.retrying(lambda at=position: walk.ask(at))  # type: ignore[misc]
+            columns = to_record_batch(records, topic, partition, start, end)
+            if columns.num_rows:
+                yield columns
+
+
+def list_offsets(
+    bootstrap: str | Iterable[str],
+    wanted: Mapping[TopicPartition, int],
+    *,
+    timeout_ms: int = 30_000,
+    client_id: str = "moldau",
+) -> dict[TopicPartition, int]:
+    """For each partition the offset at `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or of the first record at or after a time
+    in ms since 1970; -1 where there is no such record. Raises `KafkaError`."""
+    found: dict[TopicPartition, int] = {}
+    with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
+
+        def ask() -> None:
+            by_leader: dict[Link, list[TopicPartition]] = {}
+            unknown = {tp.topic: None for tp in wanted if tp.topic not in caller.view.topics}
+            if unknown:
+                caller.refresh(unknown)
+            for tp in wanted:
+                if tp not in found:
+                    by_leader.setdefault(caller.leader(tp), []).append(tp)
+            for link, partitions in by_leader.items():
+                found.update(offsets_of(link, {tp: wanted[tp] for tp in partitions}))
+
+        caller.retrying(ask)
+    return {tp: found[tp] for tp in wanted}
+
+
+def list_offsets_request(wanted: Mapping[TopicPartition, int]) -> ListOffsetsRequest:
+    """Partitions of one leader, each with its time."""
+    topics: dict[str, ListOffsetsTopic] = {}
+    for tp, time_ms in wanted.items():
+        topic = topics.setdefault(tp.topic, ListOffsetsTopic(name=tp.topic))
+        topic.partitions.append(ListOffsetsPartition(partition_index=tp.partition, timestamp=time_ms))
+    return ListOffsetsRequest(replica_id=-1, topics=list(topics.values()), timeout_ms=30_000)
+
+
+def offsets_of(link: Link, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Ask one leader."""
+    found: dict[TopicPartition, int] = {}
+    for topic in link.call(LIST_OFFSETS, list_offsets_request(wanted)).topics:
+        for p in topic.partitions:
+            tp = TopicPartition(topic.name, p.partition_index)
+            check(p.error_code, f"asking for the offsets of {tp}")
+            found[tp] = p.offset
+    return found
+
+
+def topic_partitions(
+    bootstrap: str | Iterable[str],
+    topics: Iterable[str] | None = None,
+    *,
+    timeout_ms: int = 30_000,
+    client_id: str = "moldau",
+) -> dict[str, list[int]]:
+    """The partitions of the named topics, or of all that are not internal. Raises `KafkaError` for one that is not
+    there."""
+    names = None if topics is None else list(topics)
+    with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
+
+        def ask() -> None:
+            caller.refresh(names)
+            if ErrorCode.LEADER_NOT_AVAILABLE in caller.view.missing.values():
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "a topic is still being created")
+
+        caller.retrying(ask)
+        found = caller.view.topics
+        for name in names or ():
+            if name not in found:
+                check(caller.view.missing.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {name}")
+        chosen = sorted(n for n, t in found.items() if not t.internal) if names is None else names
+        return {name: list(found[name].partitions) for name in chosen}

@@ -1,0 +1,179 @@
+"""The dialling end of a connection: frames out, the frames that answer them back, in order.
+
+A `Connection` knows sizes and correlation ids and nothing else of what a frame says. A broker answers the requests of
+one connection in the order they came, so what is awaited is a queue: a reply with any other correlation id means that
+the two ends no longer agree, and the connection is closed. Whatever ends a connection (the peer, an error, a request
+that waited too long, `close`) fails everything still awaited with `KafkaError(NETWORK_EXCEPTION)` or
+`REQUEST_TIMED_OUT`, once.
+
+Limits: a reply of more than `max_reply_bytes` closes the connection before anything is allocated for it. Small replies
+are copied out of one read buffer; a reply that does not fit there is received straight into a buffer of its own.
+"""
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from typing import NamedTuple, cast
+
+from moldau.errors import ErrorCode, KafkaError
+from moldau.runtime import Buffer
+
+READ_BUFFER_BYTES = 64 * 1024
+MAX_REPLY_BYTES = 128 * 1024 * 1024
+_SIZE = struct.Struct(">i")
+
+
+class _Awaited(NamedTuple):
+    correlation_id: int
+    reply: asyncio.Future[memoryview]
+    timer: asyncio.TimerHandle
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One connection to a broker; make it with `dial`. Belongs to the loop it was dialled on."""
+
+    def __init__(self, name: str, max_reply_bytes: int = MAX_REPLY_BYTES):
+        self._loop = asyncio.get_running_loop()
+        self._name = name
+        self._max_reply_bytes = max_reply_bytes
+        self._transport: asyncio.Transport | None = None
+        self._awaited: deque[_Awaited] = deque()
+        self._correlation_id = 0
+        self._scratch = memoryview(bytearray(READ_BUFFER_BYTES))
+        self._filled = 0
+        self._large: memoryview | None = None
+        self._large_filled = 0
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.closed = False
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests await their reply."""
+        return len(self._awaited)
+
+    def next_correlation_id(self) -> int:
+        """The id that the next frame must carry."""
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        return self._correlation_id
+
+    def send(self, correlation_id: int, pieces: list[Buffer], timeout_ms: int) -> asyncio.Future[memoryview]:
+        """Write one whole frame; the future has the reply's frame, from the correlation id on, in memory of its own."""
+        reply: asyncio.Future[memoryview] = self._loop.create_future()
+        if self.closed or self._transport is None:
+            reply.set_exception(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} is closed"))
+            return reply
+        timer = self._loop.call_later(timeout_ms / 1000, self._timed_out, timeout_ms)
+        self._awaited.append(_Awaited(correlation_id, reply, timer))
+        self._transport.writelines(pieces)
+        return reply
+
+    def send_unanswered(self, pieces: list[Buffer]) -> None:
+        """Write one whole frame that the broker does not answer (Produce with acks=0)."""
+        if self.closed or self._transport is None:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} is closed")
+        self._transport.writelines(pieces)
+
+    async def drain(self) -> None:
+        """Wait until the transport takes more without queueing it up."""
+        await self._writable.wait()
+
+    def close(self) -> None:
+        """Close now; whatever is awaited fails."""
+        self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} was closed"))
+
+    def _timed_out(self, timeout_ms: int) -> None:
+        self._end(KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{self._name} did not answer within {timeout_ms} ms"))
+
+    def _end(self, failure: KafkaError) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._writable.set()
+        if self._transport is not None:
+            self._transport.abort()
+        while self._awaited:
+            _, reply, timer = self._awaited.popleft()
+            timer.cancel()
+            if not reply.done():
+                reply.set_exception(failure)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        endpoint = transport.get_extra_info("socket")
+        if endpoint is not None and endpoint.family in (socket.AF_INET, socket.AF_INET6):
+            endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        why = f": {exc}" if exc else ""
+        self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} closed the connection{why}"))
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._large is not None:
+            return self._large[self._large_filled :]
+        return self._scratch[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._large is None:
+            self._filled += nbytes
+            self._split()
+            return
+        self._large_filled += nbytes
+        if self._large_filled == len(self._large):
+            whole, self._large = self._large, None
+            self._received(whole)
+
+    def _split(self) -> None:
+        """Hand out the whole frames in the read buffer; move what is left to its front or into a buffer of its own."""
+        at, filled, scratch = 0, self._filled, self._scratch
+        while filled - at >= 4 and not self.closed:
+            size = _SIZE.unpack_from(scratch, at)[0]
+            if not 4 <= size <= self._max_reply_bytes:
+                self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} sent a reply of {size} bytes"))
+                return
+            end = at + 4 + size
+            if end > filled:
+                if size + 4 > READ_BUFFER_BYTES:
+                    self._large = memoryview(bytearray(size))
+                    self._large_filled = filled - at - 4
+                    self._large[: self._large_filled] = scratch[at + 4 : filled]
+                    at = filled
+                break
+            self._received(memoryview(bytes(scratch[at + 4 : end])))
+            at = end
+        left = filled - at
+        if at and left:
+            scratch[:left] = bytes(scratch[at:filled])
+        self._filled = left
+
+    def _received(self, frame: memoryview) -> None:
+        correlation_id = _SIZE.unpack_from(frame)[0]
+        if not self._awaited or self._awaited[0].correlation_id != correlation_id:
+            self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} answered a request that was not next"))
+            return
+        _, reply, timer = self._awaited.popleft()
+        timer.cancel()
+        if not reply.done():
+            reply.set_result(frame)
+
+
+async def dial(host: str, port: int, *, timeout_ms: int = 10_000, max_reply_bytes: int = MAX_REPLY_BYTES) -> Connection:
+    """Connect. Raises `KafkaError(NETWORK_EXCEPTION)` that says where and why not."""
+    name = f"{host}:{port}"
+    loop = asyncio.get_running_loop()
+    try:
+        dialling = loop.create_connection(lambda: Connection(name, max_reply_bytes), host, port)
+        _, connection = await asyncio.wait_for(dialling, timeout_ms / 1000)
+    except TimeoutError:
+        raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name} within {timeout_ms} ms") from None
+    except OSError as refused:
+        why = refused.strerror if refused.strerror and "\n" not in refused.strerror else type(refused).__name__
+        raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name}: {why}") from None
+    return connection
