@@ -1,0 +1,14 @@
+"""What a handler knows of a request besides its message: which API and version, and who asks."""
+
+from typing import NamedTuple
+
+
+class Context(NamedTuple):
+    """`client_host` is the peer's address as text; `body` is where the message starts in its frame."""
+
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    client_host: str
+    body: int = 0
