@@ -1,0 +1,55 @@
+"""DeleteRecords (key 21), versions 0 to 2: move the start of a log forward.
+
+Offset -1 means everything that is committed; an offset beyond the watermark is out of range; a topic that is only compacted
+refuses (POLICY_VIOLATION), since its older records are still its state; internal topics are never touched.
+"""
+
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import INTERNAL_TOPICS
+from moldau.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from moldau.replication.partitions import Partitions
+
+EVERYTHING = -1
+
+
+class DeleteRecordsHandler:
+    def __init__(self, partitions: Partitions):
+        self._partitions = partitions
+
+    def __call__(self, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+        return DeleteRecordsResponse(
+            topics=[
+                DeleteRecordsTopicResult(
+                    name=topic.name, partitions=[self._one(topic.name, part) for part in topic.partitions]
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _one(self, topic: str, part: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+        try:
+            low_watermark = self._delete(topic, part)
+        except KafkaError as error:
+            return DeleteRecordsPartitionResult(
+                partition_index=part.partition_index, low_watermark=-1, error_code=error.code
+            )
+        return DeleteRecordsPartitionResult(partition_index=part.partition_index, low_watermark=low_watermark)
+
+    def _delete(self, topic: str, part: DeleteRecordsPartition) -> int:
+        hosted = self._partitions.find(topic, None, part.partition_index)
+        if hosted is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if topic in INTERNAL_TOPICS:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        if not hosted.config.deletes:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION)
+        offset = hosted.high_watermark if part.offset == EVERYTHING else part.offset
+        if not 0 <= offset <= hosted.high_watermark:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return hosted.delete_records_before(offset)

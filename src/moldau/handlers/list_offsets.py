@@ -1,0 +1,82 @@
+"""ListOffsets (key 2), versions 1 to 11: the offset at a time, or at one of the ends.
+
+Kafka's special timestamps: -1 the end that this reader may see, -2 the first offset, -3 the record with the largest
+timestamp (version 7), -4 the first local offset (8) and -5 the last tiered one (9), -6 the first not yet uploaded (11): with
+nothing tiered the first is the log's start and the other two are unknown (-1). A time answers the first record at or after it.
+"""
+
+from moldau.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from moldau.replication.hosted import Hosted
+from moldau.replication.partitions import Partitions
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+
+
+class ListOffsetsHandler:
+    def __init__(self, partitions: Partitions):
+        self._partitions = partitions
+
+    def __call__(self, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+        asked: dict[tuple[str, int], int] = {}
+        for topic in request.topics:
+            for part in topic.partitions:
+                asked[topic.name, part.partition_index] = asked.get((topic.name, part.partition_index), 0) + 1
+        topics = []
+        for topic in request.topics:
+            parts = []
+            for part in topic.partitions:
+                if asked[topic.name, part.partition_index] > 1:
+                    parts.append(_error(part, ErrorCode.INVALID_REQUEST))
+                else:
+                    parts.append(self._one(topic.name, part, version))
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=parts))
+        return ListOffsetsResponse(topics=topics)
+
+    def _one(self, topic: str, part: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
+        hosted = self._partitions.find(topic, None, part.partition_index)
+        if hosted is None:
+            return _error(part, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        code = hosted.leadership_error(part.current_leader_epoch)
+        if code:
+            return _error(part, code)
+        if part.timestamp < 0 and version < FIRST_VERSION.get(part.timestamp, 0):
+            return _error(part, ErrorCode.UNSUPPORTED_VERSION)
+        if part.timestamp < EARLIEST_PENDING_UPLOAD:
+            return _error(part, ErrorCode.UNSUPPORTED_VERSION)
+        try:
+            timestamp, offset = _look_up(hosted, part.timestamp)
+        except KafkaError as error:
+            return _error(part, error.code)
+        return ListOffsetsPartitionResponse(
+            partition_index=part.partition_index,
+            timestamp=timestamp,
+            offset=offset,
+            leader_epoch=hosted.epoch_at(offset) if offset >= 0 else -1,
+        )
+
+
+def _look_up(hosted: Hosted, timestamp: int) -> tuple[int, int]:
+    """(timestamp, offset), each -1 if there is no such record."""
+    if timestamp == LATEST:
+        return -1, hosted.high_watermark
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, hosted.log.log_start_offset
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return -1, -1
+    if timestamp == MAX_TIMESTAMP:
+        found = hosted.log.offset_of_max_timestamp()
+    else:
+        found = hosted.log.offset_for_time(timestamp)
+    return found if found is not None and found[1] < hosted.high_watermark else (-1, -1)
+
+
+def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=code)

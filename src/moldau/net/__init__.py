@@ -1,0 +1,1 @@
+"""Sockets: the server that listens, and the connections that dial."""

@@ -1,0 +1,156 @@
+"""Bytes that arrived -> whole frames, with memory that grows only as bytes arrive.
+
+A frame is four bytes of size and a body. Reads land in one buffer shared by all connections of a loop; what does not make a
+whole frame, or may not be served yet, is kept here. A large frame gets a buffer of its own that grows as it fills, so a peer that declares two
+gigabytes and sends ten bytes costs ten bytes; beyond `FREE_BYTES` a frame needs a share of the server's `Pool`, so that
+many peers with half-sent giants cannot take the memory of all.
+"""
+
+import struct
+from collections.abc import Callable
+
+from moldau.errors import ProtocolViolation
+
+_size = struct.Struct(">i").unpack_from
+
+FREE_BYTES = 1 << 20
+"""A connection may hold this much of an unfinished frame without asking the pool."""
+FIRST_BYTES = 16 << 10
+"""The least that a frame's own buffer holds."""
+
+
+class Pool:
+    """Memory for the unfinished giant frames of all connections, given in the order they asked.
+
+    Whoever asks first may always grow (so some frame always finishes); others wait while `taken` is beyond `limit`.
+    A holder that stands still while others wait loses its connection: the server calls `stalled` now and then.
+    """
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self.taken = 0
+        self._holders: dict[Inbox, int] = {}
+        self._waiting: dict[Inbox, None] = {}
+
+    def grow(self, inbox: "Inbox", to: int) -> bool:
+        """True if `inbox` may hold `to` bytes; else it waits, and its `resume` is called when it may ask again."""
+        held = self._holders.get(inbox, 0)
+        first = next(iter(self._holders), inbox) is inbox
+        if not first and self.taken + to - held > self.limit:
+            self._waiting[inbox] = None
+            return False
+        self._holders[inbox] = to
+        self.taken += to - held
+        return True
+
+    def give_back(self, inbox: "Inbox") -> None:
+        self._waiting.pop(inbox, None)
+        held = self._holders.pop(inbox, 0)
+        self.taken -= held
+        if held and self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            for other in waiting:
+                other.resume()
+
+    def stalled(self) -> "Inbox | None":
+        """The first holder if others wait for it and it brought nothing since the last call."""
+        if not self._waiting:
+            return None
+        first = next(iter(self._holders), None)
+        if first is None or first.progress():
+            return None
+        return first
+
+
+class Inbox:
+    """What one connection has received and nobody has served yet.
+
+    The order of calls: `buffer`, `arrived`, `next_frame` until it gives None or the caller wants no more, `park`.
+    """
+
+    def __init__(self, size_max: int, pool: Pool, resume: Callable[[], None]):
+        self.size_max = size_max
+        self.resume = resume
+        self._pool = pool
+        self._own = bytearray()
+        self._filled = 0
+        self._window = memoryview(self._own)
+        self._at = self._end = 0
+        self._seen = 0
+
+    def buffer(self, shared: memoryview) -> memoryview | None:
+        """Where the next read goes: the shared buffer, the unfinished frame's own, or None while the pool has no room."""
+        if not self._filled:
+            return shared
+        if self._filled == len(self._own) and not self._grow():
+            return None
+        return memoryview(self._own)[self._filled :]
+
+    def _grow(self) -> bool:
+        need = 4 + self._checked(self._own, 0) if self._filled >= 4 else FIRST_BYTES
+        target = min(need, max(FIRST_BYTES, 4 * self._filled)) if need > self._filled else self._filled + FIRST_BYTES
+        if target > FREE_BYTES and not self._pool.grow(self, target):
+            return False
+        grown = bytearray(target)
+        grown[: self._filled] = memoryview(self._own)[: self._filled]
+        self._own = grown
+        return True
+
+    def arrived(self, shared: memoryview, count: int) -> None:
+        """`count` bytes (0 to look again at what was parked) were read into what `buffer(shared)` gave."""
+        if self._filled:
+            self._filled += count
+            self._window, self._end = memoryview(self._own), self._filled
+        else:
+            self._window, self._end = shared, count
+        self._at = 0
+
+    def next_frame(self) -> memoryview | None:
+        """The next whole frame without its size, valid until the next call to this inbox; None if there is none.
+
+        Raises `ProtocolViolation` on a size that is negative or beyond the limit.
+        """
+        at = self._at
+        if self._end - at < 4:
+            return None
+        end = at + 4 + self._checked(self._window, at)
+        if end > self._end:
+            return None
+        self._at = end
+        return self._window[at + 4 : end]
+
+    def park(self) -> None:
+        """Keep what was not handed out; the shared buffer is free for others after this."""
+        at, end = self._at, self._end
+        if at == end:
+            if self._filled:
+                self._clear()
+        elif not self._filled:
+            self._own, self._filled = bytearray(self._window[at:end]), end - at
+        elif at:
+            left = bytearray(self._window[at:end])
+            self._clear()
+            self._own, self._filled = left, len(left)
+        self._window, self._at, self._end = memoryview(b""), 0, 0
+
+    def holds_frame(self) -> bool:
+        """Whether what was parked begins with a whole frame."""
+        return self._filled >= 4 and self._filled >= 4 + self._checked(self._own, 0)
+
+    def _checked(self, buffer: memoryview | bytearray, at: int) -> int:
+        size: int = _size(buffer, at)[0]
+        if size < 0 or size > self.size_max:
+            raise ProtocolViolation(f"a frame of {size} bytes where {self.size_max} are allowed")
+        return size
+
+    def progress(self) -> bool:
+        """Whether bytes have arrived since the last call."""
+        moved, self._seen = self._seen != self._filled, self._filled
+        return moved
+
+    def _clear(self) -> None:
+        self._own, self._filled = bytearray(), 0
+        self._pool.give_back(self)
+
+    def close(self) -> None:
+        self._clear()

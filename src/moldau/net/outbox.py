@@ -1,0 +1,174 @@
+"""What a connection still has to send, in order: bytes, and slices of files that leave by `sendfile`.
+
+Two outboxes with one face. `SocketOutbox` writes to a descriptor of its own (a `dup` of the transport's, so that it can never
+be somebody else's after the transport closed) at once, and waits for writability only when the kernel takes no more.
+`TransportOutbox` goes through the transport, reading file slices piece by piece: for TLS and for simulated networks.
+`on_room` is called when everything handed in has left after it once had not; until then the connection takes no request.
+"""
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from moldau.runtime import FileSlice
+
+Piece: TypeAlias = bytes | bytearray | memoryview | FileSlice
+
+SENDFILE_BYTES_MAX = 2 << 20
+"""One system call sends no more, so that it does not hold the loop for milliseconds."""
+BURST_BYTES_MAX = 8 << 20
+"""One turn of the loop sends no more to one connection, so that the others get theirs."""
+COPY_BYTES = 256 << 10
+"""How much of a file slice is read at a time where `sendfile` cannot be used."""
+
+
+class Outbox(Protocol):
+    def send(self, pieces: Sequence[Piece]) -> bool:
+        """Send, or queue, all pieces in order. True if everything has left."""
+
+    def close(self) -> None:
+        """Drop what is queued, release its files."""
+
+
+def _release(piece: Piece) -> None:
+    if isinstance(piece, FileSlice) and piece.release:
+        piece.release()
+
+
+class SocketOutbox:
+    __slots__ = ("_fd", "_loop", "_on_lost", "_on_room", "_queue", "_sock", "_waiting")
+
+    def __init__(
+        self, fd: int, loop: asyncio.AbstractEventLoop, on_room: Callable[[], None], on_lost: Callable[[], None]
+    ):
+        self._sock = socket.socket(fileno=os.dup(fd))
+        self._sock.setblocking(False)
+        self._fd = self._sock.fileno()
+        self._loop = loop
+        self._on_room = on_room
+        self._on_lost = on_lost
+        self._queue: deque[Piece] = deque()
+        self._waiting = False
+
+    def send(self, pieces: Sequence[Piece]) -> bool:
+        if not self._queue and len(pieces) == 1 and not isinstance(piece := pieces[0], FileSlice):
+            try:  # by far the commonest: one small reply and room for it
+                sent = self._sock.send(piece)
+            except BlockingIOError:
+                sent = 0
+            except OSError:
+                self._lost()
+                return True
+            if sent == len(piece):
+                return True
+            self._queue.append(memoryview(piece)[sent:])
+            self._wait()
+            return False
+        self._queue.extend(pieces)
+        return self._waiting is False and self._pump()
+
+    def _pump(self) -> bool:
+        """Send until all has left (True), or the kernel or this turn's share is full (False)."""
+        queue, burst = self._queue, 0
+        try:
+            while queue:
+                if burst >= BURST_BYTES_MAX:
+                    break
+                piece = queue[0]
+                if isinstance(piece, FileSlice):
+                    want = min(piece.length, SENDFILE_BYTES_MAX)
+                    sent = os.sendfile(self._fd, piece.file.fileno() or 0, piece.offset, want)
+                    if sent == 0 and want:
+                        raise OSError("a file slice is longer than its file")
+                    if sent < piece.length:
+                        queue[0] = piece._replace(offset=piece.offset + sent, length=piece.length - sent)
+                        burst += sent
+                        continue
+                else:
+                    sent = self._sock.send(piece, socket.MSG_MORE if len(queue) > 1 else 0)
+                    if sent < len(piece):
+                        queue[0] = memoryview(piece)[sent:]
+                        continue
+                burst += sent
+                _release(queue.popleft())
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._lost()
+            return True
+        if queue:
+            self._wait()
+            return False
+        return True
+
+    def _wait(self) -> None:
+        if not self._waiting:
+            self._waiting = True
+            self._loop.add_writer(self._fd, self._writable)
+
+    def _writable(self) -> None:
+        if self._pump():
+            if self._fd >= 0 and self._waiting:
+                self._waiting = False
+                self._loop.remove_writer(self._fd)
+            self._on_room()
+
+    def _lost(self) -> None:
+        self.close()
+        self._on_lost()
+
+    def close(self) -> None:
+        if self._fd < 0:
+            return
+        if self._waiting:
+            self._waiting = False
+            self._loop.remove_writer(self._fd)
+        while self._queue:
+            _release(self._queue.popleft())
+        self._sock.close()
+        self._fd = -1
+
+
+class TransportOutbox:
+    """`room` must be called by the protocol's `resume_writing`, `full` by its `pause_writing`."""
+
+    def __init__(self, transport: asyncio.WriteTransport, on_room: Callable[[], None]):
+        self._transport = transport
+        self._on_room = on_room
+        self._queue: deque[Piece] = deque()
+        self._full = False
+
+    def send(self, pieces: Sequence[Piece]) -> bool:
+        self._queue.extend(pieces)
+        return self._pump()
+
+    def _pump(self) -> bool:
+        queue = self._queue
+        while queue and not self._full:
+            piece = queue.popleft()
+            if not isinstance(piece, FileSlice):
+                self._transport.write(bytes(piece))
+                continue
+            data = piece.file.read(min(piece.length, COPY_BYTES), piece.offset)
+            self._transport.write(data)
+            if len(data) < piece.length and data:
+                left = piece._replace(offset=piece.offset + len(data), length=piece.length - len(data))
+                queue.appendleft(left)
+            else:
+                _release(piece)
+        return not queue and not self._full
+
+    def full(self) -> None:
+        self._full = True
+
+    def room(self) -> None:
+        self._full = False
+        if self._pump():
+            self._on_room()
+
+    def close(self) -> None:
+        while self._queue:
+            _release(self._queue.popleft())

@@ -1,0 +1,308 @@
+"""The listening side: connections, frames in, replies out, in order. It never learns what a Produce is.
+
+A `Server` is given `handle(frame, peer) -> Answer`. What can be answered at once is: all frames that one read brought are
+handled, their replies joined and sent in one call. An awaitable answer mutes its connection (one request in flight) until
+it is there, and so does a reply that the socket does not take at once: a peer that asks and never reads costs what one read
+brings. A frame is valid only until `handle` returns. `ProtocolViolation` from `handle` closes the connection; any other
+exception is a fault of ours: it is logged and the connection closed.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+from moldau.errors import ProtocolViolation
+from moldau.net.inbox import Inbox, Pool
+from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox
+from moldau.runtime import Answer, Reply
+
+log = logging.getLogger(__name__)
+
+SHARED_BYTES = 128 << 10
+POOL_BYTES = 32 << 20
+STALL_S = 5.0
+
+
+class Peer(NamedTuple):
+    """Who is at the other end of a connection."""
+
+    host: str
+    port: int
+
+
+Handle = Callable[[memoryview, Peer], Answer]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one listener allows; each is the broker setting of that name."""
+
+    socket_request_max_bytes: int = 100 << 20
+    socket_send_buffer_bytes: int = 256 << 10
+    socket_receive_buffer_bytes: int = -1
+    connections_max_idle_ms: int = 600_000
+    max_connections: int = 2**31 - 1
+    max_connections_per_ip: int = 2**31 - 1
+
+
+@dataclass
+class Server:
+    handle: Handle
+    limits: Limits = field(default_factory=Limits)
+    connections: dict["Connection", None] = field(default_factory=dict)
+    per_host: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.pool = Pool(POOL_BYTES)
+        self.shared = memoryview(bytearray(SHARED_BYTES))
+        self._listening: list[asyncio.AbstractServer] = []
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str | None, port: int) -> int:
+        """Listen; returns the port (a free one for 0). `localhost` is listened on as 127.0.0.1 and ::1, the same port on both."""
+        loop = asyncio.get_running_loop()
+        hosts: list[str | None] = [host or None]
+        if host == "localhost":
+            hosts = ["127.0.0.1", "::1"] if _has_ipv6() else ["127.0.0.1"]
+        for each in hosts:
+            server = await loop.create_server(lambda: Connection(self, loop), each, port, backlog=512, start_serving=False)
+            self._listening.append(server)
+            port = port or server.sockets[0].getsockname()[1]
+        self._sweeper = loop.call_later(STALL_S, self._sweep, loop)
+        return port
+
+    async def serve(self) -> None:
+        """Begin to accept: after this, clients are answered."""
+        for server in self._listening:
+            await cast(asyncio.Server, server).start_serving()
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close what is idle for too long and who stands still with memory that others wait for."""
+        idle_since = loop.time() - self.limits.connections_max_idle_ms / 1000
+        for connection in [c for c in self.connections if c.active_at < idle_since]:
+            connection.lose("idle")
+        stalled = self.pool.stalled()
+        for connection in [c for c in self.connections if c.inbox is stalled]:
+            connection.lose("it stopped in the middle of a frame that others wait for")
+        self._sweeper = loop.call_later(STALL_S, self._sweep, loop)
+
+    def admit(self, connection: "Connection") -> bool:
+        """Count a new connection; False if there are too many."""
+        host, limits = connection.peer.host, self.limits
+        here = self.per_host.get(host, 0)
+        if len(self.connections) >= limits.max_connections or here >= limits.max_connections_per_ip:
+            return False
+        self.connections[connection] = None
+        self.per_host[host] = here + 1
+        return True
+
+    def forget(self, connection: "Connection") -> None:
+        if self.connections.pop(connection, 0) is None:
+            host = connection.peer.host
+            self.per_host[host] -= 1
+            if not self.per_host[host]:
+                del self.per_host[host]
+
+    async def stop(self) -> None:
+        """Accept no more, let requests in flight finish for a moment, close all connections."""
+        for server in self._listening:
+            server.close()
+        if self._sweeper:
+            self._sweeper.cancel()
+        for connection in list(self.connections):
+            connection.lose("the broker stops")
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One accepted connection. `busy`: a request is in flight, or a reply has not left; nothing is handled until it has."""
+
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop):
+        self.server = server
+        self.loop = loop
+        self.inbox = Inbox(server.limits.socket_request_max_bytes, server.pool, self._resume_reading)
+        self.peer = Peer("", 0)
+        self.active_at = loop.time()
+        self._handle = server.handle
+        self._busy = False
+        self._paused = False
+        self._closed = False
+        self._task: asyncio.Future[Reply] | None = None
+        self._transport: asyncio.Transport
+        self._outbox: Outbox
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        name = transport.get_extra_info("peername") or ("", 0)
+        self.peer = Peer(str(name[0]), int(name[1]))
+        sock: Any = transport.get_extra_info("socket")
+        if sock is not None and transport.get_extra_info("sslcontext") is None:
+            limits = self.server.limits
+            if sock.family in (socket.AF_INET, socket.AF_INET6):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for option, size in (
+                (socket.SO_SNDBUF, limits.socket_send_buffer_bytes),
+                (socket.SO_RCVBUF, limits.socket_receive_buffer_bytes),
+            ):
+                if size > 0:
+                    sock.setsockopt(socket.SOL_SOCKET, option, size)
+            self._outbox = SocketOutbox(sock.fileno(), self.loop, self._room, self._aborted)
+        else:
+            self._outbox = TransportOutbox(self._transport, self._room)
+        if not self.server.admit(self):
+            self.lose("too many connections")
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        buffer = self.inbox.buffer(self.server.shared)
+        assert buffer is not None, "reading goes on only while there is room"
+        return buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.active_at = self.loop.time()
+        self._serve(nbytes)
+
+    def _serve(self, nbytes: int) -> None:
+        """Handle every whole frame that is here, until one cannot be answered at once; `nbytes` are new."""
+        inbox = self.inbox
+        ready: list[Piece] = []
+        try:
+            inbox.arrived(self.server.shared, nbytes)
+            later = self._handle_frames(ready)
+            inbox.park()
+        except ProtocolViolation as violation:
+            log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, violation)
+            self._close_after(ready)
+            return
+        except Exception:
+            log.exception("a request from %s:%d failed", self.peer.host, self.peer.port)
+            self._close_after(ready)
+            return
+        all_left = not ready or self._send(ready)
+        if later is not None:
+            self._pause_for(later)
+        elif not all_left:
+            self._busy = True
+            self._pause_reading()
+        elif len(ready) > 1 and inbox.holds_frame():
+            self._busy = True  # files have left; the others first, then the next request
+            self._pause_reading()
+            self.loop.call_soon(self._room)
+        elif inbox.buffer(self.server.shared) is None:
+            self._pause_reading()
+
+    def _handle_frames(self, ready: list[Piece]) -> Awaitable[Reply] | None:
+        """Append the replies to `ready`; stops at one that is still awaited (and returned), or that has files."""
+        handle, peer, inbox = self._handle, self.peer, self.inbox
+        while (frame := inbox.next_frame()) is not None:
+            answer = handle(frame, peer)
+            if answer is None:
+                continue
+            if not isinstance(answer, list):
+                return cast(Awaitable[Reply], answer)
+            ready += answer
+            if len(answer) > 1:
+                return None
+        return None
+
+    def _pause_for(self, later: Awaitable[Reply]) -> None:
+        self._busy = True
+        self._pause_reading()
+        self._task = asyncio.ensure_future(later)
+        self._task.add_done_callback(self._answered)
+
+    def _send(self, ready: list[Piece]) -> bool:
+        if len(ready) > 1 and not any(isinstance(piece, tuple) for piece in ready):
+            ready = [b"".join(cast(list[bytes], ready))]
+        return self._outbox.send(ready)
+
+    def _answered(self, task: "asyncio.Future[Reply]") -> None:
+        self._task = None
+        if self._closed:
+            if not task.cancelled():
+                task.exception()
+            return
+        try:
+            answer = task.result()
+        except (asyncio.CancelledError, ProtocolViolation) as violation:
+            log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, violation)
+            self._close_after([])
+            return
+        except Exception:
+            log.exception("a request from %s:%d failed", self.peer.host, self.peer.port)
+            self._close_after([])
+            return
+        if not answer or self._send(list(answer)):
+            self._room()
+
+    def _room(self) -> None:
+        """All replies have left: serve what is parked, then read on."""
+        if self._closed or self._task is not None:
+            return
+        self._busy = False
+        self.active_at = self.loop.time()
+        self._serve(0)
+        self._resume_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._paused and not self._closed:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        """Read on, unless something is in flight or the pool has no room for what this connection sends."""
+        if self._paused and not (self._busy or self._closed) and self.inbox.buffer(self.server.shared) is not None:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        if isinstance(self._outbox, TransportOutbox):
+            self._outbox.full()
+
+    def resume_writing(self) -> None:
+        if isinstance(self._outbox, TransportOutbox):
+            self._outbox.room()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def lose(self, why: str) -> None:
+        if not self._closed:
+            log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, why)
+            self._close_after([])
+
+    def _close_after(self, ready: list[Piece]) -> None:
+        """Send what was answered before, then close."""
+        if self._closed:
+            return
+        if ready:
+            self._send(ready)
+        self._end()
+        self._transport.close()
+
+    def _aborted(self) -> None:
+        if not self._closed:
+            self._end()
+            self._transport.abort()
+
+    def _end(self) -> None:
+        self._closed = True
+        self.inbox.close()
+        self._outbox.close()
+        if self._task is not None:
+            self._task.cancel()
+        self.server.forget(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self._closed:
+            self._end()

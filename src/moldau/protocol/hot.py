@@ -1,0 +1,301 @@
+"""Produce and Fetch by hand: read and packed without an object per field, in every version, for the broker's hot path.
+
+`read_produce` gives views into the frame, no copy; `pack_produce` and `pack_fetch_*` build what `schema` would write for the same
+answer, which the tests compare for every version. A Fetch reply is packed piece by piece, since the records between the
+pieces are slices of files.
+"""
+
+import struct
+import uuid
+from typing import NamedTuple
+
+from moldau.errors import ProtocolViolation
+from moldau.protocol.primitives import read_uvarint, skip_tagged_fields, write_uvarint
+from moldau.runtime import FileSlice
+
+_PRODUCE_FIXED = struct.Struct(">hii")  # acks, timeout_ms, count of topics
+_INT16 = struct.Struct(">h").unpack_from
+_INT32 = struct.Struct(">i").unpack_from
+_TWO_INT32 = struct.Struct(">ii").unpack_from
+_PACK_INT32 = struct.Struct(">i").pack
+_SIZE_AND_CORRELATION = struct.Struct(">ii")
+
+
+class ProducePartition(NamedTuple):
+    """One partition's record set, as a view into the frame; None where the request has null."""
+
+    index: int
+    records: memoryview | None
+
+
+class ProduceTopic(NamedTuple):
+    """`name` is None from version 13 on, `topic_id` before it."""
+
+    name: str | None
+    topic_id: bytes | None
+    partitions: list[ProducePartition]
+
+
+class Produce(NamedTuple):
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    topics: list[ProduceTopic]
+
+
+def read_produce(frame: memoryview, version: int, at: int) -> Produce:
+    """The body of a Produce request, version 3 to 13, that starts at `at`. Raises `ProtocolViolation`."""
+    try:
+        if version < 9:
+            return _read_produce_plain(frame, at)
+        return _read_produce_flexible(frame, version, at)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise ProtocolViolation("a Produce request that ends early or is not UTF-8") from error
+
+
+def _read_produce_plain(frame: memoryview, at: int) -> Produce:
+    end = len(frame)
+    (length,) = _INT16(frame, at)
+    at += 2
+    transactional_id = None
+    if length >= 0:
+        transactional_id = str(frame[at : at + length], "utf-8")
+        at += length
+    acks, timeout_ms, topic_count = _PRODUCE_FIXED.unpack_from(frame, at)
+    at += 10
+    if topic_count < 0 or topic_count > end - at:
+        raise ProtocolViolation(f"{topic_count} topics in {end - at} bytes")
+    topics = []
+    for _ in range(topic_count):
+        (length,) = _INT16(frame, at)
+        at += 2
+        if length < 0:
+            raise ProtocolViolation("a null topic name")
+        name = str(frame[at : at + length], "utf-8")
+        (count,) = _INT32(frame, at + length)
+        at += length + 4
+        if count < 0 or count > end - at:
+            raise ProtocolViolation(f"{count} partitions in {end - at} bytes")
+        partitions = []
+        for _ in range(count):
+            index, size = _TWO_INT32(frame, at)
+            at += 8
+            if size < 0:
+                if size != -1:
+                    raise ProtocolViolation(f"a record set of {size} bytes")
+                partitions.append(ProducePartition(index, None))
+                continue
+            if size > end - at:
+                raise ProtocolViolation("a record set that ends after its request")
+            partitions.append(ProducePartition(index, frame[at : at + size]))
+            at += size
+        topics.append(ProduceTopic(name, None, partitions))
+    return Produce(transactional_id, acks, timeout_ms, topics)
+
+
+def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
+    end = len(frame)
+    length, at = read_uvarint(frame, at)
+    transactional_id = None
+    if length:
+        _fits(length - 1, end - at)
+        transactional_id = str(frame[at : at + length - 1], "utf-8")
+        at += length - 1
+    (acks,) = _INT16(frame, at)
+    (timeout_ms,) = _INT32(frame, at + 2)
+    count, at = read_uvarint(frame, at + 6)
+    _fits(count - 1, end - at)
+    topics = []
+    for _ in range(count - 1):
+        name = topic_id = None
+        if version >= 13:
+            topic_id = bytes(frame[at : at + 16])
+            at += 16
+        else:
+            length, at = read_uvarint(frame, at)
+            _fits(length - 1, end - at)
+            name = str(frame[at : at + length - 1], "utf-8")
+            at += length - 1
+        count, at = read_uvarint(frame, at)
+        _fits(count - 1, end - at)
+        partitions = []
+        for _ in range(count - 1):
+            (index,) = _INT32(frame, at)
+            size, at = read_uvarint(frame, at + 4)
+            records = None
+            if size:
+                _fits(size - 1, end - at)
+                records = frame[at : at + size - 1]
+                at += size - 1
+            at = at + 1 if frame[at] == 0 else skip_tagged_fields(frame, at)
+            partitions.append(ProducePartition(index, records))
+        at = skip_tagged_fields(frame, at)
+        topics.append(ProduceTopic(name, topic_id, partitions))
+    skip_tagged_fields(frame, at)
+    return Produce(transactional_id, acks, timeout_ms, topics)
+
+
+def _fits(length: int, remaining: int) -> None:
+    if not 0 <= length <= remaining:
+        raise ProtocolViolation(f"{length} bytes or elements where {remaining} bytes remain")
+
+
+class ProduceResult(NamedTuple):
+    """The answer for one partition without record errors, which are rare and written by `schema`."""
+
+    index: int
+    error: int
+    base_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+
+
+_RESULT_V8 = struct.Struct(">ihqqqih")  # ..., record errors: int32 count 0, error message: int16 -1
+_RESULT_V5 = struct.Struct(">ihqqq")
+_RESULT_V2 = struct.Struct(">ihqq")
+_RESULT_V9 = struct.Struct(">ihqqqBBB")  # ..., count 0 + 1, null message, no tagged fields
+
+
+def pack_produce(
+    version: int, correlation_id: int, topics: list[tuple[str | None, bytes | None, list[ProduceResult]]]
+) -> bytes:
+    """A whole Produce reply, its size in front; `topics` are (name, id, results) in the order of the request."""
+    out = bytearray(8)
+    if version >= 9:
+        out.append(0)
+        write_uvarint(out, len(topics) + 1)
+    else:
+        out += _PACK_INT32(len(topics))
+    for name, topic_id, results in topics:
+        _append_topic(out, version >= 9, version >= 13, name, topic_id, len(results))
+        for index, error, base_offset, time_ms, start in results:
+            if version >= 9:
+                out += _RESULT_V9.pack(index, error, base_offset, time_ms, start, 1, 0, 0)
+            elif version == 8:
+                out += _RESULT_V8.pack(index, error, base_offset, time_ms, start, 0, -1)
+            elif version >= 5:
+                out += _RESULT_V5.pack(index, error, base_offset, time_ms, start)
+            else:
+                out += _RESULT_V2.pack(index, error, base_offset, time_ms)
+        if version >= 9:
+            out.append(0)
+    out += b"\0\0\0\0\0" if version >= 9 else b"\0\0\0\0"
+    _SIZE_AND_CORRELATION.pack_into(out, 0, len(out) - 4, correlation_id)
+    return bytes(out)
+
+
+def _append_topic(
+    out: bytearray, flexible: bool, by_id: bool, name: str | None, topic_id: bytes | None, count: int
+) -> None:
+    """The name or id of a topic and the count of its partitions."""
+    if by_id:
+        out += topic_id or bytes(16)
+    else:
+        encoded = (name or "").encode()
+        if flexible:
+            write_uvarint(out, len(encoded) + 1)
+        else:
+            out += len(encoded).to_bytes(2, "big")
+        out += encoded
+    if flexible:
+        write_uvarint(out, count + 1)
+    else:
+        out += _PACK_INT32(count)
+
+
+class FetchResult(NamedTuple):
+    """The answer for one partition; `length` bytes of records follow it from a file (or none).
+
+    `aborted` is None for read_uncommitted; (producer id, first offset) pairs for read_committed.
+    """
+
+    index: int
+    error: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    length: int
+    aborted: list[tuple[int, int]] | None = None
+
+
+_FETCH_FIXED = struct.Struct(">ihqqq")
+_FETCH_V4 = struct.Struct(">ihqq")
+_ABORTED = struct.Struct(">qq").pack
+
+
+class FetchReply:
+    """Packs a Fetch reply: `begin`, then for each topic `topic` and its `partition`s, then `end`.
+
+    `partition` returns the bytes that come before the partition's records; the caller interleaves the records. The size in
+    front of the whole counts them.
+    """
+
+    __slots__ = ("_at_size", "_first", "_flexible", "_open", "_out", "_records", "_version", "pieces")
+
+    def __init__(self, version: int, correlation_id: int, error: int, session_id: int, topic_count: int):
+        self._version = version
+        self._flexible = version >= 12
+        self.pieces: list[bytearray | FileSlice] = []
+        self._records = 0
+        out = bytearray(8)
+        _SIZE_AND_CORRELATION.pack_into(out, 0, 0, correlation_id)
+        if self._flexible:
+            out.append(0)
+        out += bytes(4)
+        if version >= 7:
+            out += struct.pack(">hi", error, session_id)
+        if self._flexible:
+            write_uvarint(out, topic_count + 1)
+        else:
+            out += _PACK_INT32(topic_count)
+        self._out = self._first = out
+
+    def topic(self, name: str, topic_id: uuid.UUID, partition_count: int) -> None:
+        """Begin a topic; the one before it must have been closed by `close_topic`."""
+        _append_topic(
+            self._out, self._flexible, self._version >= 13, name, topic_id.bytes, partition_count
+        )
+
+    def close_topic(self) -> None:
+        if self._flexible:
+            self._out.append(0)
+
+    def partition(self, result: FetchResult, records: FileSlice | None) -> None:
+        """One partition; `records` is the slice of `result.length` bytes to send, None for none."""
+        out, version = self._out, self._version
+        if version >= 5:
+            out += _FETCH_FIXED.pack(*result[:5])
+        else:
+            out += _FETCH_V4.pack(*result[:4])
+        aborted = result.aborted
+        if self._flexible:
+            write_uvarint(out, 0 if aborted is None else len(aborted) + 1)
+        else:
+            out += _PACK_INT32(-1 if aborted is None else len(aborted))
+        for producer_id, first_offset in aborted or ():
+            out += _ABORTED(producer_id, first_offset)
+            if self._flexible:
+                out.append(0)
+        if version >= 11:
+            out += b"\xff\xff\xff\xff"
+        if self._flexible:
+            write_uvarint(out, result.length + 1)
+        else:
+            out += _PACK_INT32(result.length)
+        if records is not None:
+            self._records += result.length
+            self.pieces.append(out)
+            self.pieces.append(records)
+            self._out = bytearray()
+        if self._flexible:
+            self._out.append(0)
+
+    def end(self) -> list[bytearray | FileSlice]:
+        """All pieces in order, the size in front."""
+        if self._flexible:
+            self._out.append(0)
+        if self._out:
+            self.pieces.append(self._out)
+        size = self._records + sum(len(p) for p in self.pieces if isinstance(p, bytearray)) - 4
+        struct.pack_into(">i", self._first, 0, size)
+        return self.pieces

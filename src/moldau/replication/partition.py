@@ -1,0 +1,38 @@
+"""One partition as its leader knows it: who is in sync, and up to where every one of them has the log.
+
+Pure: it decides, `partitions` acts. The high watermark is the least log end of the in-sync replicas and never goes back
+while this broker leads (Kafka's replication design, "Committed messages").
+"""
+
+from moldau.names import BrokerId, LeaderEpoch, Offset
+
+
+class Partition:
+    __slots__ = ("_ends", "high_watermark", "isr", "leader", "leader_epoch", "local")
+
+    def __init__(self, local: BrokerId, high_watermark: Offset):
+        self.local = local
+        self.leader = BrokerId(-1)
+        self.leader_epoch = LeaderEpoch(-1)
+        self.isr: tuple[BrokerId, ...] = ()
+        self.high_watermark = high_watermark
+        self._ends: dict[BrokerId, Offset] = {}
+
+    @property
+    def leads(self) -> bool:
+        return self.leader == self.local
+
+    def lead(self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...], log_end: Offset) -> bool:
+        """Take over what the cluster decided. True if the watermark moved."""
+        self.leader, self.leader_epoch, self.isr = leader, leader_epoch, isr
+        return self.reached(self.local, log_end) if self.leads else False
+
+    def reached(self, replica: BrokerId, log_end: Offset) -> bool:
+        """A replica's log now ends there. True if the watermark moved."""
+        self._ends[replica] = log_end
+        ends = self._ends
+        committed = log_end if self.isr == (replica,) else min(ends.get(broker, Offset(0)) for broker in self.isr)
+        if committed > self.high_watermark:
+            self.high_watermark = committed
+            return True
+        return False
