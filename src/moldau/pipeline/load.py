@@ -1,0 +1,150 @@
+"""`pipeline load`: everything new since the last load becomes Parquet, exactly once (D13).
+
+The driver plans ranges from the warehouse's offsets to the log's ends, Spark spreads them over tasks, each task
+fetches its ranges and writes Parquet from Arrow where it runs, and only a line about each file comes back. Then the
+driver commits (`warehouse.py`). Rows never enter the JVM. Spark's part is to distribute, to start lost tasks again
+and to count what came back.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from moldau.client.fetching import read_columns
+from moldau.errors import MoldauError
+from moldau.names import TopicPartition
+from moldau.pipeline.manifest import Manifest
+from moldau.pipeline.options import Subscription
+from moldau.pipeline.positions import DataLost, Offsets, earliest, latest, subscribed
+from moldau.pipeline.ranges import OffsetRange, between, cut, pack
+from moldau.pipeline.warehouse import Staged, Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TASKS_PER_CORE = 2
+PIECE_RECORDS_MIN = 250_000
+TASKS_PER_CORE_MAX = 8
+
+
+class LoadFailed(MoldauError):
+    """A task could not fetch or write its range; nothing was committed."""
+
+
+class Task(NamedTuple):
+    """One range and where its files go; travels to a worker."""
+
+    bootstrap: str
+    part: OffsetRange
+    staging: str
+    load_id: str
+
+
+class Outcome(NamedTuple):
+    """What became of one range; `failure` is a sentence, or empty."""
+
+    part: OffsetRange
+    files: tuple[Staged, ...]
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a load did. `manifest` is None when nothing was new; seconds go from the first fetch to the manifest."""
+
+    manifest: Manifest | None
+    records: int
+    bytes: int
+    seconds: float
+    taken_back: int
+
+    @property
+    def records_per_second(self) -> float:
+        return self.records / self.seconds if self.seconds > 0 else 0.0
+
+
+def load(
+    spark: "SparkSession", bootstrap: str, topics: Sequence[str], warehouse: Warehouse, fail_on_data_loss: bool = True
+) -> Loaded:
+    """Load what is new in `topics`; raises MoldauError with one sentence and leaves the warehouse as it was."""
+    with warehouse.locked():
+        taken_back = warehouse.recover()
+        start, end = plan(bootstrap, topics, warehouse.offsets(), fail_on_data_loss)
+        ranges = between(start, end)
+        began = time.monotonic()
+        if not ranges:
+            return Loaded(None, 0, 0, 0.0, taken_back)
+        load_id = warehouse.runtime.random.uuid().hex[:12]
+        staged = _run(spark, bootstrap, ranges, warehouse.staging(load_id), load_id)
+        manifest = warehouse.commit(load_id, staged, {part.topic_partition: part.end for part in ranges})
+        records, size = sum(one.file.records for one in staged), sum(one.file.bytes for one in staged)
+        return Loaded(manifest, records, size, time.monotonic() - began, taken_back)
+
+
+def plan(
+    bootstrap: str, topics: Sequence[str], loaded: Offsets, fail_on_data_loss: bool = True
+) -> tuple[Offsets, Offsets]:
+    """From where to where to load each partition; DataLost when the log no longer fits what is in the warehouse."""
+    partitions = subscribed(bootstrap, Subscription(topics=tuple(dict.fromkeys(topics))))
+    first, end = earliest(bootstrap, partitions), latest(bootstrap, partitions)
+    start: Offsets = {}
+    for tp in partitions:
+        at = loaded.get(tp, first[tp])
+        if at > end[tp]:
+            raise DataLost(
+                f"The warehouse has {tp.topic} partition {tp.partition} up to offset {at}, but its log ends at "
+                f"{end[tp]}: the topic was made anew, so load it into another warehouse."
+            )
+        if at < first[tp] and fail_on_data_loss:
+            raise DataLost(
+                f"Offsets {at} to {first[tp] - 1} of {tp.topic} partition {tp.partition} are gone from the log and "
+                "were never loaded; say --allow-data-loss to go on without them."
+            )
+        start[tp] = max(at, first[tp])
+    return start, end
+
+
+def _run(
+    spark: "SparkSession", bootstrap: str, ranges: Sequence[OffsetRange], staging: Path, load_id: str
+) -> list[Staged]:
+    context = spark.sparkContext
+    cores = max(1, context.defaultParallelism)
+    total = sum(part.size for part in ranges)
+    pieces = cut(ranges, max(PIECE_RECORDS_MIN, -(-total // (TASKS_PER_CORE * cores))))
+    packed = [
+        [Task(bootstrap, part, str(staging), load_id) for part in parts]
+        for parts in pack(pieces, TASKS_PER_CORE_MAX * cores)
+    ]
+    outcomes = context.parallelize(packed, len(packed)).flatMap(write_ranges).collect()
+    for outcome in outcomes:
+        if outcome.failure:
+            raise LoadFailed(f"{_named(outcome.part)} could not be loaded: {outcome.failure}")
+    assert sorted(outcome.part for outcome in outcomes) == sorted(pieces), "every planned range comes back once"
+    return [file for outcome in outcomes for file in outcome.files]
+
+
+def write_ranges(tasks: Iterable[Task]) -> Iterator[Outcome]:
+    """Runs in a Spark task. What can be expected to fail comes back as a value; Spark retries what kills the worker."""
+    from pyspark import TaskContext
+
+    from moldau.pipeline.writing import RangeWriter
+
+    context = TaskContext.get()
+    attempt = context.taskAttemptId() if context else 0
+    for task in tasks:
+        part = task.part
+        writer = RangeWriter(Path(task.staging), part, task.load_id, attempt)
+        try:
+            for batch in read_columns(task.bootstrap, part.topic, part.partition, part.start, part.end):
+                writer.add(batch)
+            yield Outcome(part, tuple(writer.finish()))
+        except OSError as error:
+            yield Outcome(part, (), f"{error.strerror or error} ({error.filename or task.staging}).")
+        except MoldauError as error:
+            yield Outcome(part, (), f"{error}.")
+
+
+def _named(part: OffsetRange) -> str:
+    return f"{TopicPartition(part.topic, part.partition)} from offset {part.start} to {part.end}"

@@ -1,0 +1,94 @@
+"""Turns options into partitions and offsets by asking the broker: which partitions there are, where they begin and
+end.
+
+Used on the driver only. Every error leaves as one sentence: `OptionError` for what the user asked for and cannot
+have, `DataLost` for records that are gone, `KafkaError` from the client for the rest.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from moldau.client.fetching import list_offsets, topic_partitions
+from moldau.errors import ErrorCode, KafkaError, MoldauError
+from moldau.names import TopicPartition
+from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Options, Subscription
+
+Offsets = dict[TopicPartition, int]
+
+
+class DataLost(MoldauError):
+    """Records that were asked for are no longer in the log, or their partition is gone."""
+
+
+def subscribed(bootstrap: str, subscription: Subscription) -> list[TopicPartition]:
+    """The partitions that are subscribed to and exist, sorted; a named topic that does not exist is an OptionError."""
+    names: list[str] | None = None
+    if not subscription.pattern:
+        names = list(subscription.topics) or sorted({tp.topic for tp in subscription.assigned})
+    try:
+        found = topic_partitions(bootstrap, names)
+    except KafkaError as error:
+        if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
+            raise OptionError(f"There is no topic of that name ({', '.join(names or ())}): {error}.") from None
+        raise
+    there = {TopicPartition(topic, partition) for topic in found for partition in found[topic]}
+    if subscription.assigned:
+        for tp in subscription.assigned:
+            if tp not in there:
+                raise OptionError(f"Topic {tp.topic} has no partition {tp.partition}.")
+        return list(subscription.assigned)
+    if subscription.pattern:
+        pattern = re.compile(subscription.pattern)
+        there = {tp for tp in there if pattern.fullmatch(tp.topic)}
+    return sorted(there)
+
+
+def earliest(bootstrap: str, partitions: Iterable[TopicPartition]) -> Offsets:
+    return _list(bootstrap, dict.fromkeys(partitions, EARLIEST))
+
+
+def latest(bootstrap: str, partitions: Iterable[TopicPartition]) -> Offsets:
+    return _list(bootstrap, dict.fromkeys(partitions, LATEST))
+
+
+def at_edge(options: Options, edge: Edge, partitions: list[TopicPartition], side: str) -> Offsets:
+    """The offset of every partition at the starting or ending edge.
+
+    Offsets given by partition must name every partition and no other, as in the Kafka connector.
+    """
+    if edge.timestamp_ms is not None:
+        return _at_time(options, edge.timestamp_ms, partitions, side)
+    given = dict(edge.offsets)
+    if not given:
+        return _list(options.bootstrap_servers, dict.fromkeys(partitions, edge.default))
+    if sorted(given) != partitions:
+        said, there = [", ".join(map(str, sorted(these))) or "none" for these in (given, partitions)]
+        raise OptionError(f"Option {side}Offsets names the partitions {said}, but subscribed are {there}.")
+    resolved = _list(options.bootstrap_servers, {tp: at for tp, at in given.items() if at < 0})
+    return {tp: resolved.get(tp, given[tp]) for tp in partitions}
+
+
+def _at_time(options: Options, timestamp_ms: int, partitions: list[TopicPartition], side: str) -> Offsets:
+    found = _list(options.bootstrap_servers, dict.fromkeys(partitions, timestamp_ms))
+    missing = [tp for tp in partitions if found[tp] < 0]
+    if missing and side == "starting" and not options.latest_when_no_timestamp:
+        raise OptionError(
+            f"No record of {missing[0].topic} partition {missing[0].partition} is as new as startingTimestamp "
+            f"{timestamp_ms}; set startingOffsetsByTimestampStrategy to latest to start at its end."
+        )
+    return {**found, **latest(options.bootstrap_servers, missing)}
+
+
+def within_log(wanted: Offsets, first: Mapping[TopicPartition, int], fail_on_data_loss: bool) -> Offsets:
+    """Starts moved up to the first record that is left; DataLost instead when the caller wants to fail on that."""
+    for tp, offset in sorted(wanted.items()):
+        if offset < first[tp] and fail_on_data_loss:
+            raise DataLost(
+                f"Offsets {offset} to {first[tp] - 1} of {tp.topic} partition {tp.partition} are gone from the log; "
+                "set failOnDataLoss to false to read what is left."
+            )
+    return {tp: max(offset, first[tp]) for tp, offset in wanted.items()}
+
+
+def _list(bootstrap: str, wanted: Mapping[TopicPartition, int]) -> Offsets:
+    return list_offsets(bootstrap, wanted) if wanted else {}

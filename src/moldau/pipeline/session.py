@@ -1,0 +1,98 @@
+"""Starts Spark the way the pipeline needs it: the right Python in its workers, Java checked first, little on the
+terminal.
+
+A worker started with another Python than the driver's fails with nothing but DATA_SOURCE_NOT_FOUND, so
+`PYSPARK_PYTHON` is always set here. A session that someone else started is used as it is.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import moldau
+from moldau.errors import MoldauError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_MIN = 17
+TASK_ATTEMPTS_MAX = 3
+INSTALL_JAVA = "install a JRE, for example with 'apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17'"
+LOG_SETTINGS = """\
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n
+"""
+
+
+class SparkMissing(MoldauError):
+    """Spark cannot start on this machine; the text says what to install."""
+
+
+def check_java() -> int:
+    """The version of the Java that Spark will take; SparkMissing when there is none or it is too old."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    try:
+        command = [java or "java", "-version"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stderr
+    except (OSError, subprocess.SubprocessError):
+        raise SparkMissing(f"Spark needs Java {JAVA_MIN} or newer and none was found: {INSTALL_JAVA}.") from None
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    version = int(match[1]) if match else 0
+    if version < JAVA_MIN:
+        raise SparkMissing(f"Spark needs Java {JAVA_MIN} or newer and {java} is Java {version}: {INSTALL_JAVA}.")
+    return version
+
+
+def start_session(name: str, master: str = "local[*]", scratch: Path | None = None, **settings: str) -> "SparkSession":
+    """A Spark session for `master`; `settings` are Spark's, with dots as underscores twice (`spark__ui__enabled`)."""
+    check_java()
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise SparkMissing("The pipeline needs PySpark: install it with 'pip install moldau[spark]'.") from None
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName(name).master(with_retries(master))
+    for setting, value in {**_settings(master, scratch), **settings}.items():
+        builder = builder.config(setting.replace("__", "."), value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def with_retries(master: str) -> str:
+    """A local master tries a task once unless told otherwise; ours may try again, as on a real cluster."""
+    local = re.fullmatch(r"local(?:\[(\d+|\*)])?", master.strip())
+    return f"local[{local[1] or 1},{TASK_ATTEMPTS_MAX}]" if local else master
+
+
+def _settings(master: str, scratch: Path | None) -> dict[str, str]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2" if master.startswith("local") else "32",
+        "spark.executorEnv.PYTHONPATH": str(Path(moldau.__file__).parents[1]),
+    }
+    if master.startswith("local"):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+        quiet = scratch / "log4j2.properties"
+        quiet.write_text(LOG_SETTINGS)
+        settings |= {
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}",
+            "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
+            "spark.local.dir": str(scratch / "spark-local"),
+        }
+    return settings

@@ -1,0 +1,172 @@
+"""One offset range becomes Parquet files, one for each event date: what a Spark task of the loader does with the
+batches it fetched.
+
+Columns go in as they came; the only per-record work is Arrow's. Memory is bounded by `BUFFERED_BYTES_MAX` and open
+files by `OPEN_FILES_MAX`: a date that comes back after its file was closed gets another file. Files are complete
+and flushed to disk when `finish` returns; they lie in the load's staging folder, and it is the driver who moves
+them (see `warehouse.py`).
+"""
+
+import datetime
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.compute as compute
+import pyarrow.parquet as parquet
+
+from moldau.pipeline.manifest import DataFile
+from moldau.pipeline.ranges import OffsetRange
+from moldau.pipeline.warehouse import Staged
+
+ROW_GROUP_BYTES = 64 * 1024 * 1024
+BUFFERED_BYTES_MAX = 128 * 1024 * 1024
+OPEN_FILES_MAX = 32
+COMPRESSION = "lz4"
+UNDATED = "__HIVE_DEFAULT_PARTITION__"  # what Hive, Spark, pyarrow and DuckDB all read as null
+
+EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
+DAYS_OF_CALENDAR = range(1 - EPOCH_ORDINAL, datetime.date.max.toordinal() - EPOCH_ORDINAL + 1)
+
+SCHEMA = pyarrow.schema(
+    [
+        ("key", pyarrow.binary()),
+        ("value", pyarrow.binary()),
+        ("partition", pyarrow.int32()),
+        ("offset", pyarrow.int64()),
+        ("timestamp", pyarrow.timestamp("us", "UTC")),
+        ("timestampType", pyarrow.int32()),
+        ("headers", pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))),
+    ]
+)
+
+
+class DateFile:
+    """The Parquet file of one date that is being written, and the rows that wait for its next row group."""
+
+    def __init__(self, path: Path, date: str):
+        self.path = path
+        self.date = date
+        self.waiting: list[Any] = []
+        self.waiting_bytes = 0
+        self.records = 0
+        self.start_offset = self.end_offset = 0
+        self.timestamp_ms_min = self.timestamp_ms_max = 0
+        self._writer: Any = None
+
+    def add(self, batch: Any) -> None:
+        offsets = batch.column("offset")
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        times = compute.min_max(batch.column("timestamp").cast(pyarrow.int64())).as_py()
+        low, high = times["min"] // 1000, times["max"] // 1000
+        if not self.records:
+            self.start_offset, self.timestamp_ms_min, self.timestamp_ms_max = first, low, high
+        self.timestamp_ms_min, self.timestamp_ms_max = min(self.timestamp_ms_min, low), max(self.timestamp_ms_max, high)
+        self.end_offset = last + 1
+        self.records += batch.num_rows
+        self.waiting.append(batch)
+        self.waiting_bytes += batch.nbytes
+
+    def write(self) -> None:
+        """Write the waiting rows as one row group."""
+        if not self.waiting:
+            return
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(
+                str(self.path), SCHEMA, compression=COMPRESSION, use_dictionary=["partition", "timestampType"],
+                column_encoding={"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+                write_statistics=["partition", "offset", "timestamp"], data_page_size=1 << 20,
+            )  # fmt: skip
+        table = pyarrow.Table.from_batches(self.waiting, SCHEMA)
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self.waiting, self.waiting_bytes = [], 0
+
+    def close(self) -> int:
+        """Finish the file and make its bytes last; returns how many they are."""
+        self.write()
+        self._writer.close()
+        fd = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+            return os.fstat(fd).st_size
+        finally:
+            os.close(fd)
+
+
+class RangeWriter:
+    """Writes the batches of one range, in offset order, to files by date; `finish` says what it wrote."""
+
+    def __init__(self, staging: Path, part: OffsetRange, load_id: str, attempt: int):
+        self._part = part
+        self._load_id = load_id
+        self._stem = f"{part.topic}-{part.partition}-{part.start}-{attempt}"
+        self._staging = staging
+        self._open: dict[str, DateFile] = {}  # the least recently used first
+        self._done: list[Staged] = []
+        self._created = 0
+        self._buffered_bytes = 0
+        staging.mkdir(parents=True, exist_ok=True)
+
+    def add(self, batch: Any) -> None:
+        """Take one batch in Spark's columns (`moldau.client.fetching`)."""
+        if not batch.num_rows:
+            return
+        days = batch.column("timestamp").cast(pyarrow.date32(), safe=False).cast(pyarrow.int32())
+        columns = batch.select(SCHEMA.names)
+        edges = compute.min_max(days)
+        if edges["min"] == edges["max"]:
+            self._add(_date(edges["min"].as_py()), columns)
+            return
+        order = compute.sort_indices(days)
+        runs = compute.run_end_encode(days.take(order))
+        start = 0
+        for day, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            self._add(_date(day), columns.take(order.slice(start, end - start)))
+            start = end
+
+    def finish(self) -> list[Staged]:
+        """Complete every file; what was written, oldest file first."""
+        for file in list(self._open.values()):
+            self._close(file)
+        return self._done
+
+    def _add(self, date: str, batch: Any) -> None:
+        file = self._open.pop(date, None)
+        if file is None:
+            if len(self._open) >= OPEN_FILES_MAX:
+                self._close(next(iter(self._open.values())))
+            file = DateFile(self._staging / f"{self._stem}-{self._created}.parquet", date)
+            self._created += 1
+        self._open[date] = file
+        before = file.waiting_bytes
+        file.add(batch)
+        self._buffered_bytes += file.waiting_bytes - before
+        if file.waiting_bytes >= ROW_GROUP_BYTES:
+            self._write(file)
+        while self._buffered_bytes > BUFFERED_BYTES_MAX:
+            self._write(max(self._open.values(), key=lambda one: one.waiting_bytes))
+
+    def _write(self, file: DateFile) -> None:
+        self._buffered_bytes -= file.waiting_bytes
+        file.write()
+
+    def _close(self, file: DateFile) -> None:
+        self._buffered_bytes -= file.waiting_bytes
+        size = file.close()
+        del self._open[file.date]
+        part = self._part
+        name = f"part-{part.partition:05d}-{file.start_offset:020d}-{file.end_offset:020d}-{self._load_id}.parquet"
+        described = DataFile(
+            path=f"topic={part.topic}/date={file.date}/{name}",
+            topic=part.topic, partition=part.partition, date=file.date,
+            start_offset=file.start_offset, end_offset=file.end_offset, records=file.records, bytes=size,
+            timestamp_ms_min=file.timestamp_ms_min, timestamp_ms_max=file.timestamp_ms_max,
+        )  # fmt: skip
+        self._done.append(Staged(str(file.path), described))
+
+
+def _date(day: int) -> str:
+    if day not in DAYS_OF_CALENDAR:
+        return UNDATED
+    return datetime.date.fromordinal(day + EPOCH_ORDINAL).isoformat()
