@@ -16,7 +16,7 @@ demo: setup java ## the main job on real data: broker, replay, load, questions, 
 	$(BIN)/python -m moldau.pipeline.demo
 
 test: setup java ## all that Python and a JRE can run
-	$(BIN)/python tools/stages.py --quick
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not foreign" tests
 
 lint: $(VENV)/installed ## ruff, mypy, import contracts
 	$(BIN)/python tools/stages.py lint

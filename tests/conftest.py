@@ -1,7 +1,7 @@
-"""What every test gets: columns interpreted when asked for, property-test profiles, and no leftover process.
+"""What every test gets: columns interpreted when asked for, and the profiles of property tests.
 
-`MOLDAU_INTERPRETED=1` makes `moldau.records.columns` run from its Python files even where they are compiled, so that the
-same tests run both ways. `MOLDAU_PROFILE=long` makes property tests search a hundred times longer.
+`MOLDAU_INTERPRETED=1` makes `moldau.records.columns` run from its Python files even where they are compiled, so that
+the same tests run both ways. `MOLDAU_PROFILE=long` makes property tests search a hundred times longer.
 """
 
 import importlib.abc

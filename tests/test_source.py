@@ -1,0 +1,135 @@
+"""The source is under test too: pure cores, lengths, headers, dead modules, requirements (rules: `source_rules.py`).
+
+Each rule is also fed a bad sample, so that one that stopped looking is noticed.
+"""
+
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests import source_rules as rules
+from tests.source_rules import Source
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+OURS = rules.read_all(ROOT, "src")
+EVERYTHING = [*OURS, *rules.read_all(ROOT, "tests", "tools", "benchmarks")]
+ENTRY_POINTS = ("moldau.__main__", "moldau.cli.main", "pyspark_moldau")
+
+MODULES_OF = {"google-re2": "re2", "prometheus-client": "prometheus_client"}
+"""Where a distribution's module has another name than the distribution."""
+
+
+def listed(problems: list[str]) -> str:
+    return "\n".join(problems)
+
+
+def test_files_and_functions_are_short() -> None:
+    assert not (found := [problem for source in EVERYTHING for problem in rules.too_long(source)]), listed(found)
+
+
+def test_pure_cores_neither_wait_nor_reach_out() -> None:
+    pure = [source for source in OURS if rules.is_pure(source.name)]
+    assert pure
+    assert not (found := [problem for source in pure for problem in rules.impure(source)]), listed(found)
+
+
+def test_the_import_contracts_name_every_pure_core() -> None:
+    contracts = {contract["id"]: contract for contract in PROJECT["tool"]["importlinter"]["contracts"]}
+    assert sorted(contracts["pure-cores"]["source_modules"]) == sorted(f"*.{core}" for core in rules.PURE_CORES)
+
+
+def test_nothing_says_that_it_is_unfinished() -> None:
+    assert not (found := [problem for source in EVERYTHING for problem in rules.unfinished(source)]), listed(found)
+
+
+def test_every_module_opens_with_a_header() -> None:
+    assert not (found := [problem for source in EVERYTHING for problem in rules.without_header(source)]), listed(found)
+
+
+def test_no_module_is_a_drawer() -> None:
+    assert not (found := [problem for source in EVERYTHING for problem in rules.drawer(source)]), listed(found)
+
+
+def test_every_module_is_imported_by_someone() -> None:
+    assert not (found := rules.dead_modules(OURS, ENTRY_POINTS)), listed(found)
+
+
+def test_production_imports_only_what_the_install_brings() -> None:
+    project = PROJECT["project"]
+    extras = {name: needs for name, needs in project["optional-dependencies"].items() if name not in ("test", "dev")}
+    known = dict.fromkeys([*sys.stdlib_module_names, "moldau", "pyspark_moldau", "cython"], "")
+    for requirement in [*project["dependencies"], *(need for needs in extras.values() for need in needs)]:
+        name = requirement.partition(";")[0].split("[")[0].rstrip(" 0123456789.*<>=!~,")
+        known[MODULES_OF.get(name, name)] = requirement
+    assert not (found := [problem for source in OURS for problem in rules.foreign_imports(source, known)]), listed(
+        found
+    )
+
+
+def sample(text: str, path: str = "src/moldau/protocol/sample.py") -> Source:
+    return Source(path, text, path.removeprefix("src/").removesuffix(".py").replace("/", "."))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import asyncio",
+        "import os.path",
+        "from time import monotonic",
+        "def f():\n    import random",
+        "import concurrent.futures",
+        "async def f(): ...",
+        "async def f(x):\n    await x",
+        "from datetime import datetime\ndatetime.now()",
+        "import uuid\nuuid.uuid4()",
+        "open('x')",
+    ],
+)
+def test_an_impure_core_is_caught(text: str) -> None:
+    assert rules.impure(sample(text))
+
+
+def test_pure_code_is_not_complained_about() -> None:
+    text = "import struct\nfrom uuid import UUID\n\ndef f(now_ms: int) -> UUID:\n    return UUID(int=now_ms)\n"
+    assert rules.impure(sample(text)) == []
+
+
+def test_a_long_file_and_a_long_function_are_caught() -> None:
+    assert rules.too_long(sample("x = 1\n" * 501))
+    assert rules.too_long(sample("def f():\n" + "    x = 1\n" * 60))
+    assert rules.too_long(sample("class A:\n  async def f():\n" + "    x = 1\n" * 60))
+    assert rules.too_long(sample("def f():\n" + "    x = 1\n" * 59)) == []
+
+
+@pytest.mark.parametrize("word", rules.UNFINISHED)
+def test_an_unfinished_place_is_caught(word: str) -> None:
+    assert rules.unfinished(sample(f"x = 1  # {word}"))
+
+
+def test_a_module_without_header_and_a_drawer_are_caught() -> None:
+    assert rules.without_header(sample("import struct"))
+    assert rules.drawer(sample("", "src/moldau/utils.py"))
+    assert rules.drawer(sample("", "src/moldau/common/x.py"))
+    assert rules.drawer(sample("", "src/moldau/log/segment.py")) == []
+
+
+def test_a_dead_module_is_caught_and_a_live_one_is_not() -> None:
+    dead = sample("", "src/moldau/log/dead.py")
+    by_import = sample("", "src/moldau/log/live.py")
+    by_name = sample("", "src/moldau/cli/topics.py")
+    by_prefix = sample("", "src/moldau/protocol/messages/fetch.py")
+    user = sample(
+        "from moldau.log import live\nX = 'moldau.cli.topics:command'\nY = f'moldau.protocol.messages.{X}'",
+        "src/moldau/user.py",
+    )
+    found = rules.dead_modules([dead, by_import, by_name, by_prefix, user], ("moldau.user",))
+    assert found == ["src/moldau/log/dead.py is imported by nobody"]
+
+
+def test_an_import_that_no_requirement_brings_is_caught() -> None:
+    known = {"struct": "", "crc32c": "crc32c>=2.7"}
+    assert rules.foreign_imports(sample("import struct, crc32c"), known) == []
+    assert rules.foreign_imports(sample("def f():\n    from kio.schema import x"), known)

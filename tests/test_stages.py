@@ -1,0 +1,61 @@
+"""The stage runner: what it lets fail, what it stops, and that its stages split the suite."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tools import stages
+
+
+@pytest.fixture(autouse=True)
+def commands_are_any_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "BIN", Path("/"))
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code)
+
+
+def test_a_stage_whose_commands_succeed_is_ok() -> None:
+    outcome = stages.run_stage(stages.Stage("fine", 1, commands=(python("print('hello')"),)), {})
+    assert outcome.failures == []
+
+
+def test_a_failing_command_fails_its_stage_and_the_next_command_still_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    stage = stages.Stage("bad", 1, commands=(python("raise SystemExit(3)"), python("print('still here')")))
+    outcome = stages.run_stage(stage, {})
+    assert outcome.failures and outcome.failures[0].startswith("exit code 3")
+    assert "still here" in capfd.readouterr().out
+    assert stages.report([outcome]) == 1
+
+
+def test_a_stage_beyond_twice_its_budget_is_stopped_with_all_it_started() -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
+    started = time.monotonic()
+    outcome = stages.run_stage(stages.Stage("slow", 0.5 / 120, commands=(python(code),)), {})
+    assert outcome.failures and "twice the budget" in outcome.failures[0]
+    assert time.monotonic() - started < 30
+
+
+def test_counts_of_pytest_are_added_up(capfd: pytest.CaptureFixture[str]) -> None:
+    closing = "print('===== 2 failed, 40 passed, 1 error in 0.31s =====')"
+    outcome = stages.run_stage(stages.Stage("tests", 1, commands=(python(closing), python(closing))), {})
+    stages.report([outcome])
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert " 4 failed, 80 passed, 2 error in " in last and last.startswith("===") and last.endswith("===")
+
+
+def test_the_stages_split_the_suite() -> None:
+    by_name = {stage.name: stages.commands_of(stage) for stage in stages.STAGES}
+    unit = by_name["unit"][-1]
+    folders = [path for stage in stages.STAGES if stage.name != "unit" and not stage.again for path in stage.tests]
+    assert folders and all(f"--ignore={path}" in unit for path in folders)
+    assert "--ignore=tests/records" not in unit
+
+
+def test_every_stage_names_tests_that_exist() -> None:
+    root = Path(__file__).parents[1]
+    missing = [path for stage in stages.STAGES for path in stage.tests if not (root / path).exists()]
+    assert missing == []

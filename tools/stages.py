@@ -1,0 +1,211 @@
+"""Runs what CI runs: named stages, each with a budget, and says at the end how each went.
+
+usage: stages.py [STAGE ...]        these stages, or all of them
+       stages.py --long MINUTES     the randomised stages again and again, in their long mode
+       stages.py --list             what there is
+
+A stage fails when one of its commands fails, or takes it beyond twice its budget (then it is stopped). Budgets are
+minutes on two cores. The folders of the stages split the suite: a test that no other stage names belongs to `unit`.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = Path(sys.executable).parent
+
+CLOSING_LINE = re.compile(r"^=+ (?P<counts>.*(?:passed|failed|error|no tests ran).*) in [\d.]+s.*=+$")
+COUNT = re.compile(r"(\d+) (passed|failed|error|skipped|deselected|xfailed|xpassed|warning)s?")
+
+PARALLEL = ("-n", "2", "--dist", "loadfile")
+COVERAGE = ("--cov", "--cov-report=term:skip-covered")
+NOT_COMPILED = "records/columns is not compiled: install a C compiler and Python's headers (gcc, python3-dev)"
+CHECK_COMPILED = f"import moldau.records.columns as c, sys; sys.exit(None if c.COMPILED else {NOT_COMPILED!r})"
+AS_FILES = {"MOLDAU_INTERPRETED": "1"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """`commands` run first, then pytest on `tests` (folders or files) with `options`.
+
+    `again`: runs tests that another stage runs too, another way. `long`: has a long mode.
+    """
+
+    name: str
+    budget_minutes: float
+    commands: tuple[tuple[str, ...], ...] = ()
+    tests: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    again: bool = False
+    long: bool = False
+
+
+LINT = (
+    ("ruff", "check", "src", "tests", "tools"),
+    ("ruff", "format", "--check", "--quiet", "src", "tests", "tools"),
+    ("mypy",),
+    ("lint-imports", "--no-cache"),
+)
+COMPILED = (("python", "-c", CHECK_COMPILED),)
+
+STAGES = (
+    Stage("lint", 2, commands=LINT),
+    Stage("unit", 5, commands=COMPILED, tests=("tests",), options=(*PARALLEL, *COVERAGE), long=True),
+    Stage("interpreted", 2, tests=("tests/records",), options=PARALLEL, environment=AS_FILES, again=True),
+    Stage("clients", 8, tests=("tests/clients",), options=PARALLEL),
+    Stage("differential", 4, tests=("tests/differential",)),
+    Stage("spark", 10, tests=("tests/pipeline",)),
+    Stage("kills", 8, tests=("tests/kills",), long=True),
+)
+
+
+@dataclass
+class Outcome:
+    name: str
+    seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+
+def commands_of(stage: Stage, stages: Sequence[Stage] = STAGES) -> list[list[str]]:
+    """What the stage runs; pytest leaves out the folders inside its own that other stages run."""
+    commands = [[str(BIN / command[0]), *command[1:]] for command in stage.commands]
+    if stage.tests:
+        others = [path for other in stages if not other.again for path in other.tests]
+        ignored = [f"--ignore={path}" for path in others if any(path.startswith(f"{own}/") for own in stage.tests)]
+        commands.append([str(BIN / "python"), "-m", "pytest", *stage.options, *ignored, *stage.tests])
+    return commands
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Stop a command and all that it started: it leads a session of its own."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sign)
+            process.wait(10)
+            return
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def run_command(command: list[str], environment: Mapping[str, str], seconds: float, counts: Counter[str]) -> str | None:
+    """Run one command, showing its output and counting what pytest's closing line counts; returns why it failed."""
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    late = threading.Event()
+
+    def too_late() -> None:
+        late.set()
+        stop(process)
+
+    timer = threading.Timer(min(max(seconds, 0.1), threading.TIMEOUT_MAX), too_late)
+    timer.daemon = True
+    timer.start()
+    try:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            if closing := CLOSING_LINE.match(line.strip()):
+                counts.update({what: int(number) for number, what in COUNT.findall(closing["counts"])})
+        code = process.wait()
+    except BaseException:
+        stop(process)
+        raise
+    finally:
+        timer.cancel()
+        if process.stdout:
+            process.stdout.close()
+    shown = " ".join([Path(command[0]).name, *command[1:]])[:100]
+    if late.is_set():
+        return f"stopped at twice the budget: {shown}"
+    return None if code == 0 else f"exit code {code}: {shown}"
+
+
+def run_stage(stage: Stage, environment: Mapping[str, str]) -> Outcome:
+    outcome = Outcome(stage.name)
+    started, allowed = time.monotonic(), stage.budget_minutes * 120
+    print(f"\n##### stage {stage.name} (budget {stage.budget_minutes:g} min)", flush=True)
+    for command in commands_of(stage):
+        left = allowed - (time.monotonic() - started)
+        failure = run_command(command, {**environment, **stage.environment}, left, outcome.counts)
+        if failure:
+            outcome.failures.append(failure)
+    outcome.seconds = time.monotonic() - started
+    if outcome.seconds > allowed and not outcome.failures:
+        outcome.failures.append("took more than twice its budget")
+    print(f"##### stage {stage.name}: {outcome.seconds:.0f} s, {'FAILED' if outcome.failures else 'ok'}", flush=True)
+    return outcome
+
+
+def report(outcomes: Sequence[Outcome]) -> int:
+    """Print each stage's seconds and failures, and all counts together in the form of pytest's closing line."""
+    print()
+    total: Counter[str] = Counter()
+    for outcome in outcomes:
+        total.update(outcome.counts)
+        counts = ", ".join(f"{number} {what}" for what, number in outcome.counts.items())
+        print(f"{outcome.name:<14}{outcome.seconds:>7.0f} s  {'FAILED' if outcome.failures else 'ok':<8}{counts}")
+        for failure in outcome.failures:
+            print(f"{'':<14}{failure}")
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    shown = ("failed", "passed", "skipped", "xfailed", "error")
+    counts = ", ".join(f"{total[what]} {what}" for what in shown if total[what]) or "no tests ran"
+    print(f"{f' {counts} in {seconds:.2f}s ':=^100}", flush=True)
+    return 1 if any(outcome.failures for outcome in outcomes) else 0
+
+
+def run_long(minutes: float) -> list[Outcome]:
+    """The randomised stages in turns until the time is up or one fails: its output says how to repeat it."""
+    outcomes: list[Outcome] = []
+    until = time.monotonic() + minutes * 60
+    while time.monotonic() < until:
+        for stage in STAGES:
+            if stage.long:
+                unhurried = replace(stage, budget_minutes=float("inf"), commands=(), options=(*PARALLEL, "--timeout=0"))
+                outcomes.append(run_stage(unhurried, {"MOLDAU_PROFILE": "long"}))
+                if outcomes[-1].failures:
+                    return outcomes
+    return outcomes
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="run the stages of CI")
+    names = [stage.name for stage in STAGES]
+    parser.add_argument("stage", nargs="*", help=f"all of them, if none of {', '.join(names)} is named")
+    parser.add_argument("--long", type=float, metavar="MINUTES", help="the randomised stages in their long mode")
+    parser.add_argument("--list", action="store_true", help="the stages and their budgets")
+    chosen = parser.parse_args(arguments)
+    if unknown := [name for name in chosen.stage if name not in names]:
+        parser.error(f"there is no stage {unknown[0]}: there are {', '.join(names)}")
+    if chosen.list:
+        for stage in STAGES:
+            print(f"{stage.name:<14}{stage.budget_minutes:>4g} min  {' '.join(stage.tests)}")
+        return 0
+    if chosen.long is not None:
+        return report(run_long(chosen.long))
+    return report([run_stage(stage, {}) for stage in STAGES if not chosen.stage or stage.name in chosen.stage])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
