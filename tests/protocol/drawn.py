@@ -1,4 +1,4 @@
-"""Hypothesis strategies for messages: every field of one version drawn from what the wire can hold, nulls where allowed.
+"""Strategies for messages: every field of one version drawn from what the wire can hold, nulls where it can.
 
 A field that kio reads as a time or an error code is drawn from the values that these types can hold; everything else
 is drawn from the whole range of its kind.

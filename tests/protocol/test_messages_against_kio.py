@@ -63,7 +63,9 @@ def differences(ours: type, theirs: type, version: int, flexible: bool) -> list[
         if tag != field.tag:
             found.append(f"{where} has tag {tag}, not {field.tag}")
         if isinstance(spec.kind, type):
-            found += differences(spec.kind, field.struct, version, flexible) if field.struct else [f"{where}: no struct"]
+            found += (
+                differences(spec.kind, field.struct, version, flexible) if field.struct else [f"{where}: no struct"]
+            )
         elif spec.kind != OURS_BY_KIO_TYPE.get(field.kafka_type or "", field.kafka_type):
             found.append(f"{where} is {spec.kind}, not {field.kafka_type}")
         nullable = spec.nullable <= version <= spec.nullable_until
@@ -78,7 +80,7 @@ def wrong_default(where: str, default: Any, field: KioField, version: int) -> li
     if field.default is dataclasses.MISSING or field.array:
         return []
     ours, theirs = our_plain(default, version), plain(field.default, field)
-    return [] if ours == theirs or ours == ZERO_UUID else [f"{where} is {ours} by default, not {theirs}"]
+    return [] if ours in (theirs, ZERO_UUID) else [f"{where} is {ours} by default, not {theirs}"]
 
 
 @every_message

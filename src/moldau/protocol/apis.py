@@ -2,8 +2,8 @@
 
 A message class is imported when its API is first used: building all of them would cost a start-up several times over.
 `flexible` is the first version with compact types, tagged fields and request header v2 / response header v1
-(`NEVER` for APIs that never became flexible). What is not in this table is not advertised, and is answered by closing the
-connection. Why the ranges are what they are: `ARCHITECTURE.md`, "Protocol".
+(`NEVER` for APIs that never became flexible). What is not in this table is not advertised, and is answered by closing
+the connection. Why the ranges are what they are: `ARCHITECTURE.md`, "Protocol".
 """
 
 import importlib
@@ -42,7 +42,7 @@ class Api:
         return self._load("Response")
 
 
-PRODUCE = Api(0, "Produce", 0, 13, 9, lowest=3)  # 0-2 are advertised for old librdkafka and close the connection when sent
+PRODUCE = Api(0, "Produce", 0, 13, 9, lowest=3)  # 0-2 are advertised for old librdkafka; when sent they close
 FETCH = Api(1, "Fetch", 4, 18, 12)
 LIST_OFFSETS = Api(2, "ListOffsets", 1, 11, 6)
 METADATA = Api(3, "Metadata", 0, 13, 9)

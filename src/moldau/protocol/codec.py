@@ -1,7 +1,7 @@
 """Frames <-> messages: the request and response headers around the bodies that `schema` reads and writes.
 
-A frame here is what follows the four bytes of size. Sources: "Request and Response Headers" of the protocol guide, KIP-482;
-the response header of ApiVersions is v0 in every version (KIP-511).
+A frame here is what follows the four bytes of size. Sources: "Request and Response Headers" of the protocol guide,
+KIP-482; the response header of ApiVersions is v0 in every version (KIP-511).
 """
 
 import struct
@@ -11,6 +11,9 @@ from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.apis import API_VERSIONS, APIS, Api
 from moldau.protocol.primitives import Buffer, skip_tagged_fields
+
+SMALL_BYTES = 1 << 20  # a request up to this size cannot hold enough elements to be worth counting them
+ELEMENTS_MAX = 350_000  # about 45 MB of objects
 
 _FIXED_HEADER = struct.Struct(">hhih")
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
@@ -48,7 +51,8 @@ def read_header(frame: Buffer) -> RequestHeader:
 
 def read_request(api: Api, version: int, frame: Buffer, at: int) -> Any:
     """The message of a request whose header ended at `at`. Raises `ProtocolViolation`."""
-    return schema.read(api.request, version, api.is_flexible(version), frame, at)[0]
+    budget = schema.Budget(ELEMENTS_MAX) if len(frame) - at > SMALL_BYTES else None
+    return schema.read(api.request, version, api.is_flexible(version), frame, at, budget)[0]
 
 
 def write_reply(api: Api, version: int, correlation_id: int, response: Any) -> bytes:

@@ -40,15 +40,15 @@ read_int32, write_int32 = fixed("i")
 def read_uvarint(buffer: Buffer, at: int) -> tuple[int, int]:
     """An unsigned base-128 number of at most five bytes and 32 bits."""
     value = shift = 0
-    for at in range(at, at + 5):
-        if at >= len(buffer):
+    for position in range(at, at + 5):
+        if position >= len(buffer):
             raise ProtocolViolation("a varint ends after the message")
-        byte = buffer[at]
+        byte = buffer[position]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             if value > 0xFFFFFFFF:
                 break
-            return value, at + 1
+            return value, position + 1
         shift += 7
     raise ProtocolViolation("a varint is longer than five bytes")
 

@@ -12,14 +12,14 @@ leaves its default when reading and drops it when writing. One class therefore i
         group_instance_id: str | None = STRING(since=3, nullable=3, default=None)
 
 `reader` and `writer` build one function for each (class, version, flexible) on first use and keep it. Sources: Kafka's
-protocol guide, KIP-482 (flexible versions), KIP-893 (nullable structs). Hostile counts: see `primitives`; an array's
-count is compared with what remains divided by the least size of an element.
+protocol guide, KIP-482 (flexible versions), KIP-893 (nullable structs). Hostile counts: an array's count is compared
+with what remains divided by the least size of an element; and since three bytes may stand for an object of 130, a
+reader may be given a `Budget` of objects, which no message of a real client comes near.
 """
 
 import dataclasses
 import struct
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from moldau.errors import ProtocolViolation
@@ -40,6 +40,22 @@ from moldau.protocol.primitives import (
 LATEST = 32767
 NEVER = LATEST + 1
 T = TypeVar("T")
+_readers: dict[tuple[type, int, bool], Read] = {}
+_writers: dict[tuple[type, int, bool], Write] = {}
+
+
+class Budget:
+    """How many more objects one message may still become; spending more raises `ProtocolViolation`."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, objects: int):
+        self.left = objects
+
+    def spend(self, objects: int) -> None:
+        self.left -= objects
+        if self.left < 0:
+            raise ProtocolViolation("a message of more elements than any client sends")
 
 
 class Spec(NamedTuple):
@@ -95,12 +111,14 @@ RECORDS = _kind("records", None)
 UUID = _kind("uuid", ZERO_UUID)
 
 
-def STRUCT(message: type, *, default: Any = None, **where: Any) -> Any:
+def STRUCT(message: type, *, default: Any = None, **where: Any) -> Any:  # noqa: N802
     """A nested message; null is only allowed from version `nullable` on."""
-    return _field(message, array=False, default=message if default is None and "nullable" not in where else default, **where)
+    return _field(
+        message, array=False, default=message if default is None and "nullable" not in where else default, **where
+    )
 
 
-def ARRAY(kind: Any, *, default: Any = list, **where: Any) -> Any:
+def ARRAY(kind: Any, *, default: Any = list, **where: Any) -> Any:  # noqa: N802
     """An array of a message class or of a primitive kind (`INT32`, `STRING`, ...)."""
     return _field(kind if isinstance(kind, type) else kind.__name__, array=True, default=default, **where)
 
@@ -115,7 +133,6 @@ def specs(message: type) -> list[tuple[str, Spec, Any]]:
     return found
 
 
-@cache
 def least_size(message: type, version: int, flexible: bool) -> int:
     """The fewest bytes that one such message takes on the wire, at least 1."""
     size = 1 if flexible else 0
@@ -131,14 +148,18 @@ def least_size(message: type, version: int, flexible: bool) -> int:
     return max(size, 1)
 
 
-def _array(spec: Spec, version: int, flexible: bool, nullable: bool) -> tuple[Read, Write]:
-    read_count, write_count = length_reader(flexible, False), length_writer(flexible, False)
-    item_size = SIZES.get(spec.kind, 1 if flexible else 2)
+def _item(spec: Spec, version: int, flexible: bool) -> tuple[int, Any, Any]:
+    """The least size of an array's element and, unless it is a message, its primitive reader and writer."""
     if isinstance(spec.kind, type):
-        item_size = least_size(spec.kind, version, flexible)
-        read_item, write_item = reader(spec.kind, version, flexible), writer(spec.kind, version, flexible)
-    else:
-        read_item, write_item = primitive(spec.kind, flexible, False)
+        return least_size(spec.kind, version, flexible), None, None
+    return SIZES.get(spec.kind, 1 if flexible else 2), *primitive(spec.kind, flexible, False)
+
+
+def _array_reader(spec: Spec, version: int, flexible: bool, nullable: bool, budget: Budget | None) -> Read:
+    read_count = length_reader(flexible, False)
+    item_size, read_item, _ = _item(spec, version, flexible)
+    spend = budget.spend if budget and read_item is None else None
+    read_item = read_item or _reader(spec.kind, version, flexible, budget)
 
     def read(buffer: Buffer, at: int) -> tuple[Any, int]:
         count, at = read_count(buffer, at)
@@ -148,11 +169,21 @@ def _array(spec: Spec, version: int, flexible: bool, nullable: bool) -> tuple[Re
             raise ProtocolViolation(f"an array of {count} elements")
         if count * item_size > len(buffer) - at:
             raise ProtocolViolation(f"an array of {count} elements where {len(buffer) - at} bytes remain")
+        if spend:
+            spend(count)
         items = []
         for _ in range(count):
             item, at = read_item(buffer, at)
             items.append(item)
         return items, at
+
+    return read
+
+
+def _array_writer(spec: Spec, version: int, flexible: bool, nullable: bool) -> Write:
+    write_count = length_writer(flexible, False)
+    _, _, write_item = _item(spec, version, flexible)
+    write_item = write_item or writer(spec.kind, version, flexible)
 
     def write(out: bytearray, items: Any) -> None:
         if items is None:
@@ -164,10 +195,10 @@ def _array(spec: Spec, version: int, flexible: bool, nullable: bool) -> tuple[Re
         for item in items:
             write_item(out, item)
 
-    return read, write
+    return write
 
 
-def _nullable_struct(read_it: Read, write_it: Write) -> tuple[Read, Write]:
+def _nullable_struct_reader(read_it: Read) -> Read:
     """KIP-893: a byte before the struct, -1 for null."""
 
     def read(buffer: Buffer, at: int) -> tuple[Any, int]:
@@ -177,26 +208,41 @@ def _nullable_struct(read_it: Read, write_it: Write) -> tuple[Read, Write]:
             return None, at + 1
         return read_it(buffer, at + 1)
 
+    return read
+
+
+def _nullable_struct_writer(write_it: Write) -> Write:
     def write(out: bytearray, value: Any) -> None:
         out.append(0xFF if value is None else 1)
         if value is not None:
             write_it(out, value)
 
-    return read, write
+    return write
 
 
-@cache
-def _codec(spec: Spec, version: int, flexible: bool) -> tuple[Read, Write]:
+def _field_reader(spec: Spec, version: int, flexible: bool, budget: Budget | None) -> Read:
     nullable = spec.nullable <= version <= spec.nullable_until
     if spec.array:
-        return _array(spec, version, flexible, nullable)
+        return _array_reader(spec, version, flexible, nullable, budget)
     if isinstance(spec.kind, type):
-        read, write = reader(spec.kind, version, flexible), writer(spec.kind, version, flexible)
-        return _nullable_struct(read, write) if nullable else (read, write)
-    return primitive(spec.kind, flexible, nullable)
+        read_it = _reader(spec.kind, version, flexible, budget)
+        return _nullable_struct_reader(read_it) if nullable else read_it
+    return primitive(spec.kind, flexible, nullable)[0]
 
 
-def _present(message: type, version: int, flexible: bool) -> tuple[list[tuple[str, Spec]], dict[int, tuple[str, Spec, Any]]]:
+def _field_writer(spec: Spec, version: int, flexible: bool) -> Write:
+    nullable = spec.nullable <= version <= spec.nullable_until
+    if spec.array:
+        return _array_writer(spec, version, flexible, nullable)
+    if isinstance(spec.kind, type):
+        write_it = writer(spec.kind, version, flexible)
+        return _nullable_struct_writer(write_it) if nullable else write_it
+    return primitive(spec.kind, flexible, nullable)[1]
+
+
+def _present(
+    message: type, version: int, flexible: bool
+) -> tuple[list[tuple[str, Spec]], dict[int, tuple[str, Spec, Any]]]:
     """The plain fields, and the tagged ones by tag in ascending order, that this version has."""
     plain: list[tuple[str, Spec]] = []
     tagged: dict[int, tuple[str, Spec, Any]] = {}
@@ -210,12 +256,22 @@ def _present(message: type, version: int, flexible: bool) -> tuple[list[tuple[st
     return plain, dict(sorted(tagged.items()))
 
 
-@cache
 def reader(message: type, version: int, flexible: bool) -> Read:
     """A function `(buffer, position) -> (message, position after it)` for that version."""
+    found = _readers.get((message, version, flexible))
+    if found is None:
+        found = _readers[message, version, flexible] = _build_reader(message, version, flexible, None)
+    return found
+
+
+def _reader(message: type, version: int, flexible: bool, budget: Budget | None) -> Read:
+    return _build_reader(message, version, flexible, budget) if budget else reader(message, version, flexible)
+
+
+def _build_reader(message: type, version: int, flexible: bool, budget: Budget | None) -> Read:
     plain, tagged = _present(message, version, flexible)
-    steps = [(name, _codec(spec, version, flexible)[0]) for name, spec in plain]
-    tags = {tag: (name, _codec(spec, version, flexible)[0]) for tag, (name, spec, _) in tagged.items()}
+    steps = [(name, _field_reader(spec, version, flexible, budget)) for name, spec in plain]
+    tags = {tag: (name, _field_reader(spec, version, flexible, budget)) for tag, (name, spec, _) in tagged.items()}
 
     def read(buffer: Buffer, at: int) -> tuple[Any, int]:
         values: dict[str, Any] = {}
@@ -242,12 +298,20 @@ def reader(message: type, version: int, flexible: bool) -> Read:
     return read
 
 
-@cache
 def writer(message: type, version: int, flexible: bool) -> Write:
     """A function `(out, message)` that appends the message as that version has it; default-valued tags are left out."""
+    found = _writers.get((message, version, flexible))
+    if found is None:
+        found = _writers[message, version, flexible] = _build_writer(message, version, flexible)
+    return found
+
+
+def _build_writer(message: type, version: int, flexible: bool) -> Write:
     plain, tagged = _present(message, version, flexible)
-    steps = [(name, _codec(spec, version, flexible)[1]) for name, spec in plain]
-    tags = [(tag, name, _codec(spec, version, flexible)[1], default) for tag, (name, spec, default) in tagged.items()]
+    steps = [(name, _field_writer(spec, version, flexible)) for name, spec in plain]
+    tags = [
+        (tag, name, _field_writer(spec, version, flexible), default) for tag, (name, spec, default) in tagged.items()
+    ]
 
     def write(out: bytearray, value: Any) -> None:
         for name, write_field in steps:
@@ -266,10 +330,12 @@ def writer(message: type, version: int, flexible: bool) -> Write:
     return write
 
 
-def read(message: type[T], version: int, flexible: bool, buffer: Buffer, at: int = 0) -> tuple[T, int]:
+def read(
+    message: type[T], version: int, flexible: bool, buffer: Buffer, at: int = 0, budget: Budget | None = None
+) -> tuple[T, int]:
     """Read one message of that version at `at`; returns it and the position after it. Raises `ProtocolViolation`."""
     try:
-        return reader(message, version, flexible)(buffer, at)
+        return _reader(message, version, flexible, budget)(buffer, at)
     except (struct.error, IndexError) as short:
         raise ProtocolViolation(f"{message.__name__} v{version} ends early") from short
 

@@ -3,7 +3,7 @@
 import uuid
 from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT8, STRING, UUID
+from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING, UUID
 
 
 @dataclass(slots=True, kw_only=True)

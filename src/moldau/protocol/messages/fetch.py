@@ -3,7 +3,7 @@
 import uuid
 from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, INT8, RECORDS, STRING, STRUCT, UUID
+from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, INT64, RECORDS, STRING, STRUCT, UUID
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, INT16, INT32, INT8, STRING
+from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, STRING
 
 
 @dataclass(slots=True, kw_only=True)
