@@ -1,0 +1,216 @@
+"""The record batch, format v2: its 61-byte header, its checksum, and the offsets that a leader writes into it.
+
+    0   8  base_offset              the first record's offset; a leader writes it
+    8   4  batch_length             bytes after this field: the size is batch_length + 12
+   12   4  partition_leader_epoch   a leader writes it
+   16   1  magic                    2
+   17   4  crc                      CRC-32C of everything below: base_offset and the epoch change without touching it
+   21   2  attributes               bits 0-2 codec, 3 log append time, 4 transactional, 5 control, 6 delete horizon
+   23   4  last_offset_delta        offset of the last record - base_offset, also after compaction
+   27   8  base_timestamp           ms; records hold deltas to it (bit 6: the delete horizon)
+   35   8  max_timestamp            ms; with bit 3 the timestamp of every record
+   43   8  producer_id              -1 without idempotence
+   51   2  producer_epoch
+   53   4  base_sequence            sequence of the first record, -1 without idempotence
+   57   4  count                    records that follow
+   61   ..  records                  one after the other, compressed as a whole if bits 0-2 say so
+
+This module never looks at a record and never decides whether a batch is welcome (`validation` does).
+Source: "Record Batch" of Kafka's documentation; KIP-98.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from crc32c import crc32c
+
+from moldau.records import columns, compression
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE: Final = 61
+LOG_OVERHEAD: Final = 12
+"""Bytes before those that `batch_length` counts."""
+MAGIC: Final = 2
+LENGTH_AT, EPOCH_AT, MAGIC_AT, CRC_AT, ATTRIBUTES_AT, BASE_TIMESTAMP_AT, MAX_TIMESTAMP_AT, COUNT_AT = 8, 12, 16, 17, 21, 27, 35, 57
+assert HEADER.size == HEADER_SIZE
+assert struct.calcsize(">qiib") == CRC_AT and struct.calcsize(">qiibI") == ATTRIBUTES_AT
+assert struct.calcsize(">qiibIhi") == BASE_TIMESTAMP_AT and struct.calcsize(">qiibIhiq") == MAX_TIMESTAMP_AT
+
+CODEC_BITS, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT, CONTROL_BIT, DELETE_HORIZON_BIT = 0x07, 0x08, 0x10, 0x20, 0x40
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_SEQUENCE: Final = -1
+
+_OFFSET_EPOCH = struct.Struct(">q4xi")
+_INT64 = struct.Struct(">q")
+_UINT32 = struct.Struct(">I")
+
+
+class BatchHeader(NamedTuple):
+    """The header, field by field."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int  # type: ignore[assignment]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, header included."""
+        return self.batch_length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequences count up to 2**31 - 1 and go on at 0; -1 without idempotence."""
+        if self.base_sequence < 0:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_BITS
+
+    @property
+    def log_append_time(self) -> bool:
+        return self.attributes & LOG_APPEND_TIME_BIT != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_BIT != 0
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        return self.attributes & DELETE_HORIZON_BIT != 0
+
+
+class Row(NamedTuple):
+    """One record as a writer has it."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int = NO_TIMESTAMP
+    headers: Headers = ()
+
+
+def read_header(buffer: Buffer, at: int = 0) -> BatchHeader:
+    """The header at `at`; `struct.error` if 61 bytes are not there. Nothing in it has been checked."""
+    return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, at))
+
+
+def batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each whole batch, up to the first that is cut off or is no batch."""
+    at, end = 0, len(buffer)
+    while end - at >= HEADER_SIZE:
+        header = read_header(buffer, at)
+        size = header.batch_length + LOG_OVERHEAD
+        if size < HEADER_SIZE or size > end - at or header.magic != MAGIC:
+            return
+        yield at, header
+        at += size
+
+
+def crc_holds(buffer: Buffer, at: int = 0) -> bool:
+    """Whether the checksum of the whole batch at `at` is that of its bytes."""
+    (length,) = struct.unpack_from(">i", buffer, at + LENGTH_AT)
+    (crc,) = _UINT32.unpack_from(buffer, at + CRC_AT)
+    view = memoryview(buffer)[at + ATTRIBUTES_AT : at + LOG_OVERHEAD + length]
+    return len(view) == LOG_OVERHEAD + length - ATTRIBUTES_AT and crc == crc32c(view)
+
+
+def place(buffer: bytearray | memoryview, base_offset: int, leader_epoch: int, at: int = 0) -> None:
+    """Write offset and leader epoch into the batch at `at`; the checksum does not cover them."""
+    _INT64.pack_into(buffer, at, base_offset)
+    struct.pack_into(">i", buffer, at + EPOCH_AT, leader_epoch)
+
+
+def stamp(buffer: bytearray | memoryview, attributes: int, max_timestamp: int, at: int = 0) -> None:
+    """Write attributes and max_timestamp into the batch at `at`, and the checksum of what is there then."""
+    struct.pack_into(">h", buffer, at + ATTRIBUTES_AT, attributes)
+    _INT64.pack_into(buffer, at + MAX_TIMESTAMP_AT, max_timestamp)
+    (length,) = struct.unpack_from(">i", buffer, at + LENGTH_AT)
+    view = memoryview(buffer)[at + ATTRIBUTES_AT : at + LOG_OVERHEAD + length]
+    _UINT32.pack_into(buffer, at + CRC_AT, crc32c(view))
+
+
+def write_batch(
+    records: Buffer,
+    *,
+    count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    codec: int = compression.NONE,
+    attributes: int = 0,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    last_offset_delta: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+) -> bytearray:
+    """One whole batch around encoded records, which are compressed here. `attributes`: the bits other than the codec's."""
+    body = compression.compress(codec, records) if codec else records
+    batch = bytearray(HEADER_SIZE + len(body))
+    if last_offset_delta is None:
+        last_offset_delta = count - 1
+    attributes = attributes & ~CODEC_BITS | codec
+    HEADER.pack_into(
+        batch, 0, base_offset, len(batch) - LOG_OVERHEAD, leader_epoch, MAGIC, 0, attributes, last_offset_delta,
+        base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
+    )  # fmt: skip
+    batch[HEADER_SIZE:] = body
+    _UINT32.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
+    return batch
+
+
+def encode_batch(
+    rows: Sequence[Row] | Sequence[tuple[bytes | None, bytes | None, int, Headers]],
+    *,
+    codec: int = compression.NONE,
+    attributes: int = 0,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+) -> bytearray:
+    """One whole batch of rows, at least one."""
+    base_timestamp = rows[0][2]
+    records, max_timestamp = columns.encode_rows(rows, base_timestamp)
+    return write_batch(
+        records,
+        count=len(rows),
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        codec=codec,
+        attributes=attributes,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )

@@ -1,0 +1,151 @@
+"""The four codecs of record batches: gzip, snappy, lz4 (frames) and zstd, by their numbers in a batch's attributes.
+
+Inflating is capped: nothing of more than `limit` bytes comes out, and no memory of that order is taken before the data has
+shown that it needs it. `cramjam` does the work and lets other threads run meanwhile.
+
+Snappy comes in two shapes. Kafka's Java and Python clients frame it as xerial's snappy-java does (we write that):
+    "\\x82SNAPPY\\0" | version int32 1 | compatible int32 1 | blocks: length int32, snappy block ...
+librdkafka and Go clients write one bare snappy block; the magic decides. It is never snappy's own stream format.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import cramjam
+
+from moldau.errors import MoldauError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = 0, 1, 2, 3, 4
+CODECS: Final = {"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
+NAMES: Final = {number: name for name, number in CODECS.items()}
+
+XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK: Final = 32 * 1024
+_INT32 = struct.Struct(">i")
+_SMALLEST: Final = 4096
+_CRAMPED: Final = "failed to write whole buffer"
+
+
+class DecompressionError(MoldauError):
+    """The bytes are not what their codec says."""
+
+
+class TooLarge(DecompressionError):
+    """More than the limit would come out."""
+
+
+def codec_named(name: str) -> int:
+    """The number of a codec by its name in `compression.type`; `KeyError` for others."""
+    return CODECS[name]
+
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """`data` in that codec's format. `level`: the codec's own scale, its default if None."""
+    if codec == GZIP:
+        return bytes(cramjam.gzip.compress(data, level=level))
+    if codec == SNAPPY:
+        return _compress_xerial(data)
+    if codec == LZ4:
+        return bytes(cramjam.lz4.compress(data, level=level))
+    if codec == ZSTD:
+        return bytes(cramjam.zstd.compress(data, level=level))
+    if codec == NONE:
+        return bytes(data)
+    raise ValueError(f"no codec has the number {codec}")
+
+
+def decompress(codec: int, data: Buffer, limit: int) -> Buffer:
+    """What `data` holds. Raises `TooLarge` rather than give more than `limit` bytes, `DecompressionError` for garbage."""
+    if codec == SNAPPY:
+        return _decompress_snappy(data, limit)
+    if codec == NONE:
+        return data
+    decompress_into = _INTO.get(codec)
+    if decompress_into is None:
+        raise DecompressionError(f"no codec has the number {codec}")
+    return _grow(decompress_into, data, limit)
+
+
+def exceeds(codec: int, data: Buffer, limit: int) -> bool:
+    """Whether more than `limit` bytes come out of `data`; it costs no more than inflating `limit` bytes."""
+    try:
+        decompress(codec, data, limit)
+    except TooLarge:
+        return True
+    except DecompressionError:
+        return False
+    return False
+
+
+_INTO: Final[dict[int, Callable[[Buffer, bytearray], int]]] = {
+    GZIP: cramjam.gzip.decompress_into,
+    LZ4: cramjam.lz4.decompress_into,
+    ZSTD: cramjam.zstd.decompress_into,
+}
+
+
+def _grow(decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, limit: int) -> Buffer:
+    """Inflate into a buffer four times as large each time it was too small, up to the limit."""
+    size = max(_SMALLEST, 4 * len(data))
+    while True:
+        out = bytearray(min(size, limit))
+        try:
+            return memoryview(out)[: decompress_into(data, out)]
+        except cramjam.DecompressionError as error:
+            if _CRAMPED not in str(error):
+                raise DecompressionError(str(error)) from None
+            if size >= limit:
+                raise TooLarge(f"the batch holds more than {limit} bytes") from None
+        del out
+        size *= 4
+
+
+def _compress_xerial(data: Buffer) -> bytes:
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for at in range(0, len(view), _XERIAL_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(view[at : at + _XERIAL_BLOCK]))
+        parts += (_INT32.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: Buffer, limit: int) -> Buffer:
+    """Sizes stand before snappy's data: all are read and added up before anything is allocated."""
+    view = memoryview(data)
+    if bytes(view[: len(XERIAL_MAGIC)]) == XERIAL_MAGIC:
+        blocks = _xerial_blocks(view)
+    else:
+        blocks = [view]
+    try:
+        sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
+        if sum(sizes) > limit:
+            raise TooLarge(f"the batch holds more than {limit} bytes")
+        out = bytearray(sum(sizes))
+        at = 0
+        for block, size in zip(blocks, sizes, strict=True):
+            cramjam.snappy.decompress_raw_into(block, memoryview(out)[at : at + size])
+            at += size
+    except cramjam.DecompressionError as error:
+        raise DecompressionError(str(error)) from None
+    return out
+
+
+def _xerial_blocks(view: memoryview) -> list[memoryview]:
+    blocks = []
+    at = len(_XERIAL_HEADER)
+    if len(view) < at:
+        raise DecompressionError("the snappy header is cut off")
+    while at < len(view):
+        if len(view) - at < 4:
+            raise DecompressionError("a snappy block is cut off")
+        (length,) = _INT32.unpack_from(view, at)
+        at += 4
+        if length < 1 or length > len(view) - at:
+            raise DecompressionError("a snappy block is cut off")
+        blocks.append(view[at : at + length])
+        at += length
+    return blocks

@@ -1,0 +1,62 @@
+"""Stands in for the `cython` module where the files of `columns/` run interpreted: every type and directive means nothing.
+
+With it the same files need no compiler and no Cython. Only the names they use are here; types appear only in annotations,
+which are never evaluated, and in `cast`, whose first argument is whatever `__getattr__` makes of a type's name.
+"""
+
+from collections.abc import Callable
+from dataclasses import make_dataclass
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+compiled = False
+
+
+def cfunc(function: F) -> F:
+    return function
+
+
+inline = cclass = cfunc
+
+
+def exceptval(*_: Any, **__: Any) -> Callable[[F], F]:
+    return cfunc
+
+
+class NoGil:
+    """Both `@cython.nogil` and `with cython.nogil`."""
+
+    def __call__(self, function: F) -> F:
+        return function
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+
+nogil = NoGil()
+
+
+def struct(**fields: Any) -> type:
+    """A struct is an object with those attributes."""
+    return make_dataclass("Struct", fields, slots=True)
+
+
+def address(value: Any) -> Any:
+    """A pointer to a struct is the struct."""
+    return value
+
+
+def declare(_: Any, value: Any) -> Any:
+    return value
+
+
+def cast(_: Any, value: Any) -> Any:
+    return value
+
+
+def __getattr__(name: str) -> str:
+    return name
