@@ -22,8 +22,13 @@ from moldau.runtime import Answer, Reply
 log = logging.getLogger(__name__)
 
 SHARED_BYTES = 128 << 10
+"""One buffer that all connections of a server read into."""
 POOL_BYTES = 32 << 20
+"""For the unfinished frames of all connections that are larger than a connection may keep."""
+SHARE_BYTES = 1 << 20
+"""Replies of this size are sent before further requests of that connection are handled."""
 STALL_S = 5.0
+"""How often the server looks for idle and stalled connections."""
 
 
 class Peer(NamedTuple):
@@ -194,16 +199,16 @@ class Connection(asyncio.BufferedProtocol):
         elif not all_left:
             self._busy = True
             self._pause_reading()
-        elif len(ready) > 1 and inbox.holds_frame():
-            self._busy = True  # files have left; the others first, then the next request
+        elif inbox.holds_frame():
+            self._busy = True  # a share of replies or files has left; the others first, then the next request
             self._pause_reading()
             self.loop.call_soon(self._room)
         elif inbox.buffer(self.server.shared) is None:
             self._pause_reading()
 
     def _handle_frames(self, ready: list[Piece]) -> Awaitable[Reply] | None:
-        """Append the replies to `ready`; stops at one that is still awaited (and returned), or that has files."""
-        handle, peer, inbox = self._handle, self.peer, self.inbox
+        """Append the replies to `ready`; stops at one that is still awaited (and returned), or has files, or at a share."""
+        handle, peer, inbox, size = self._handle, self.peer, self.inbox, 0
         while (frame := inbox.next_frame()) is not None:
             answer = handle(frame, peer)
             if answer is None:
@@ -211,7 +216,8 @@ class Connection(asyncio.BufferedProtocol):
             if not isinstance(answer, list):
                 return cast(Awaitable[Reply], answer)
             ready += answer
-            if len(answer) > 1:
+            size += len(answer[0])
+            if len(answer) > 1 or size > SHARE_BYTES:
                 return None
         return None
 

@@ -1,0 +1,107 @@
+"""Whatever the pieces in which bytes arrive, the same frames come out; and memory follows what arrived, not what was declared."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moldau.errors import ProtocolViolation
+from moldau.net.inbox import FREE_BYTES, Inbox, Pool
+
+SHARED = 1 << 12
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def feed(inbox: Inbox, shared: memoryview, data: bytes) -> int:
+    """Let `data` arrive as one read does: into the buffer the inbox offers. Returns how much of it fitted."""
+    target = inbox.buffer(shared)
+    assert target is not None
+    count = min(len(data), len(target))
+    target[:count] = data[:count]
+    inbox.arrived(shared, count)
+    return count
+
+
+@given(st.lists(st.binary(max_size=6000), max_size=8), st.lists(st.integers(1, 5000), min_size=1), st.booleans())
+def test_frames_come_out_whole_and_in_order_however_they_arrive(bodies: list[bytes], cuts: list[int], one_by_one: bool):
+    inbox = Inbox(1 << 20, Pool(1 << 22), lambda: None)
+    shared = memoryview(bytearray(SHARED))
+    stream, found, turn = b"".join(map(framed, bodies)), [], 0
+    while stream:
+        stream = stream[feed(inbox, shared, stream[: cuts[turn % len(cuts)]]) :]
+        turn += 1
+        while True:
+            frame = inbox.next_frame()
+            if frame is None:
+                inbox.park()
+                break
+            found.append(bytes(frame))
+            if one_by_one:  # as after a request that is still being answered
+                inbox.park()
+                shared[:] = b"\xee" * SHARED
+                inbox.arrived(shared, 0)
+    assert found == bodies
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), (1 << 20) + 1, 2**31 - 1])
+def test_a_size_out_of_range_is_refused_before_anything_is_allocated(size: int):
+    inbox = Inbox(1 << 20, Pool(1 << 22), lambda: None)
+    shared = memoryview(bytearray(SHARED))
+    feed(inbox, shared, struct.pack(">i", size))
+    with pytest.raises(ProtocolViolation):
+        inbox.next_frame()
+
+
+def test_a_declared_giant_costs_what_arrived():
+    inbox = Inbox(100 << 20, Pool(64 << 20), lambda: None)
+    shared = memoryview(bytearray(SHARED))
+    feed(inbox, shared, struct.pack(">i", 50 << 20) + b"x" * 100)
+    assert inbox.next_frame() is None
+    inbox.park()
+    own = inbox.buffer(shared)
+    assert own is not None
+    assert len(own) < 64 << 10
+
+
+def half_sent(pool: Pool, count: int, resumed: list[int]) -> Inbox:
+    """An inbox with an unfinished frame of 50 MB, `count` bytes of it here."""
+    inbox = Inbox(100 << 20, pool, lambda: resumed.append(count))
+    shared = memoryview(bytearray(64 << 10))
+    data = memoryview(struct.pack(">i", 50 << 20) + bytes(count))
+    while data:
+        room = inbox.buffer(shared)
+        if room is None:
+            break
+        n = min(len(room), len(data))
+        room[:n] = data[:n]
+        inbox.arrived(shared, n)
+        assert inbox.next_frame() is None
+        inbox.park()
+        data = data[n:]
+    return inbox
+
+
+def test_giants_share_a_pool_and_the_first_may_always_finish():
+    pool, resumed = Pool(4 << 20), list[int]()
+    first = half_sent(pool, 3 << 20, resumed)
+    others = [half_sent(pool, 2 << 20, resumed) for _ in range(20)]
+    shared = memoryview(bytearray(64 << 10))
+    assert all(other.buffer(shared) is None for other in others)
+    assert pool.taken <= (4 << 20) + FREE_BYTES
+    assert first.buffer(shared) is not None
+    first.close()
+    assert resumed, "those who waited are told that there is room"
+    assert others[0].buffer(shared) is not None
+
+
+def test_a_holder_that_stands_still_while_others_wait_is_found():
+    pool = Pool(4 << 20)
+    first = half_sent(pool, 4 << 20, [])
+    assert pool.stalled() is None, "nobody waits"
+    half_sent(pool, 4 << 20, [])
+    assert pool.stalled() is None, "it brought bytes since the last look"
+    assert pool.stalled() is first

@@ -1,0 +1,231 @@
+"""The server over real sockets: order, back-pressure, files, and what breaks the protocol."""
+
+import asyncio
+import contextlib
+import os
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from moldau.errors import ProtocolViolation
+from moldau.net.server import Limits, Peer, Server
+from moldau.runtime import Answer, FileSlice, RealDisk, Reply
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def echo(frame: memoryview, peer: Peer) -> Answer:
+    return [framed(bytes(frame))]
+
+
+@contextlib.asynccontextmanager
+async def serving(handle: Callable[[memoryview, Peer], Answer], **limits: int) -> AsyncIterator[tuple[Server, int]]:
+    server = Server(handle, Limits(**limits))
+    port = await server.start("127.0.0.1", 0)
+    await server.serve()
+    try:
+        yield server, port
+    finally:
+        await server.stop()
+
+
+async def dial(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", port)
+
+
+async def receive(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(size)
+
+
+async def closes(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await asyncio.wait_for(reader.read(1), 10) == b""
+    except ConnectionResetError:
+        return True
+
+
+def run(scenario: Awaitable[None]) -> None:
+    async def bounded() -> None:
+        await asyncio.wait_for(scenario, 30)
+
+    asyncio.run(bounded())
+
+
+def test_pipelined_requests_are_answered_in_order_even_if_the_first_takes_longest():
+    async def scenario() -> None:
+        gate = asyncio.Event()
+
+        async def later(body: bytes) -> Reply:
+            await gate.wait()
+            return [framed(body)]
+
+        def handle(frame: memoryview, peer: Peer) -> Answer:
+            body = bytes(frame)
+            return later(body) if body.startswith(b"slow") else [framed(body)]
+
+        async with serving(handle) as (_, port):
+            reader, writer = await dial(port)
+            asked = [b"slow 1", b"quick 2", b"quick 3", b"slow 4", b"quick 5"]
+            writer.write(b"".join(map(framed, asked)))
+            gate.set()
+            assert [await receive(reader) for _ in asked] == asked
+            writer.close()
+
+    run(scenario())
+
+
+def test_requests_without_an_answer_are_passed_over():
+    async def scenario() -> None:
+        def handle(frame: memoryview, peer: Peer) -> Answer:
+            return None if frame[0] == 0 else [framed(bytes(frame))]
+
+        async with serving(handle) as (_, port):
+            reader, writer = await dial(port)
+            writer.write(framed(b"\0nothing") * 3 + framed(b"something"))
+            assert await receive(reader) == b"something"
+            writer.close()
+
+    run(scenario())
+
+
+def test_a_large_file_slice_arrives_whole_between_other_replies(tmp_path: Path):
+    data = os.urandom(5 << 20)
+    (tmp_path / "log").write_bytes(data)
+
+    async def scenario() -> None:
+        file = RealDisk().open(tmp_path / "log", writable=False)
+        released: list[int] = []
+
+        def handle(frame: memoryview, peer: Peer) -> Answer:
+            if frame[0] != ord("f"):
+                return [framed(bytes(frame))]
+            part = FileSlice(file, 1000, 4 << 20, lambda: released.append(1))
+            return [struct.pack(">i", 2 + (4 << 20)) + b"<<", part]
+
+        async with serving(handle) as (_, port):
+            reader, writer = await dial(port)
+            writer.write(framed(b"a") + framed(b"f") + framed(b"b") + framed(b"f") + framed(b"c"))
+            assert await receive(reader) == b"a"
+            assert await receive(reader) == b"<<" + data[1000 : 1000 + (4 << 20)]
+            assert await receive(reader) == b"b"
+            assert await receive(reader) == b"<<" + data[1000 : 1000 + (4 << 20)]
+            assert await receive(reader) == b"c"
+            writer.close()
+        assert len(released) == 2
+        file.close()
+
+    run(scenario())
+
+
+def test_whoever_asks_and_never_reads_is_not_served_on():
+    async def scenario() -> None:
+        handled = 0
+
+        def handle(frame: memoryview, peer: Peer) -> Answer:
+            nonlocal handled
+            handled += 1
+            return [framed(bytes(100_000))]
+
+        async with serving(handle) as (_, port):
+            _, greedy = await dial(port)
+            greedy.write(framed(b"x") * 100_000)
+            reader, writer = await dial(port)
+            before = -1
+            while before != handled:  # until it stands still
+                before = handled
+                for _ in range(5):
+                    writer.write(framed(b"y"))
+                    await receive(reader)
+                    handled -= 1
+            assert handled < 200
+            writer.close()
+            greedy.transport.abort()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("garbage", [b"\x80\0\0\0", b"\x7f\xff\xff\xff", b"GET / HTTP/1.1\r\n\r\n"])
+def test_a_frame_size_out_of_range_closes_the_connection_and_no_other(garbage: bytes):
+    async def scenario() -> None:
+        async with serving(echo, socket_request_max_bytes=1 << 20) as (_, port):
+            good_reader, good_writer = await dial(port)
+            reader, writer = await dial(port)
+            writer.write(garbage)
+            assert await closes(reader)
+            writer.close()
+            good_writer.write(framed(b"still here"))
+            assert await receive(good_reader) == b"still here"
+            good_writer.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("fault", [ProtocolViolation("no"), RuntimeError("our fault")])
+@pytest.mark.parametrize("awaited", [False, True])
+def test_replies_before_a_broken_request_are_sent_and_then_it_closes(fault: Exception, awaited: bool):
+    async def scenario() -> None:
+        async def fail() -> Reply:
+            raise fault
+
+        def handle(frame: memoryview, peer: Peer) -> Answer:
+            if frame[0] != ord("!"):
+                return [framed(bytes(frame))]
+            if awaited:
+                return fail()
+            raise fault
+
+        async with serving(handle) as (server, port):
+            reader, writer = await dial(port)
+            writer.write(framed(b"a") + framed(b"!") + framed(b"b"))
+            assert await receive(reader) == b"a"
+            assert await closes(reader)
+            writer.close()
+            assert not server.connections
+
+    run(scenario())
+
+
+def test_connections_beyond_the_limit_are_closed_and_places_are_given_back():
+    async def scenario() -> None:
+        async with serving(echo, max_connections_per_ip=2) as (server, port):
+            kept = [await dial(port) for _ in range(2)]
+            for reader, writer in kept:
+                writer.write(framed(b"x"))
+                assert await receive(reader) == b"x"
+            reader, writer = await dial(port)
+            assert await closes(reader)
+            writer.close()
+            for _, each in kept:
+                each.close()
+            while server.connections:
+                await asyncio.sleep(0)
+            reader, writer = await dial(port)
+            writer.write(framed(b"again"))
+            assert await receive(reader) == b"again"
+            writer.close()
+
+    run(scenario())
+
+
+def test_localhost_is_reached_by_both_protocols_on_one_port():
+    async def scenario() -> None:
+        server = Server(echo)
+        port = await server.start("localhost", 0)
+        await server.serve()
+        for host in ("127.0.0.1", "::1"):
+            try:
+                reader, writer = await asyncio.open_connection(host, port)
+            except OSError:
+                assert host == "::1"
+                continue
+            writer.write(framed(host.encode()))
+            assert await receive(reader) == host.encode()
+            writer.close()
+        await server.stop()
+
+    run(scenario())
