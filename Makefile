@@ -7,7 +7,7 @@ COLUMNS := $(wildcard src/moldau/records/columns/*.py src/moldau/records/columns
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench check long setup pins clean clean-columns java
+.PHONY: help demo test lint format docs bench check long setup pins clean clean-columns java
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 20
@@ -24,6 +24,9 @@ lint: $(VENV)/installed ## ruff, mypy, import contracts
 format: $(VENV)/installed ## let ruff format and fix
 	$(BIN)/ruff check --fix src tests tools
 	$(BIN)/ruff format src tests tools
+
+docs: $(VENV)/installed ## the reference of settings, docs/settings.md
+	$(BIN)/python tools/settings_page.py
 
 bench: setup java ## figures, not tests
 	$(BIN)/python -m benchmarks

@@ -56,6 +56,7 @@ LINT = (
     ("ruff", "format", "--check", "--quiet", "src", "tests", "tools"),
     ("mypy",),
     ("lint-imports", "--no-cache"),
+    ("python", "tools/settings_page.py", "--check"),
 )
 COMPILED = (("python", "-c", CHECK_COMPILED),)
 

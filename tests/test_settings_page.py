@@ -1,0 +1,22 @@
+"""The page of settings says every setting; `make lint` compares the page in the tree with what would be written."""
+
+from dataclasses import replace
+
+from moldau.config import SETTINGS, TOPIC_SETTINGS
+from tools import settings_page
+
+
+def test_every_setting_is_on_the_page_with_its_sentence() -> None:
+    page = settings_page.page(SETTINGS, TOPIC_SETTINGS)
+    lines = page.splitlines()
+    for setting in [*SETTINGS.values(), *TOPIC_SETTINGS.values()]:
+        assert setting.sentence.endswith(".")
+        assert any(line.startswith(f"| `{setting.name}` |") and setting.sentence in line for line in lines), (
+            setting.name
+        )
+
+
+def test_a_changed_setting_changes_the_page() -> None:
+    name, setting = next(iter(SETTINGS.items()))
+    changed = {**SETTINGS, name: replace(setting, sentence="Something else.")}
+    assert settings_page.page(changed, TOPIC_SETTINGS) != settings_page.page(SETTINGS, TOPIC_SETTINGS)

@@ -1,0 +1,66 @@
+"""Writes docs/settings.md, the reference of every setting, from the table in `moldau.config`.
+
+usage: settings_page.py            writes the page (`make docs`)
+       settings_page.py --check    fails if the page is not what would be written
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from moldau.config import SETTINGS, TOPIC_SETTINGS, Setting
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
+HEAD = """# Settings
+
+Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds are Kafka's. A broker's settings come
+from the properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its creation
+or from `IncrementalAlterConfigs`. A setting of Kafka's that is not here is named in a warning and ignored; a name that
+neither knows is refused.
+"""
+
+
+def value(setting: Setting) -> str:
+    default = setting.default
+    if default is None:
+        return ""
+    if isinstance(default, bool):
+        return str(default).lower()
+    return ",".join(default) if isinstance(default, tuple) else str(default)
+
+
+def bounds(setting: Setting) -> str:
+    if setting.choices:
+        return ", ".join(setting.choices)
+    limits = [f">= {setting.low:g}"] if setting.low is not None else []
+    limits += [f"<= {setting.high:g}"] if setting.high is not None else []
+    return ", ".join(limits)
+
+
+def table(settings: Iterable[Setting]) -> str:
+    rows = ["| name | type | default | allowed | what it is |", "|---|---|---|---|---|"]
+    for setting in settings:
+        sentence = setting.sentence + (" Read at start only." if setting.read_only else "")
+        cells = (f"`{setting.name}`", setting.kind.name.lower(), value(setting), bounds(setting), sentence)
+        rows.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def page(broker: Mapping[str, Setting], topic: Mapping[str, Setting]) -> str:
+    parts = (HEAD, "## Of a broker\n", table(broker.values()), "## Of a topic\n", table(topic.values()))
+    return "\n".join(parts)
+
+
+def main() -> int:
+    written = page(SETTINGS, TOPIC_SETTINGS)
+    if "--check" not in sys.argv[1:]:
+        PAGE.parent.mkdir(exist_ok=True)
+        PAGE.write_text(written)
+    elif not PAGE.exists() or PAGE.read_text() != written:
+        print("docs/settings.md is not what the settings say: run `make docs`", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
