@@ -1,0 +1,157 @@
+"""Charts as SVG text: lines, an area over time, horizontal bars. Each comes in a wide and a narrow drawing.
+
+Text in an SVG shrinks with it, so one drawing cannot serve a phone and a desk: the page shows the one that fits. Colours are the page's
+CSS variables, so a chart follows light and dark; a chart is one image with a title and a description for who cannot see it.
+"""
+
+import html
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+WIDE, NARROW = 1000, 360
+COLOURS = ("var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)")
+LETTER_WIDTH = 6.6
+
+
+class Bar(NamedTuple):
+    """One bar: its name, its length, and what is written at its end."""
+
+    name: str
+    value: float
+    note: str
+
+
+def lines(
+    title: str, description: str, series: Mapping[str, Sequence[float]], labels: Sequence[str], unit: str
+) -> str:
+    """One line for each series over the same labelled positions."""
+    top = nice_ceiling(max((value for values in series.values() for value in values), default=1))
+
+    def draw(width: int) -> str:
+        height = 320 if width == WIDE else 260
+        frame = _Frame(width, height, left=38, right=14, top=26, bottom=30)
+        parts = [frame.grid(top, unit), frame.ticks(labels, every=2 if width == WIDE else 4)]
+        for colour, values in zip(itertools.cycle(COLOURS), series.values(), strict=False):
+            points = " ".join(f"{frame.x(i, len(values)):.1f},{frame.y(v, top):.1f}" for i, v in enumerate(values))
+            parts.append(f'<polyline class="line" points="{points}" style="stroke:{colour}"/>')
+        return frame.svg(title, description, parts)
+
+    return _both(draw) + legend(list(series))
+
+
+def area(title: str, description: str, values: Sequence[float], marks: Mapping[int, str], unit: str) -> str:
+    """One filled line; `marks` are the positions that get a label beneath."""
+    top = nice_ceiling(max(values, default=1))
+
+    def draw(width: int) -> str:
+        frame = _Frame(width, 240 if width == WIDE else 200, left=42, right=14, top=26, bottom=30)
+        points = " ".join(f"{frame.x(i, len(values)):.1f},{frame.y(v, top):.1f}" for i, v in enumerate(values))
+        floor = frame.y(0, top)
+        shape = f"{frame.x(0, len(values)):.1f},{floor} {points} {frame.x(len(values) - 1, len(values)):.1f},{floor}"
+        step = 1 if width == WIDE else 3
+        labels = "".join(
+            f'<text class="tick" x="{frame.x(at, len(values)):.1f}" y="{frame.height - 9}">{html.escape(name)}</text>'
+            for at, name in list(marks.items())[::step]
+        )
+        parts = [
+            frame.grid(top, unit),
+            f'<polygon class="area" points="{shape}"/><polyline class="line thin" points="{points}"/>',
+            labels,
+        ]
+        return frame.svg(title, description, parts)
+
+    return _both(draw)
+
+
+def bars(title: str, description: str, rows: Sequence[Bar], colour: str = COLOURS[0]) -> str:
+    """Horizontal bars with the name before (wide) or above (narrow) and the note behind."""
+    longest = max((abs(row.value) for row in rows), default=1) or 1
+    name_width = max((len(row.name) for row in rows), default=0) * LETTER_WIDTH + 14
+    note_width = max((len(row.note) for row in rows), default=0) * LETTER_WIDTH + 12
+
+    def draw(width: int) -> str:
+        beside = width == WIDE
+        step, left, thick = (30, name_width, 18) if beside else (44, 0, 14)
+        room = width - left - note_width
+        parts = []
+        for at, row in enumerate(rows):
+            y = at * step + 4
+            bar_y = y if beside else y + 18
+            length = max(2.0, abs(row.value) / longest * room)
+            anchor, x, text_y = ("end", left - 10, y + 13.5) if beside else ("start", 0, y + 11)
+            parts.append(
+                f'<text class="name" text-anchor="{anchor}" x="{x:.1f}" y="{text_y}">{html.escape(row.name)}</text>'
+                f'<rect x="{left:.1f}" y="{bar_y}" width="{length:.1f}" height="{thick}" rx="3" style="fill:{colour}"/>'
+                f'<text class="note" x="{left + length + 8:.1f}" y="{bar_y + thick * 0.76:.1f}">'
+                f"{html.escape(row.note)}</text>"
+            )
+        return _svg(width, len(rows) * step + 4, title, description, parts)
+
+    return _both(draw)
+
+
+def legend(names: Sequence[str]) -> str:
+    marks = "".join(
+        f'<li><span class="key" style="background:{colour}"></span>{html.escape(name)}</li>'
+        for colour, name in zip(itertools.cycle(COLOURS), names, strict=False)
+    )
+    return f'<ul class="legend">{marks}</ul>'
+
+
+def nice_ceiling(value: float) -> float:
+    """The next of 1, 2, 2.5, 4, 5, 6, 8, 10 times a power of ten: four even grid lines fit below it."""
+    if value <= 0:
+        return 1.0
+    power = 1.0
+    while power * 10 <= value:
+        power *= 10
+    while power > value:
+        power /= 10
+    return next(power * step for step in (1, 2, 2.5, 4, 5, 6, 8, 10) if power * step >= value)
+
+
+class _Frame:
+    """The plotting area of a chart with axes."""
+
+    def __init__(self, width: int, height: int, *, left: int, right: int, top: int, bottom: int):
+        self.width, self.height = width, height
+        self._left, self._right, self._top, self._bottom = left, width - right, top, height - bottom
+
+    def x(self, at: int, count: int) -> float:
+        return self._left + (self._right - self._left) * at / max(1, count - 1)
+
+    def y(self, value: float, top: float) -> float:
+        return self._bottom - (self._bottom - self._top) * value / top
+
+    def grid(self, top: float, unit: str) -> str:
+        parts = [f'<text class="unit" x="0" y="12">{html.escape(unit)}</text>']
+        for part in range(5):
+            value = top * part / 4
+            y = self.y(value, top)
+            parts.append(f'<line class="grid" x1="{self._left}" x2="{self._right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            parts.append(f'<text class="tick right" x="{self._left - 8}" y="{y + 4:.1f}">{value:,.4g}</text>')
+        return "".join(parts)
+
+    def ticks(self, labels: Sequence[str], every: int) -> str:
+        return "".join(
+            f'<text class="tick" x="{self.x(at, len(labels)):.1f}" y="{self.height - 9}">{html.escape(label)}</text>'
+            for at, label in enumerate(labels)
+            if at % every == 0
+        )
+
+    def svg(self, title: str, description: str, parts: Sequence[str]) -> str:
+        return _svg(self.width, self.height, title, description, parts)
+
+
+def _svg(width: int, height: int, title: str, description: str, parts: Sequence[str]) -> str:
+    kind = "wide" if width == WIDE else "narrow"
+    said = html.escape(f"{title}. {description}", quote=True)
+    return (
+        f'<svg class="{kind}" viewBox="0 0 {width} {height}" role="img" aria-label="{said}">'
+        f"<title>{html.escape(title)}</title>{''.join(parts)}</svg>"
+    )
+
+
+def _both(draw: Callable[[int], str]) -> str:
+    return draw(WIDE) + draw(NARROW)

@@ -1,0 +1,143 @@
+"""Questions over streams, with Structured Streaming: windowed counts, a stream joined with tables, the top k.
+
+Each function takes DataFrames (a stream, tables) and gives a streaming DataFrame; `answer` runs one until what is
+there now is read and hands back the rows with the pace. A table is a topic read as what is last known of each key.
+Event time is the record's timestamp.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.sql import functions as sf
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FLIGHT = "origin string, dest string, carrier string, dep_delay double, arr_delay double"
+WEATHER = "origin string, wind_speed double, precip double, visib double"
+AIRLINE = "carrier string, name string"
+AIRPORT = "faa string, name string"
+DELAYED_MINUTES = 15
+
+Classes: TypeAlias = tuple[tuple[float, str], ...]
+BEYOND = float("inf")
+VISIBILITY: Classes = ((2, "below 2 miles"), (5, "2 to 5 miles"), (10, "5 to 10 miles"), (BEYOND, "10 miles"))
+RAIN: Classes = ((0.005, "dry"), (0.1, "up to 0.1 inch an hour"), (BEYOND, "more rain"))
+WIND: Classes = ((10, "below 10 mph"), (20, "10 to 20 mph"), (30, "20 to 30 mph"), (BEYOND, "30 mph and more"))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of a finished question, how many records it read, in how many micro-batches, and for how long."""
+
+    rows: list[dict[str, Any]]
+    records: int
+    batches: int
+    seconds: float
+
+
+def stream_of(spark: "SparkSession", bootstrap: str, topic: str, schema: str, records_per_trigger: int) -> "DataFrame":
+    """A topic's JSON values as a stream from the first record on, with the record's timestamp as `at`."""
+    rows = (
+        spark.readStream.format("moldau")
+        .option("bootstrapServers", bootstrap)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", records_per_trigger)
+        .load()
+    )
+    return _parsed(rows, schema)
+
+
+def table_of(spark: "SparkSession", bootstrap: str, topic: str, schema: str) -> "DataFrame":
+    """A topic as a table: the newest value of each key. A null value deletes its key, as compaction would."""
+    rows = spark.read.format("moldau").option("bootstrapServers", bootstrap).option("subscribe", topic).load()
+    newest = rows.groupBy("key").agg(sf.max_by(sf.struct("value", "timestamp"), "offset").alias("newest"))
+    return _parsed(newest.select("newest.*").where("value IS NOT NULL"), schema)
+
+
+def windowed_counts(flights: "DataFrame", window: str = "1 hour", zone: str = "America/New_York") -> "DataFrame":
+    """Scheduled departures of each airport in each window of event time, and how many were cancelled.
+
+    `start` is the window's start in UTC as text; `day` and `hour` are the same moment on the clocks of `zone`.
+    """
+    counted = (
+        flights.withWatermark("at", "1 day")
+        .groupBy(sf.window("at", window).alias("window"), "origin")
+        .agg(sf.count("*").alias("departures"), sf.count_if(sf.isnull("dep_delay")).alias("cancelled"))
+    )
+    start = sf.col("window.start")
+    local = sf.from_utc_timestamp(start, zone)
+    return counted.select(
+        sf.date_format(start, "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("start"),
+        sf.date_format(local, "yyyy-MM-dd").alias("day"),
+        sf.hour(local).alias("hour"),
+        "origin", "departures", "cancelled",
+    )  # fmt: skip
+
+
+def delays_in_weather(flights: "DataFrame", weather: "DataFrame", airlines: "DataFrame") -> "DataFrame":
+    """Flights joined with the weather of their hour and their airline's name, summed by airline and weather class."""
+    hourly = weather.select(
+        sf.col("origin"), sf.col("at").alias("weather_hour"),
+        _class("visib", VISIBILITY).alias("visibility"), _class("precip", RAIN).alias("rain"),
+        _class("wind_speed", WIND).alias("wind"),
+    )  # fmt: skip
+    joined = (
+        flights.withColumn("weather_hour", sf.date_trunc("hour", "at"))
+        .join(sf.broadcast(hourly), ["origin", "weather_hour"], "left")
+        .join(sf.broadcast(airlines.select("carrier", sf.col("name").alias("airline"))), "carrier", "left")
+    )
+    return joined.groupBy("carrier", "airline", "visibility", "rain", "wind").agg(
+        sf.count("*").alias("flights"),
+        sf.count("dep_delay").alias("departed"),
+        sf.sum("dep_delay").alias("delay_minutes"),
+        sf.count_if(sf.col("dep_delay") > DELAYED_MINUTES).alias("delayed"),
+    )
+
+
+def top_destinations(flights: "DataFrame", airports: "DataFrame", k: int = 10) -> "DataFrame":
+    """The k destinations with the most flights, with their mean arrival delay."""
+    named = flights.join(
+        sf.broadcast(airports.select(sf.col("faa").alias("dest"), sf.col("name").alias("airport"))), "dest", "left"
+    )
+    counted = named.groupBy("dest", "airport").agg(
+        sf.count("*").alias("flights"), sf.avg("arr_delay").alias("arrival_delay_minutes")
+    )
+    return counted.orderBy(sf.desc("flights"), "dest").limit(k)
+
+
+def answer(question: "DataFrame", name: str, checkpoint: Path) -> Answer:
+    """Run a question over what is there now (Trigger.AvailableNow) and collect the complete result."""
+    began = time.monotonic()
+    query = (
+        question.writeStream.format("memory")
+        .queryName(name)
+        .outputMode("complete")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        query.awaitTermination()
+        progress = query.recentProgress
+        seconds = time.monotonic() - began
+        rows = [row.asDict() for row in question.sparkSession.table(name).collect()]
+    finally:
+        query.stop()
+    return Answer(rows, sum(step["numInputRows"] for step in progress), len(progress), seconds)
+
+
+def _parsed(rows: "DataFrame", schema: str) -> "DataFrame":
+    value = sf.from_json(sf.col("value").cast("string"), schema).alias("value")
+    return rows.select(value, sf.col("timestamp").alias("at")).select("value.*", "at")
+
+
+def _class(column: str, classes: Classes) -> Any:
+    """The name of the first class whose bound is above the value; null stays null."""
+    chosen = sf.when(sf.col(column).isNull(), None)
+    for bound, name in classes:
+        chosen = chosen.when(sf.col(column) < bound, name)
+    return chosen
