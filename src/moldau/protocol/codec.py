@@ -12,8 +12,8 @@ from moldau.protocol import schema
 from moldau.protocol.apis import API_VERSIONS, APIS, Api
 from moldau.protocol.primitives import Buffer, skip_tagged_fields
 
-SMALL_BYTES = 1 << 20  # a request up to this size cannot hold enough elements to be worth counting them
-ELEMENTS_MAX = 350_000  # about 45 MB of objects
+SMALL_BYTES = 256 << 10  # a request up to this size cannot hold enough elements to be worth counting them
+ELEMENTS_MAX = 100_000  # about 13 MB of objects, and a fifth of a second
 
 _FIXED_HEADER = struct.Struct(">hhih")
 _SIZE_AND_CORRELATION = struct.Struct(">ii")

@@ -1,0 +1,155 @@
+"""Bytes that are no message: each raises `ProtocolViolation`, whatever they claim to hold, and costs little memory."""
+
+import contextlib
+import struct
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.index import load_request_schema
+
+from moldau.errors import ProtocolViolation
+from moldau.protocol import schema
+from moldau.protocol.apis import APIS, DESCRIBE_GROUPS, METADATA, OFFSET_FETCH, PRODUCE, Api
+from moldau.protocol.codec import ELEMENTS_MAX, SMALL_BYTES, read_header, read_request
+from moldau.protocol.primitives import read_uvarint, write_uvarint
+from tests.protocol import drawn
+from tests.protocol.test_codec import every_version
+
+few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+HUGE_COUNTS = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\x80\x00\x00\x00")
+
+
+@every_version
+@few
+@given(data=st.data())
+def test_a_request_cut_short_anywhere_is_a_violation(api: Api, version: int, data: st.DataObject) -> None:
+    flexible = api.is_flexible(version)
+    message = data.draw(drawn.messages(api.request, load_request_schema(api.key, version), version))
+    whole = bytes(schema.write(message, version, flexible))
+    for end in range(len(whole)):
+        with pytest.raises(ProtocolViolation):
+            schema.read(api.request, version, flexible, whole[:end])
+
+
+@every_version
+@few
+@given(data=st.data())
+def test_a_damaged_request_is_read_as_another_or_is_a_violation(api: Api, version: int, data: st.DataObject) -> None:
+    flexible = api.is_flexible(version)
+    message = data.draw(drawn.messages(api.request, load_request_schema(api.key, version), version))
+    damaged = bytearray(schema.write(message, version, flexible))
+    at = data.draw(st.integers(0, max(0, len(damaged) - 1)))
+    damaged[at : at + 4] = data.draw(st.binary(max_size=5) | st.sampled_from(HUGE_COUNTS))
+    peak = peak_bytes(api.request, version, flexible, bytes(damaged))
+    assert peak < 60_000 + 60 * len(damaged)
+
+
+def peak_bytes(message: type[Any], version: int, flexible: bool, data: bytes) -> int:
+    """The most memory that reading takes; violations are welcome, everything else is not."""
+    with contextlib.suppress(ProtocolViolation):
+        schema.read(message, version, flexible, data)  # builds the reader, which is not to be counted
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ProtocolViolation):
+            schema.read(message, version, flexible, data)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("count", [1, 5, 1000, 2**31 - 1, -2, -(2**31)])
+def test_an_array_of_more_elements_than_bytes_remain_is_refused_before_it_is_made(count: int) -> None:
+    assert peak_bytes(METADATA.request, 1, False, struct.pack(">i", count)) < 10_000
+    with pytest.raises(ProtocolViolation):
+        schema.read(METADATA.request, 1, False, struct.pack(">i", count))
+
+
+def test_a_count_that_a_five_byte_varint_can_hold_is_refused() -> None:
+    for claimed in (2, 2**31, 2**32 - 1):
+        data = bytearray()
+        write_uvarint(data, claimed)
+        with pytest.raises(ProtocolViolation):
+            schema.read(METADATA.request, 9, True, data)
+
+
+@pytest.mark.parametrize("data", [b"\x80\x80\x80\x80\x80\x00", b"\xff\xff\xff\xff\x7f", b"\x80", b""])
+def test_a_varint_too_long_or_cut_short_is_a_violation(data: bytes) -> None:
+    with pytest.raises(ProtocolViolation):
+        read_uvarint(data, 0)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_every_unsigned_number_of_32_bits_survives_as_a_varint(value: int) -> None:
+    out = bytearray()
+    write_uvarint(out, value)
+    assert read_uvarint(out, 0) == (value, len(out))
+
+
+def test_a_string_that_is_not_utf_8_is_a_violation() -> None:
+    for bad in (b"\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\xf5\x80\x80\x80"):
+        with pytest.raises(ProtocolViolation, match="UTF-8"):
+            schema.read(DESCRIBE_GROUPS.request, 0, False, struct.pack(">ih", 1, len(bad)) + bad)
+        with pytest.raises(ProtocolViolation, match="UTF-8"):
+            schema.read(DESCRIBE_GROUPS.request, 5, True, bytes([2, len(bad) + 1]) + bad + b"\0\0")
+
+
+def test_null_where_no_null_may_be_is_a_violation() -> None:
+    with pytest.raises(ProtocolViolation):
+        schema.read(DESCRIBE_GROUPS.request, 5, True, b"\x00\x00\x00")  # the array
+    with pytest.raises(ProtocolViolation):
+        schema.read(DESCRIBE_GROUPS.request, 5, True, b"\x02\x00\x00\x00")  # its only string
+    with pytest.raises(ProtocolViolation):
+        schema.read(METADATA.request, 0, False, b"\xff\xff\xff\xff")  # null topics are of version 1 on
+
+
+def test_tagged_fields_of_huge_size_or_number_are_violations() -> None:
+    for tags in (b"\xff\xff\xff\xff\x0f", b"\x01\x00\xff\xff\xff\xff\x0f", b"\x02\x00\x00", b"\x01\x05\x02a"):
+        with pytest.raises(ProtocolViolation):
+            schema.read(DESCRIBE_GROUPS.request, 5, True, b"\x01\x00" + tags)
+
+
+def test_a_tagged_field_shorter_or_longer_than_its_value_is_a_violation() -> None:
+    fetch = APIS[1]
+    whole = bytes(schema.write(fetch.request(cluster_id="abc"), 12, True))
+    assert whole.endswith(b"\x01\x00\x04\x04abc")
+    for wrong in (b"\x01\x00\x03\x04abc", b"\x01\x00\x05\x04abc\0"):
+        with pytest.raises(ProtocolViolation):
+            schema.read(fetch.request, 12, True, whole[:-7] + wrong)
+
+
+@pytest.mark.parametrize("api", [OFFSET_FETCH, PRODUCE], ids=lambda api: api.name)
+def test_three_bytes_an_element_cannot_fill_the_memory(api: Api) -> None:
+    """Three megabytes of the smallest elements would be 130 MB of objects: the budget stops before the first."""
+    version, elements = (8, 1_000_000)
+    start = b"\x02\x02g" if api is OFFSET_FETCH else b""
+    if api is PRODUCE:
+        version, start = 9, b"\x00\x00\x01\x00\x00\x00\x00"
+    body = bytearray(start)
+    write_uvarint(body, elements + 1)
+    body += b"\x01\x01\x00" * elements + b"\x00\x00\x00"
+    frame = struct.pack(">hhih", api.key, version, 1, -1) + b"\0" + body
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolViolation, match="more elements"):
+            read_request(api, version, frame, read_header(frame).body)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_largest_request_that_is_not_counted_and_the_largest_number_of_elements_cost_little() -> None:
+    for elements in (SMALL_BYTES // 3 - 20, ELEMENTS_MAX - 1):
+        body = bytearray(b"\x02\x02g")
+        write_uvarint(body, elements + 1)
+        body += b"\x01\x01\x00" * elements + b"\x00\x00\x00"
+        frame = struct.pack(">hhih", OFFSET_FETCH.key, 8, 1, -1) + b"\0" + body
+        tracemalloc.start()
+        try:
+            read = read_request(OFFSET_FETCH, 8, frame, read_header(frame).body)
+            assert len(read.groups[0].topics) == elements
+            assert tracemalloc.get_traced_memory()[1] < 16 << 20
+        finally:
+            tracemalloc.stop()
