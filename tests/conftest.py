@@ -14,7 +14,6 @@ from pathlib import Path
 from types import ModuleType
 
 import hypothesis
-import pytest
 
 COLUMNS = Path(__file__).parents[1] / "src" / "moldau" / "records" / "columns"
 
@@ -46,13 +45,18 @@ def stale_columns() -> list[str]:
     ]
 
 
-if os.environ.get("MOLDAU_INTERPRETED"):
+INTERPRETED_WHY = (
+    "asked for"
+    if os.environ.get("MOLDAU_INTERPRETED")
+    else f"{', '.join(stale)} older than its source: run `make setup`"
+    if (stale := stale_columns())
+    else ""
+    if any(COLUMNS.glob("*.so"))
+    else "not compiled"
+)
+if INTERPRETED_WHY:
     sys.meta_path.insert(0, InterpretedColumns())
-elif stale := stale_columns():
-    pytest.exit(f"compiled before its source changed: {', '.join(stale)}; run `make setup`", returncode=3)
 
 
 def pytest_report_header() -> str:
-    forced = bool(os.environ.get("MOLDAU_INTERPRETED"))
-    compiled = not forced and any(COLUMNS.glob("*.so"))
-    return f"records/columns: {'compiled' if compiled else 'interpreted'}"
+    return f"records/columns: {f'interpreted ({INTERPRETED_WHY})' if INTERPRETED_WHY else 'compiled'}"

@@ -7,13 +7,11 @@ from tools import settings_page
 
 
 def test_every_setting_is_on_the_page_with_its_sentence() -> None:
-    page = settings_page.page(SETTINGS, TOPIC_SETTINGS)
-    lines = page.splitlines()
+    lines = settings_page.page(SETTINGS, TOPIC_SETTINGS).splitlines()
     for setting in [*SETTINGS.values(), *TOPIC_SETTINGS.values()]:
         assert setting.sentence.endswith(".")
-        assert any(line.startswith(f"| `{setting.name}` |") and setting.sentence in line for line in lines), (
-            setting.name
-        )
+        start = f"| `{setting.name}` |"
+        assert any(line.startswith(start) and setting.sentence in line for line in lines), setting.name
 
 
 def test_a_changed_setting_changes_the_page() -> None:

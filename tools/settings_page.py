@@ -14,9 +14,9 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 HEAD = """# Settings
 
 Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds are Kafka's. A broker's settings come
-from the properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its creation
-or from `IncrementalAlterConfigs`. A setting of Kafka's that is not here is named in a warning and ignored; a name that
-neither knows is refused.
+from the properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its
+creation or from `IncrementalAlterConfigs`. A setting of Kafka's that is not here is named in a warning and ignored; a
+name that neither knows is refused.
 """
 
 
