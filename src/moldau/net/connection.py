@@ -53,6 +53,11 @@ class Connection(asyncio.BufferedProtocol):
         """How many requests await their reply."""
         return len(self._awaited)
 
+    @property
+    def writable(self) -> bool:
+        """Whether the transport takes more without queueing it up."""
+        return self._writable.is_set()
+
     def next_correlation_id(self) -> int:
         """The id that the next frame must carry."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF

@@ -1,0 +1,51 @@
+"""A loop in a thread of its own: how the synchronous faces run the asyncio ones.
+
+The thread is a daemon and ends with `stop`, which may be called twice. `run` is interrupted by Ctrl-C like any wait.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from moldau.client.failures import ClientClosed
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Starts with its first use in `with` or by `start`."""
+
+    def __init__(self, name: str):
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run to its end on the loop and return its result in this thread."""
+        if not self.running:
+            work.close()
+            raise ClientClosed("this client is closed")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def soon(self, callback: Callable[[], object]) -> None:
+        """Call it on the loop, without waiting."""
+        self._loop.call_soon_threadsafe(callback)
+
+    def stop(self) -> None:
+        if self.running:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        if not self._loop.is_closed():
+            self._loop.close()

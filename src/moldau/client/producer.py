@@ -1,0 +1,346 @@
+"""Producers: `AsyncProducer` on the caller's loop, and `Producer`, its synchronous face, with a loop in a thread.
+
+`send` puts a record into a batch and returns a `Delivery` at once; a sender sends the batches (`sending`). Idempotent unless told
+otherwise: every record lands once and in order, whatever breaks in between, as long as the delivery time-out allows. A producer
+holds at most `buffer_bytes`; beyond that, `send` waits.
+"""
+
+import asyncio
+import time
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moldau.client.background import LoopThread
+from moldau.client.batching import Accumulator, Batch, BufferFull, Headers
+from moldau.client.failures import ClientClosed, check
+from moldau.client.partitioning import Sticky, positive_hash
+from moldau.client.routing import METADATA_MAX_AGE_MS, Router
+from moldau.client.sending import Sender
+from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.records.compression import CODECS
+from moldau.runtime import Runtime
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FULL = "the producer's buffer stayed full: the broker does not keep up"
+Content = bytes | bytearray | memoryview | str | None
+
+
+class Delivered(NamedTuple):
+    """Where a record is; offset -1 if the broker was not asked (acks=0)."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Delivery:
+    """The promise of a record's offset: ask for its `result`, or await it."""
+
+    __slots__ = ("_batch", "_index", "_tp")
+
+    def __init__(self, tp: TopicPartition, batch: Batch, index: int):
+        self._tp = tp
+        self._batch = batch
+        self._index = index
+
+    @property
+    def topic(self) -> str:
+        return self._tp.topic
+
+    @property
+    def partition(self) -> int:
+        return self._tp.partition
+
+    @property
+    def done(self) -> bool:
+        return self._batch.outcome.done()
+
+    def result(self, timeout_s: float | None = None) -> Delivered:
+        """Wait for it. Raises `KafkaError` if the record was not delivered, `TimeoutError` if that is not known yet."""
+        return self._delivered(self._batch.outcome.result(timeout_s).base_offset)
+
+    def __await__(self) -> Generator[Any, None, Delivered]:
+        ack = yield from asyncio.shield(asyncio.wrap_future(self._batch.outcome)).__await__()
+        return self._delivered(ack.base_offset)
+
+    def _delivered(self, base_offset: int) -> Delivered:
+        return Delivered(*self._tp, base_offset + self._index if base_offset >= 0 else -1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerSettings:
+    """How a producer behaves. `acks`: "all", 1 or 0. `idempotent`: None is yes with acks="all" and no with others."""
+
+    client_id: str = "moldau"
+    acks: str | int = "all"
+    idempotent: bool | None = None
+    compression: str = "none"
+    batch_bytes: int = 128 * 1024
+    linger_ms: int = 5
+    buffer_bytes: int = 64 * 1024 * 1024
+    max_request_bytes: int = 1024 * 1024
+    max_block_ms: int = 60_000
+    request_timeout_ms: int = 30_000
+    delivery_timeout_ms: int = 120_000
+
+    @property
+    def acks_number(self) -> int:
+        return {"all": -1, "-1": -1, "0": 0, "1": 1}[str(self.acks)]
+
+    def check(self) -> None:
+        """Raises `ConfigError` for what cannot be."""
+        if str(self.acks) not in ("all", "-1", "0", "1"):
+            raise ConfigError(f"acks={self.acks} is none of all, 1, 0")
+        if self.idempotent and self.acks_number != -1:
+            raise ConfigError("an idempotent producer needs acks=all")
+        if self.compression not in CODECS:
+            raise ConfigError(f"compression {self.compression!r} is none of {', '.join(CODECS)}")
+        for name in ("batch_bytes", "buffer_bytes", "max_request_bytes", "request_timeout_ms", "delivery_timeout_ms"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1")
+
+    @property
+    def is_idempotent(self) -> bool:
+        return self.acks_number == -1 if self.idempotent is None else self.idempotent
+
+
+class AsyncProducer:
+    """A producer on the running loop; use it in `async with`, which delivers everything before it leaves."""
+
+    def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
+        self.settings = ProducerSettings(**settings)
+        self.settings.check()
+        self._runtime = runtime or Runtime()
+        self._router = Router(
+            bootstrap,
+            self.settings.client_id,
+            request_timeout_ms=self.settings.request_timeout_ms,
+            runtime=self._runtime,
+        )
+        self.accumulator = Accumulator(
+            batch_bytes=self.settings.batch_bytes,
+            linger_ms=self.settings.linger_ms,
+            buffer_bytes=self.settings.buffer_bytes,
+            delivery_timeout_ms=self.settings.delivery_timeout_ms,
+        )
+        self._partitions: dict[str, tuple[int, float]] = {}
+        self._sticky: dict[str, Sticky] = {}
+        self._space = asyncio.Event()
+        self.accumulator.on_space = self._space.set
+        self._sender: Sender | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.closed = False
+
+    async def __aenter__(self) -> "AsyncProducer":
+        await self.start()
+        return self
+
+    async def __aexit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        await self.close(0 if failed else None)
+
+    async def start(self) -> None:
+        """Start the sender on the running loop; nothing is dialled before the first record."""
+        self._loop = asyncio.get_running_loop()
+        self._sender = Sender(
+            self._router,
+            self.accumulator,
+            acks=self.settings.acks_number,
+            idempotent=self.settings.is_idempotent,
+            codec=CODECS[self.settings.compression],
+            max_request_bytes=self.settings.max_request_bytes,
+        )
+        self._sender.start()
+
+    async def send(
+        self,
+        topic: str,
+        value: Content = None,
+        key: Content = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """Put a record into a batch; waits while the buffer is full. Awaiting the `Delivery` waits for the broker.
+
+        Raises `KafkaError` if the topic cannot be found or made, or the record is too large.
+        """
+        count = self.known_partitions(topic) or await self.learn_partitions(topic)
+        record = as_bytes(key), as_bytes(value), timestamp_ms, headers
+        try:
+            async with asyncio.timeout(self.settings.max_block_ms / 1000):
+                while True:
+                    self._space.clear()
+                    try:
+                        delivery, wake = self.place(topic, count, partition, *record)
+                    except BufferFull:
+                        self.wake()
+                        await self._space.wait()
+                        continue
+                    if wake:
+                        self.wake()
+                    return delivery
+        except TimeoutError:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, FULL) from None
+
+    async def flush(self) -> None:
+        """Send what waits, and wait until each record sent so far is delivered or has failed."""
+        self.accumulator.hurry = True
+        try:
+            self.wake()
+            outstanding = [asyncio.wrap_future(b.outcome) for b in self.accumulator.outstanding()]
+            if outstanding:
+                await asyncio.wait(outstanding)
+                for outcome in outstanding:
+                    outcome.exception()
+        finally:
+            self.accumulator.hurry = False
+
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Deliver what waits, for at most `timeout_s` (None: the delivery time-out), then stop; what is left fails."""
+        if self.closed:
+            return
+        self.closed = True
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.flush()
+        except TimeoutError:
+            pass
+        finally:
+            if self._sender is not None:
+                await self._sender.close()
+            await self._router.close()
+
+    def wake(self) -> None:
+        """The sender looks again. On the loop only."""
+        if self._sender is not None:
+            self._sender.wake()
+
+    def known_partitions(self, topic: str) -> int | None:
+        """How many partitions a topic has, unless that is not known, or not fresh."""
+        if self.closed or self._loop is None:
+            raise ClientClosed("this producer is closed" if self.closed else "this producer was not started")
+        count, until_s = self._partitions.get(topic, (None, 0.0))
+        return count if count is not None and self._loop.time() < until_s else None
+
+    async def learn_partitions(self, topic: str) -> int:
+        """Ask for it; the broker makes the topic if it does that."""
+
+        async def ask() -> int:
+            await self._router.refresh([topic], create=True)
+            view = self._router.view
+            if topic not in view.topics:
+                check(view.missing.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {topic}")
+            return len(view.topics[topic].partitions)
+
+        assert self._loop is not None
+        count = await self._router.retrying(ask, timeout_ms=self.settings.max_block_ms)
+        self._partitions[topic] = count, self._loop.time() + METADATA_MAX_AGE_MS / 1000
+        return count
+
+    def place(
+        self,
+        topic: str,
+        count: int,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> tuple[Delivery, bool]:
+        """Put a record into its batch, from any thread; says whether the sender has to be woken. Raises `BufferFull`."""
+        assert self._loop is not None
+        if timestamp_ms is None:
+            timestamp_ms = self._runtime.clock.now_ms()
+        with self.accumulator.lock:
+            if partition is None:
+                if key is not None:
+                    partition = positive_hash(key) % count
+                else:
+                    sticky = self._sticky.get(topic)
+                    if sticky is None:
+                        sticky = self._sticky[topic] = Sticky(self._runtime.random, self.settings.batch_bytes)
+                    partition = sticky.partition(count, len(value) + 24 if value else 24)
+            tp = TopicPartition(topic, partition)
+            batch, index, wake = self.accumulator.append(tp, key, value, timestamp_ms, headers, self._loop.time())
+        return Delivery(tp, batch, index), wake
+
+
+def as_bytes(content: Content) -> bytes | None:
+    """Text as UTF-8, and a copy of what its owner might change later."""
+    if content is None or type(content) is bytes:
+        return content
+    return content.encode() if isinstance(content, str) else bytes(content)
+
+
+class Producer:
+    """The synchronous face: use it in a with-statement, which delivers everything before it leaves. Threads may share it."""
+
+    def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
+        self._core = AsyncProducer(bootstrap, runtime=runtime, **settings)
+        self._thread = LoopThread("moldau-producer")
+        self._thread.start()
+        self._thread.run(self._core.start())
+
+    def __enter__(self) -> "Producer":
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        self.close(0 if failed else None)
+
+    def send(
+        self,
+        topic: str,
+        value: Content = None,
+        key: Content = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """As `AsyncProducer.send`: returns at once, or when the buffer has room again."""
+        core = self._core
+        count = core.known_partitions(topic) or self._thread.run(core.learn_partitions(topic))
+        if type(value) is not bytes:
+            value = as_bytes(value)
+        if type(key) is not bytes:
+            key = as_bytes(key)
+        try:
+            delivery, wake = core.place(topic, count, partition, key, value, timestamp_ms, headers)
+        except BufferFull:
+            return self._wait_and_send(topic, count, partition, key, value, timestamp_ms, headers)
+        if wake:
+            self._thread.soon(core.wake)
+        return delivery
+
+    def _wait_and_send(self, *record: Any) -> Delivery:
+        deadline = time.monotonic() + self._core.settings.max_block_ms / 1000
+        while True:
+            self._thread.soon(self._core.wake)
+            with self._core.accumulator.space as space:
+                space.wait(0.1)
+            try:
+                delivery, wake = self._core.place(*record)
+            except BufferFull:
+                if time.monotonic() > deadline:
+                    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, FULL) from None
+                continue
+            if wake:
+                self._thread.soon(self._core.wake)
+            return delivery
+
+    def flush(self) -> None:
+        """Wait until each record sent so far is delivered or has failed."""
+        self._thread.run(self._core.flush())
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Deliver what waits, for at most `timeout_s`, then stop."""
+        if self._thread.running:
+            try:
+                self._thread.run(self._core.close(timeout_s))
+            finally:
+                self._thread.stop()

@@ -1,0 +1,262 @@
+"""The producer's sender: takes due batches, sends them to the leaders, and settles them when the replies come.
+
+One task on one loop. `_pump` decides and posts without awaiting; what has to be awaited (a connection, metadata, the producer's
+identity) runs as a task of its own and wakes the pump when it is there, so that one slow broker delays no other.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from moldau.client.batching import Accumulator, Ack, Batch, Identity, PartitionQueue
+from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
+from moldau.client.routing import Link, Router
+from moldau.errors import ErrorCode, KafkaError, MoldauError, ProtocolViolation
+from moldau.names import TopicPartition
+from moldau.protocol.apis import INIT_PRODUCER_ID, PRODUCE
+from moldau.protocol.codec import read_reply
+from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
+from moldau.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+MAX_REQUESTS_IN_FLIGHT = 5
+
+Taken = dict[TopicPartition, tuple[PartitionQueue, Batch]]
+
+
+class Sender:
+    """Sends what an `Accumulator` holds. `start` it on the loop of its router."""
+
+    def __init__(
+        self, router: Router, accumulator: Accumulator, *, acks: int, idempotent: bool, codec: int, max_request_bytes: int
+    ):
+        self._router = router
+        self._accumulator = accumulator
+        self._acks = acks
+        self._idempotent = idempotent
+        self._codec = codec
+        self._max_request_bytes = max_request_bytes
+        self._identity: Identity | None = None
+        self._links: dict[int, Link] = {}
+        self._waiting_for: dict[str, asyncio.Task[None]] = {}
+        self._backoffs: dict[TopicPartition, Backoff] = {}
+        self._awake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def start(self) -> None:
+        self._task = self._loop.create_task(self._run())
+
+    def wake(self) -> None:
+        """Look again. To be called on the loop."""
+        self._awake.set()
+
+    async def close(self) -> None:
+        """Stop; what is not acknowledged fails."""
+        tasks = [t for t in (self._task, *self._waiting_for.values()) if t is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for batch in self._accumulator.outstanding():
+            self._settle(batch, KafkaError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed before this was acknowledged"))
+
+    async def _run(self) -> None:
+        while True:
+            self._awake.clear()
+            due_s = self._pump(self._loop.time())
+            timeout_s = 1.0 if due_s is None else max(due_s - self._loop.time(), 0.0)
+            try:
+                async with asyncio.timeout(min(timeout_s, 1.0)):
+                    await self._awake.wait()
+            except TimeoutError:
+                pass
+
+    def _pump(self, now_s: float) -> float | None:
+        """Send everything that is due; returns when something will be, if that is known."""
+        for queue, batch in self._accumulator.expired(now_s):
+            queue.gave_up(batch)
+            about = f"{queue.tp}: not acknowledged within the delivery time-out after {batch.attempts} attempts"
+            self._settle(batch, KafkaError(ErrorCode.REQUEST_TIMED_OUT, about))
+        while True:
+            sent, earliest = self._round(now_s)
+            if not sent:
+                return earliest
+
+    def _round(self, now_s: float) -> tuple[bool, float | None]:
+        """At most one request to each leader. Returns whether anything was sent, and when something else is due."""
+        earliest: float | None = None
+        by_leader: dict[int, list[PartitionQueue]] = {}
+        unled: dict[str, None] = {}
+        with self._accumulator.lock:
+            hurry = self._accumulator.pressing
+            queues = list(self._accumulator.queues.values())
+        for queue in queues:
+            due_s = queue.due_s(now_s, hurry, self._idempotent)
+            if due_s is None:
+                continue
+            if due_s > now_s:
+                earliest = due_s if earliest is None else min(earliest, due_s)
+                continue
+            leader = self._router.view.leader(queue.tp)
+            if isinstance(leader, ErrorCode):
+                unled[queue.tp.topic] = None
+            else:
+                by_leader.setdefault(leader, []).append(queue)
+        if unled:
+            self._background("metadata", lambda: self._ask_who_leads(list(unled)))
+        if by_leader and self._idempotent and self._identity is None:
+            self._background("identity", self._introduce)
+            return False, earliest
+        sent = [self._send_to(leader, ready) for leader, ready in by_leader.items()]
+        return any(sent), earliest
+
+    def _send_to(self, leader: int, ready: list[PartitionQueue]) -> bool:
+        link = self._links.get(leader)
+        if link is None or link.closed:
+            self._background(f"broker {leader}", lambda: self._connect(leader))
+            return False
+        if link.connection.in_flight >= MAX_REQUESTS_IN_FLIGHT or not link.connection.writable:
+            return False
+        taken: Taken = {}
+        size = 0
+        with self._accumulator.lock:
+            for queue in ready:
+                batch = self._accumulator.take(queue, self._identity)
+                taken[queue.tp] = queue, batch
+                size += batch.size
+                if size >= self._max_request_bytes:
+                    break
+        try:
+            self._post(link, taken)
+        except MoldauError as refused:
+            self._failed(taken, refused)
+        return True
+
+    def _post(self, link: Link, taken: Taken) -> None:
+        topics: dict[str, TopicProduceData] = {}
+        for tp, (_, batch) in taken.items():
+            data = PartitionProduceData(index=tp.partition, records=memoryview(batch.bytes_to_send(self._codec)))
+            topics.setdefault(tp.topic, TopicProduceData(name=tp.topic)).partition_data.append(data)
+        timeout_ms = self._router.request_timeout_ms
+        request = ProduceRequest(acks=self._acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
+        if self._acks == 0:
+            link.post_unanswered(PRODUCE, request)
+            for queue, batch in taken.values():
+                queue.acknowledged(batch)
+                self._settle(batch, Ack(-1, -1))
+            return
+        version = link.versions.of(PRODUCE)
+        reply = link.post(PRODUCE, request, timeout_ms)
+        reply.add_done_callback(lambda reply: self._replied(reply, version, link, taken))
+
+    def _replied(self, reply: asyncio.Future[memoryview], version: int, link: Link, taken: Taken) -> None:
+        try:
+            response: ProduceResponse = read_reply(PRODUCE, version, reply.result())
+        except ProtocolViolation as violation:
+            link.connection.close()
+            self._failed(taken, KafkaError(ErrorCode.NETWORK_EXCEPTION, f"a broker sent what is no Produce: {violation}"))
+        except KafkaError as failure:
+            self._failed(taken, failure)
+        else:
+            results = {TopicPartition(t.name, p.index): p for t in response.responses for p in t.partition_responses}
+            for tp, (queue, batch) in taken.items():
+                self._result(queue, batch, results.get(tp))
+        self._awake.set()
+
+    def _result(self, queue: PartitionQueue, batch: Batch, result: PartitionProduceResponse | None) -> None:
+        error = ErrorCode.NETWORK_EXCEPTION if result is None else error_of(result.error_code)
+        if result is not None and error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            self._backoffs.pop(queue.tp, None)
+            queue.acknowledged(batch)
+            self._settle(batch, Ack(result.base_offset, result.log_append_time_ms))
+            return
+        details = result.error_message if result is not None and result.error_message else sentence(error)
+        self._fail(queue, batch, KafkaError(error, f"{queue.tp}: {details}"))
+
+    def _failed(self, taken: Taken, failure: MoldauError) -> None:
+        for queue, batch in taken.values():
+            self._fail(queue, batch, failure)
+
+    def _fail(self, queue: PartitionQueue, batch: Batch, failure: MoldauError) -> None:
+        """One attempt failed: again later, again in a new epoch, or for good."""
+        code = failure.code if isinstance(failure, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        if code in STALE_METADATA:
+            self._router.stale(queue.tp.topic)
+        backoff = self._backoffs.setdefault(queue.tp, Backoff(self._router.runtime.random))
+        with self._accumulator.lock:
+            again = queue.failed(batch, code, self._loop.time() + backoff.next_ms() / 1000)
+            if queue.renew and queue.exhausted:
+                self._identity = None
+        if not again:
+            self._settle(batch, failure)
+
+    def _settle(self, batch: Batch, outcome: Ack | MoldauError) -> None:
+        self._accumulator.release(batch)
+        if not batch.outcome.set_running_or_notify_cancel():
+            return
+        if isinstance(outcome, Ack):
+            batch.outcome.set_result(outcome)
+        else:
+            batch.outcome.set_exception(outcome)
+
+    def _background(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Run something that has to be awaited, once at a time by its name; the pump looks again when it is over."""
+        if name not in self._waiting_for:
+            self._waiting_for[name] = self._loop.create_task(self._guarded(name, work))
+
+    async def _guarded(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        try:
+            await work()
+        except KafkaError as failure:
+            if not failure.retriable:
+                self._give_up(failure)
+            await asyncio.sleep(Backoff(self._router.runtime.random, first_ms=100).next_ms() / 1000)
+        finally:
+            del self._waiting_for[name]
+            self._awake.set()
+
+    def _give_up(self, failure: KafkaError, topic: str | None = None) -> None:
+        """What these batches need is refused for good (an identity, a version, the topic): nothing that waits can be sent."""
+        hopeless: list[Batch] = []
+        with self._accumulator.lock:
+            for queue in self._accumulator.queues.values():
+                if topic is None or queue.tp.topic == topic:
+                    hopeless += [*queue.again, *queue.waiting]
+                    for batch in queue.again:
+                        queue.gave_up(batch)
+                    queue.again.clear()
+                    queue.waiting.clear()
+        for batch in hopeless:
+            self._settle(batch, failure)
+
+    async def _ask_who_leads(self, topics: list[str]) -> None:
+        """Refresh; what can never be sent fails, and a topic without leaders is asked for again after a while."""
+        await self._router.refresh(topics, create=True)
+        for topic in topics:
+            why = self._router.view.missing.get(topic)
+            if why is not None and not why.retriable:
+                self._give_up(KafkaError(why, f"topic {topic}: {sentence(why)}"), topic)
+            elif why is not None or any(p.leader < 0 for p in self._router.view.topics[topic].partitions.values()):
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic} has no leader")
+
+    async def _connect(self, leader: int) -> None:
+        try:
+            self._links[leader] = await self._router.broker(leader)
+        except KafkaError:
+            self._links.pop(leader, None)
+            self._router.view.topics.clear()
+            raise
+
+    async def _introduce(self) -> None:
+        link = await self._router.any()
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
+        reply = await link.call(INIT_PRODUCER_ID, request)
+        if reply.error_code:
+            error = error_of(reply.error_code)
+            raise KafkaError(error, f"no producer id: {sentence(error)}")
+        self._identity = Identity(reply.producer_id, reply.producer_epoch)
