@@ -1,7 +1,8 @@
 """Charts as SVG text: lines, an area over time, horizontal bars. Each comes in a wide and a narrow drawing.
 
-Text in an SVG shrinks with it, so one drawing cannot serve a phone and a desk: the page shows the one that fits. Colours are the page's
-CSS variables, so a chart follows light and dark; a chart is one image with a title and a description for who cannot see it.
+Text in an SVG shrinks with it, so one drawing cannot serve a phone and a desk: the page shows the one that fits.
+Colours are the page's CSS variables, so a chart follows light and dark; a chart is one image with a title and a
+description for who cannot see it.
 """
 
 import html
@@ -22,9 +23,7 @@ class Bar(NamedTuple):
     note: str
 
 
-def lines(
-    title: str, description: str, series: Mapping[str, Sequence[float]], labels: Sequence[str], unit: str
-) -> str:
+def lines(title: str, description: str, series: Mapping[str, Sequence[float]], labels: Sequence[str], unit: str) -> str:
     """One line for each series over the same labelled positions."""
     top = nice_ceiling(max((value for values in series.values() for value in values), default=1))
 
@@ -147,10 +146,7 @@ class _Frame:
 def _svg(width: int, height: int, title: str, description: str, parts: Sequence[str]) -> str:
     kind = "wide" if width == WIDE else "narrow"
     said = html.escape(f"{title}. {description}", quote=True)
-    return (
-        f'<svg class="{kind}" viewBox="0 0 {width} {height}" role="img" aria-label="{said}">'
-        f"<title>{html.escape(title)}</title>{''.join(parts)}</svg>"
-    )
+    return f'<svg class="{kind}" viewBox="0 0 {width} {height}" role="img" aria-label="{said}">{"".join(parts)}</svg>'
 
 
 def _both(draw: Callable[[int], str]) -> str:

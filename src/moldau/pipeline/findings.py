@@ -1,4 +1,5 @@
-"""What the report says, worked out of the streams' answers: plain numbers by hour, day, carrier, weather class and destination.
+"""What the report says, worked out of the streams' answers: plain numbers by hour, day, carrier, weather class and
+destination.
 
 Pure: rows in, tables out. Means are over flights that departed; a share is a fraction of them.
 """
@@ -49,9 +50,9 @@ def delays_by(rows: Iterable[Row], column: str, order: Sequence[str] = ()) -> li
         for at, name in enumerate(("flights", "departed", "delay_minutes", "delayed")):
             group[at] += row[name] or 0
     delays = [
-        Delay(name, int(flights), int(departed), minutes / departed if departed else 0.0, late / departed if departed else 0.0)
+        Delay(name, int(flights), int(departed), minutes / max(1, departed), late / max(1, departed))
         for name, (flights, departed, minutes, late) in groups.items()
-    ]  # fmt: skip
+    ]
     if order:
         return sorted(delays, key=lambda delay: order.index(delay.name))
     return sorted(delays, key=lambda delay: (-delay.mean_minutes, delay.name))

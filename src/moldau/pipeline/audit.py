@@ -1,0 +1,110 @@
+"""The books: how many records of each topic, and of each month, are in the source, were produced, are stored and
+were loaded.
+
+Each column is counted where the records are and by other means than those that put them there: the log is read back
+from the broker, the warehouse by pyarrow alone through the manifests, and once more by taking every file in the
+data folders. The month is the source's own `month` field inside the value, not the event date.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow
+import pyarrow.compute as compute
+import pyarrow.dataset as dataset
+
+from moldau.client.fetching import read_columns
+from moldau.errors import MoldauError
+from moldau.pipeline.options import Subscription
+from moldau.pipeline.positions import earliest, latest, subscribed
+from moldau.pipeline.ranges import between
+from moldau.pipeline.warehouse import Warehouse
+
+MONTH = r'"month": ?(?P<month>[0-9]{1,2})[,}]'
+COLUMNS = ("source", "produced", "stored", "loaded")
+
+
+class Unbalanced(MoldauError):
+    """The books do not balance; the text names the first differences."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """Records in all, and by month where values have one."""
+
+    records: int = 0
+    months: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Book:
+    """One topic's counts under each of `COLUMNS`."""
+
+    topic: str
+    source: Count
+    produced: Count
+    stored: Count
+    loaded: Count
+
+    def differences(self) -> list[str]:
+        """A sentence for each total or month in which a column differs from the source."""
+        found = []
+        for column in COLUMNS[1:]:
+            count: Count = getattr(self, column)
+            if count.records != self.source.records:
+                found.append(f"{self.topic}: {self.source.records:,} in the source, {count.records:,} {column}.")
+            for month in sorted({*self.source.months, *count.months}):
+                expected, there = self.source.months.get(month, 0), count.months.get(month, 0)
+                if expected != there:
+                    found.append(f"{self.topic}, month {month}: {expected:,} in the source, {there:,} {column}.")
+        return found
+
+    def to_tree(self) -> dict[str, Any]:
+        tree: dict[str, Any] = {column: getattr(self, column).records for column in COLUMNS}
+        if self.source.months:
+            tree["months"] = {
+                str(month): {column: getattr(self, column).months.get(month, 0) for column in COLUMNS}
+                for month in sorted(self.source.months)
+            }
+        return tree
+
+
+def count_log(bootstrap: str, topic: str) -> Count:
+    """Read the topic back from the broker, all partitions from first to last offset."""
+    partitions = subscribed(bootstrap, Subscription(topics=(topic,)))
+    parts = between(earliest(bootstrap, partitions), latest(bootstrap, partitions))
+    return _count(
+        batch.column("value")
+        for part in parts
+        for batch in read_columns(bootstrap, part.topic, part.partition, part.start, part.end)
+    )
+
+
+def count_warehouse(warehouse: Warehouse, topic: str) -> Count:
+    """Read the topic's committed files with pyarrow; each record's partition and offset must be there once."""
+    paths = warehouse.paths(topic)
+    if not paths:
+        return Count()
+    table = dataset.dataset(paths, format="parquet").to_table(columns=["value", "partition", "offset"])
+    places = table.group_by(["partition", "offset"]).aggregate([])
+    if places.num_rows != table.num_rows:
+        raise Unbalanced(f"{topic}: {table.num_rows - places.num_rows:,} records are in the warehouse more than once.")
+    return _count(table["value"].chunks)
+
+
+def count_files(warehouse: Warehouse, topic: str) -> int:
+    """How many records lie in the topic's data folder, whoever put the files there."""
+    folder = warehouse.folder / f"topic={topic}"
+    return int(dataset.dataset(folder, format="parquet").count_rows()) if folder.exists() else 0
+
+
+def _count(columns: Iterable[Any]) -> Count:
+    records, months = 0, Counter[int]()
+    for values in columns:
+        records += len(values)
+        found = compute.extract_regex(values.cast(pyarrow.string()), MONTH).field("month").drop_null()
+        for pair in found.value_counts().to_pylist():
+            months[int(pair["values"])] += pair["counts"]
+    return Count(records, dict(sorted(months.items())))

@@ -1,0 +1,101 @@
+"""A broker of our own as a child process: started on a free port, stopped with its owner, found again after a crash.
+
+The process id is written beside the data, so that a later run can stop what a killed run left behind; a process is only ever
+stopped when its command line names this data folder.
+"""
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from moldau.errors import MoldauError
+
+READY_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 30.0
+
+
+class BrokerFailed(MoldauError):
+    """The broker did not start, or ended on its own."""
+
+
+@contextlib.contextmanager
+def running_broker(data: Path, pid_file: Path, log_file: Path) -> Iterator[str]:
+    """Run a broker on `data` for as long as the block runs; gives its address. Its messages go to `log_file`."""
+    command = [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", "0"]
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--data-dir", str(data)], stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL
+        )
+    pid_file.write_text(f"{process.pid}\n")
+    try:
+        yield _address(process, log_file)
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        pid_file.unlink(missing_ok=True)
+
+
+def stop_leftover(data: Path, pid_file: Path) -> bool:
+    """Stop the broker that an earlier run left on `data`, if it still runs; says whether there was one."""
+    try:
+        pid = int(pid_file.read_text())
+    except (OSError, ValueError):
+        return False
+    if str(data) not in _command_line(pid):
+        return False
+    os.kill(pid, signal.SIGKILL)
+    give_up = time.monotonic() + STOP_SECONDS_MAX
+    while str(data) in _command_line(pid) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return True
+
+
+def _address(process: "subprocess.Popen[bytes]", log_file: Path) -> str:
+    """Wait for the line `listening on HOST:PORT`; afterwards keep reading, so that the broker never blocks on its output."""
+    assert process.stdout is not None
+    lines: queue.Queue[bytes] = queue.Queue()
+
+    def read() -> None:
+        with contextlib.suppress(ValueError):  # closed while reading
+            for line in process.stdout or ():
+                lines.put(line)
+        lines.put(b"")
+
+    threading.Thread(target=read, name="broker-output", daemon=True).start()
+    give_up = time.monotonic() + READY_SECONDS_MAX
+    while (left := give_up - time.monotonic()) > 0:
+        try:
+            line = lines.get(timeout=left).decode(errors="replace").strip()
+        except queue.Empty:
+            break
+        if line.startswith("listening on "):
+            return line.removeprefix("listening on ").split()[0]
+        if not line and process.poll() is not None:
+            break
+    said = log_file.read_text(errors="replace").strip().splitlines()
+    raise BrokerFailed(f"The broker did not start: {said[-1] if said else 'it said nothing'} (see {log_file}).")
+
+
+def _command_line(pid: int) -> str:
+    """The command line of a living process, or nothing."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        pass
+    if Path("/proc/self").exists():
+        return ""
+    said = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return said.stdout
