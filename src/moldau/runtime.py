@@ -25,7 +25,10 @@ T = TypeVar("T")
 
 
 class File(Protocol):
-    """One open file. Positions and lengths are bytes; every failure is an `OSError`."""
+    """One open file. Positions and lengths are bytes; every failure is an `OSError`.
+
+    It closes with `close`, or when nobody refers to it any more: whoever holds a slice of it may go on reading.
+    """
 
     def read(self, length: int, at: int) -> bytes:
         """Up to `length` bytes at `at`; fewer only at the end of the file."""
@@ -50,6 +53,12 @@ class Disk(Protocol):
 
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File: ...
     def exists(self, path: Path) -> bool: ...
+    def size(self, path: Path) -> int:
+        """Bytes of a file; as `OSError` says if it is not there."""
+
+    def modified_ms(self, path: Path) -> int:
+        """When a file was last written, in milliseconds since 1970 UTC."""
+
     def list(self, folder: Path) -> list[str]:
         """The names in a folder, sorted."""
 
@@ -146,6 +155,9 @@ class RealFile:
             os.close(self._fd)
             self._fd = -1
 
+    def __del__(self) -> None:
+        self.close()
+
     def fileno(self) -> int | None:
         return self._fd
 
@@ -157,6 +169,12 @@ class RealDisk:
 
     def exists(self, path: Path) -> bool:
         return os.path.exists(path)
+
+    def size(self, path: Path) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: Path) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
 
     def list(self, folder: Path) -> list[str]:
         return sorted(os.listdir(folder))

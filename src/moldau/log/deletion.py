@@ -1,0 +1,35 @@
+"""Files that are no longer part of any log, and are removed after `file.delete.delay.ms`.
+
+They already have another name (`.deleted` for a segment's files, `-delete` for a partition's folder), so that a start after a
+crash finishes the work. Whoever still reads them has them open. Removing blocks: it runs in an executor.
+"""
+
+import threading
+from pathlib import Path
+
+from moldau.runtime import Disk
+
+
+class Doomed:
+    """Paths and when each may go."""
+
+    def __init__(self, disk: Disk):
+        self._disk = disk
+        self._due: list[tuple[int, Path]] = []
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def add(self, path: Path, due_ms: int) -> None:
+        with self._lock:
+            self._due.append((due_ms, path))
+
+    def remove_due(self, now_ms: int) -> int:
+        """Remove what is due; how many that were. Raises `OSError`."""
+        with self._lock:
+            due = [path for due_ms, path in self._due if due_ms <= now_ms]
+            self._due = [(due_ms, path) for due_ms, path in self._due if due_ms > now_ms]
+        for path in due:
+            self._disk.remove(path)
+        return len(due)

@@ -1,0 +1,281 @@
+"""A log folder: all partitions of one broker on one disk, and the files that describe them together.
+
+    .lock                                held by the process that uses the folder
+    .kafka_cleanshutdown                 {"version": 0, "brokerEpoch": -1}: the last stop was clean; gone while we run
+    meta.properties                      whose folder it is: version, cluster.id, node.id, directory.id
+    recovery-point-offset-checkpoint     below it everything was flushed
+    log-start-offset-checkpoint          where logs start that no longer start with their first segment
+    replication-offset-checkpoint        the high watermarks
+    <topic>-<partition>/                 a partition
+    <topic>-<partition>.<id>-delete/     a partition that is being removed
+
+The marker is deleted before anything is loaded, so that a crash while loading counts as unclean, and written last of all. A
+partition nobody knows, and any other name, is left alone and reported. One `OSError` while serving takes the whole folder
+offline: every log in it, for good, and no clean-shutdown marker is written.
+"""
+
+import base64
+import json
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from moldau.config import TopicConfig
+from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.log import checkpoints
+from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.log.deletion import Doomed
+from moldau.log.files import OPEN_FILES_MAX, OpenFiles
+from moldau.log.log import Log
+from moldau.names import TopicPartition
+from moldau.runtime import Runtime
+
+LOCK, CLEAN_MARKER, META_PROPERTIES = ".lock", ".kafka_cleanshutdown", "meta.properties"
+DELETE_SUFFIX: Final = "-delete"
+NAME_BYTES_MAX: Final = 255
+NO_BROKER_EPOCH: Final = -1
+_PARTITION = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})", re.ASCII)
+_OWN_FILES: Final = frozenset(
+    {
+        LOCK,
+        CLEAN_MARKER,
+        META_PROPERTIES,
+        checkpoints.RECOVERY_POINTS,
+        checkpoints.LOG_STARTS,
+        checkpoints.HIGH_WATERMARKS,
+        checkpoints.CLEANER_OFFSETS,
+    }
+)
+
+logger = logging.getLogger(__name__)
+
+
+def partition_of(name: str) -> TopicPartition | None:
+    """The partition a folder is named for; None if the name is no partition's."""
+    match = _PARTITION.fullmatch(name)
+    return TopicPartition(match[1], int(match[2])) if match and int(match[2]) < 2**31 else None
+
+
+def folder_name_for_deletion(tp: TopicPartition, unique: uuid.UUID) -> str:
+    """`topic-partition.<unique>-delete`, the topic cut where the name would be too long."""
+    suffix = f"-{tp.partition}.{unique.hex}{DELETE_SUFFIX}"
+    return tp.topic[: NAME_BYTES_MAX - len(suffix)] + suffix
+
+
+class LogFolder:
+    """One folder, open. `logs` are its partitions; `clean` says how it was left; `failed` is why it is offline, or None."""
+
+    def __init__(self, path: Path, runtime: Runtime, open_files_max: int = OPEN_FILES_MAX):
+        """Takes the lock and reads what describes the folder. Raises `StorageError`, `OSError`."""
+        self.path = path
+        self.runtime = runtime
+        self.logs: dict[TopicPartition, Log] = {}
+        self.failed: OSError | None = None
+        self.meta: dict[str, str] = {}
+        self.on_failure: Callable[[OSError], None] | None = None
+        self._disk = disk = runtime.disk
+        self._files = OpenFiles(disk, open_files_max)
+        self._doomed = Doomed(disk)
+        disk.make_folder(path)
+        self._unlock = disk.lock(path / LOCK)
+        try:
+            self.meta = self._read_meta()
+            self.clean, self.broker_epoch = self._take_marker()
+            self._recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
+            self._log_starts = self._offsets(checkpoints.LOG_STARTS)
+            self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
+        except BaseException:
+            self._unlock()
+            raise
+
+    def _read_meta(self) -> dict[str, str]:
+        data = checkpoints.read_whole(self._disk, self.path / META_PROPERTIES)
+        lines = [line.strip() for line in (data or b"").decode("utf-8", "replace").splitlines()]
+        return {
+            key.strip(): value.strip()
+            for key, _, value in (line.partition("=") for line in lines if line[:1] not in "#!")
+        }
+
+    def claim(self, cluster_id: str, node_id: int) -> None:
+        """The folder belongs to this node of this cluster from now on. Raises `StorageError` if it is another's."""
+        theirs, node = self.meta.get("cluster.id"), self.meta.get("node.id", self.meta.get("broker.id"))
+        if theirs is not None and theirs != cluster_id:
+            raise StorageError(
+                f"{self.path} belongs to the cluster {theirs}, not to {cluster_id}: give this one another folder"
+            )
+        if node is not None and node != str(node_id):
+            raise StorageError(f"{self.path} belongs to node {node}, not to {node_id}: give this one another folder")
+        if theirs is None or node is None:
+            directory = base64.urlsafe_b64encode(self.runtime.random.uuid().bytes).decode().rstrip("=")
+            self.meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": directory}
+            text = "#\n" + "".join(f"{key}={value}\n" for key, value in self.meta.items())
+            checkpoints.replace_file(self._disk, self.path / META_PROPERTIES, text.encode())
+
+    def _take_marker(self) -> tuple[bool, int]:
+        """Whether the last stop was clean, and the broker epoch then. The marker is gone afterwards."""
+        path = self.path / CLEAN_MARKER
+        data = checkpoints.read_whole(self._disk, path)
+        if data is None:
+            return False, NO_BROKER_EPOCH
+        self._disk.remove(path)
+        self._disk.sync_folder(self.path)
+        try:
+            epoch = json.loads(data)["brokerEpoch"]
+            return True, epoch if isinstance(epoch, int) else NO_BROKER_EPOCH
+        except (ValueError, KeyError, TypeError):
+            return True, NO_BROKER_EPOCH
+
+    def _offsets(self, name: str) -> dict[TopicPartition, int]:
+        """A checkpoint's offsets; an unreadable one counts as all zero, so that more is recovered rather than less."""
+        try:
+            return checkpoints.read_offsets(self._disk, self.path / name)
+        except CorruptCheckpoint as error:
+            logger.warning("%s; it counts as empty", error)
+            return {}
+
+    def load(self, known: Mapping[str, uuid.UUID], config_of: Callable[[str], TopicConfig]) -> list[str]:
+        """Open the partitions of all known topics (name -> id), recovering where needed; returns the names of what is strange:
+        left alone, and for the caller to report. Blocks. Raises `OSError`."""
+        strays = []
+        for name in self._disk.list(self.path):
+            if name in _OWN_FILES or name.endswith(".tmp"):
+                continue
+            if name.endswith(DELETE_SUFFIX):
+                self._disk.remove(self.path / name)
+                continue
+            tp = partition_of(name)
+            if tp is None or tp.topic not in known or not self._is(name, known[tp.topic]):
+                strays.append(name)
+                continue
+            self._open(tp, known[tp.topic], config_of(tp.topic), self.clean)
+        return strays
+
+    def _is(self, name: str, topic_id: uuid.UUID) -> bool:
+        """Whether a folder is one of this very topic, not of an earlier one of the same name."""
+        try:
+            found = checkpoints.read_topic_id(self._disk, self.path / name)
+        except (CorruptCheckpoint, NotADirectoryError):
+            return False
+        return found is None or found == topic_id
+
+    def _open(self, tp: TopicPartition, topic_id: uuid.UUID, config: TopicConfig, clean: bool) -> Log:
+        log = Log.open(
+            self.path / str(tp),
+            tp,
+            config,
+            self.runtime,
+            clean=clean,
+            topic_id=topic_id,
+            recovery_point=self._recovery_points.get(tp, 0),
+            log_start=self._log_starts.get(tp, 0),
+            files=self._files,
+            doomed=self._doomed,
+            on_failure=self.fail,
+        )
+        self.logs[tp] = log
+        return log
+
+    def create(self, tp: TopicPartition, topic_id: uuid.UUID, config: TopicConfig) -> Log:
+        """A new, empty partition. Raises `KafkaError` (KAFKA_STORAGE_ERROR), `StorageError` if there is one already."""
+        self._check()
+        path = self.path / str(tp)
+        if tp in self.logs or self._disk.exists(path):
+            raise StorageError(f"{path} is already there")
+        self._recovery_points.pop(tp, None)
+        self._log_starts.pop(tp, None)
+        self.high_watermarks.pop(tp, None)
+        try:
+            return self._open(tp, topic_id, config, clean=True)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def delete(self, tp: TopicPartition, now_ms: int) -> None:
+        """Take a partition out: its folder gets another name now and goes later. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
+        self._check()
+        log = self.logs.pop(tp)
+        target = self.path / folder_name_for_deletion(tp, self.runtime.random.uuid())
+        try:
+            log.abandon()
+            self._disk.rename(self.path / str(tp), target)
+            self._disk.sync_folder(self.path)
+        except OSError as error:
+            raise self._failure(error) from error
+        self._doomed.add(target, now_ms + log.config.file_delete_delay_ms)
+        for offsets in (self._recovery_points, self._log_starts, self.high_watermarks):
+            offsets.pop(tp, None)
+
+    def remove_due(self, now_ms: int) -> int:
+        """Remove deleted files and folders whose time has come. Blocks. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
+        self._check()
+        try:
+            return self._doomed.remove_due(now_ms)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
+        """Write down recovery points, log starts and, if given, high watermarks. Blocks. Raises `KafkaError`."""
+        self._check()
+        try:
+            self._checkpoint(high_watermarks)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None) -> None:
+        logs = list(self.logs.items())
+        points = {tp: log.recovery_point for tp, log in logs}
+        starts = {
+            tp: int(log.log_start_offset) for tp, log in logs if log.log_start_offset > log.segments[0].base_offset
+        }
+        checkpoints.write_offsets(self._disk, self.path / checkpoints.RECOVERY_POINTS, points)
+        checkpoints.write_offsets(self._disk, self.path / checkpoints.LOG_STARTS, starts)
+        if high_watermarks is not None:
+            self.high_watermarks = dict(high_watermarks)
+            checkpoints.write_offsets(self._disk, self.path / checkpoints.HIGH_WATERMARKS, high_watermarks)
+
+    def close(
+        self,
+        clean: bool = True,
+        high_watermarks: Mapping[TopicPartition, int] | None = None,
+        broker_epoch: int = NO_BROKER_EPOCH,
+    ) -> None:
+        """Close all logs, checkpoint, leave the marker, release the lock. No marker after an error, or if not `clean`."""
+        try:
+            if clean and self.failed is None:
+                for log in self.logs.values():
+                    log.close()
+                self._checkpoint(high_watermarks if high_watermarks is not None else self.high_watermarks)
+                marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+                checkpoints.replace_file(self._disk, self.path / CLEAN_MARKER, marker.encode())
+        except (OSError, KafkaError) as error:
+            logger.error("%s was not closed cleanly: %s", self.path, error)
+        finally:
+            self._abandon(self.logs.values())
+            self._unlock()
+
+    @staticmethod
+    def _abandon(logs: Iterable[Log]) -> None:
+        for log in logs:
+            log.abandon()
+
+    def fail(self, error: OSError) -> None:
+        """Take the folder offline, once."""
+        if self.failed is None:
+            self.failed = error
+            logger.error("the log folder %s is offline: %s", self.path, error)
+            self._abandon(list(self.logs.values()))
+            if self.on_failure is not None:
+                self.on_failure(error)
+
+    def _failure(self, error: OSError) -> KafkaError:
+        self.fail(error)
+        return self._storage_error()
+
+    def _storage_error(self) -> KafkaError:
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log folder {self.path} is offline: {self.failed}")
+
+    def _check(self) -> None:
+        if self.failed is not None:
+            raise self._storage_error()

@@ -1,0 +1,179 @@
+"""A sparse index of one segment: entries in rising order of their key, and a search for the last one at or below a key.
+
+    .index      4  last offset of a batch, relative to the segment's base     .timeindex  8  largest timestamp so far, ms
+                4  position of that batch's first byte                                    4  its batch's last offset, relative
+                ------------------------------------------------                          -----------------------------------
+                8  bytes an entry                                                         12 bytes an entry
+
+Integers are big-endian and signed. While its segment is active the file has its full size, sparse and zero behind the entries;
+a closed one is exactly its entries. Entries reach the file a page at a time, and all of them with `save`: after a crash the
+index of every segment that was not flushed is built anew, so a lagging file is no harm. A page of 512 entries covers about
+2 MB of log, so that a reader going forward finds the next position in the page it read last.
+
+This module knows nothing of batches. `append` is called by one thread; `save` and `flush` may be called by another.
+"""
+
+import struct
+from typing import Final, NamedTuple
+
+from moldau.log.files import LazyFile
+from moldau.runtime import Buffer
+
+OFFSET_ENTRY: Final = struct.Struct(">ii")
+TIME_ENTRY: Final = struct.Struct(">qi")
+assert OFFSET_ENTRY.size == 8 and TIME_ENTRY.size == 12
+
+PAGE_ENTRIES: Final = 512
+UNKNOWN: Final = -1
+
+
+class Entry(NamedTuple):
+    key: int
+    value: int
+
+
+class CorruptIndex(Exception):
+    """The file cannot be an index of its segment: it has to be built anew."""
+
+
+class Index:
+    """One index file. `entries` is -1 until the file was looked at; everything that needs it looks first."""
+
+    __slots__ = ("_entry", "_file", "_grown", "_page", "_tail", "bytes_max", "entries", "last")
+
+    def __init__(self, file: LazyFile, entry: struct.Struct, bytes_max: int):
+        self._file = file
+        self._entry = entry
+        self.bytes_max = bytes_max
+        self.entries = UNKNOWN
+        self.last: Entry | None = None
+        self._tail: tuple[int, bytearray] = (0, bytearray())
+        self._page: tuple[int, Buffer] = (-1, b"")
+        self._grown = False
+
+    @property
+    def entries_max(self) -> int:
+        return self.bytes_max // self._entry.size
+
+    @property
+    def file(self) -> LazyFile:
+        return self._file
+
+    def create(self) -> None:
+        """Make the file anew, of its full size and with no entry."""
+        file = self._file.create()
+        file.truncate(0)
+        file.truncate(self.entries_max * self._entry.size)
+        self._start_over()
+        self._grown = True
+
+    def _start_over(self) -> None:
+        self.entries = 0
+        self.last = None
+        self._tail = (0, bytearray())
+        self._page = (-1, b"")
+
+    def load(self, key_min: int, value_max: int) -> None:
+        """Look at the file of a closed segment. Raises `CorruptIndex` unless its ends fit each other and the segment."""
+        file = self._file.get()
+        entries, rest = divmod(file.size(), self._entry.size)
+        if rest:
+            raise CorruptIndex(f"{self._file.path} is no whole number of entries")
+        self._open_at(entries)
+        if self.last is not None:
+            first = Entry(*self._entry.unpack(file.read(self._entry.size, 0)))
+            if first.key < key_min or (entries > 1 and self.last.key <= first.key) or self.last.value < first.value:
+                raise CorruptIndex(f"{self._file.path} does not rise")
+            if first.value < 0 or self.last.value > value_max:
+                raise CorruptIndex(f"{self._file.path} points behind its segment")
+
+    def _open_at(self, entries: int) -> None:
+        """Go on after so many entries of the file."""
+        start = entries // PAGE_ENTRIES * PAGE_ENTRIES
+        size = self._entry.size
+        tail = bytearray(self._file.get().read((entries - start) * size, start * size))
+        self.entries = entries
+        self._tail = (start, tail)
+        self._page = (-1, b"")
+        self.last = self.entry(entries - 1) if entries else None
+
+    def entry(self, number: int) -> Entry:
+        start, tail = self._tail
+        size = self._entry.size
+        if number >= start:
+            return Entry(*self._entry.unpack_from(tail, (number - start) * size))
+        return Entry(*self._entry.unpack(self._file.get().read(size, number * size)))
+
+    def append(self, key: int, value: int) -> None:
+        """Add an entry behind all others. The caller sees to the order."""
+        if not self._grown:
+            self._file.get().truncate(self.entries_max * self._entry.size)
+            self._grown = True
+        start, tail = self._tail
+        tail += self._entry.pack(key, value)
+        self.entries += 1
+        self.last = Entry(key, value)
+        if self.entries - start == PAGE_ENTRIES:
+            self._file.get().write(tail, start * self._entry.size)
+            self._page = (start, tail)
+            self._tail = (self.entries, bytearray())
+
+    def floor(self, key: int) -> Entry | None:
+        """The last entry whose key is at or below `key`."""
+        unpack, size = self._entry.unpack_from, self._entry.size
+        start, tail = self._tail
+        page: Buffer = tail
+        if not tail or unpack(tail, 0)[0] > key:
+            if start == 0:
+                return None
+            page = self._page_for(key, start // PAGE_ENTRIES)[1]
+        low, high = 0, len(page) // size
+        while low < high:
+            middle = (low + high) >> 1
+            if unpack(page, middle * size)[0] <= key:
+                low = middle + 1
+            else:
+                high = middle
+        return Entry(*unpack(page, (low - 1) * size)) if low else None
+
+    def _page_for(self, key: int, pages: int) -> tuple[int, Buffer]:
+        """The whole page that holds the last entry at or below `key`; the first one if there is none."""
+        unpack, size = self._entry.unpack_from, self._entry.size
+        page = self._page
+        if page[0] >= 0 and unpack(page[1], 0)[0] <= key <= unpack(page[1], (PAGE_ENTRIES - 1) * size)[0]:
+            return page
+        file, page_bytes = self._file.get(), PAGE_ENTRIES * size
+        low, high = 0, pages
+        while low < high:
+            middle = (low + high) >> 1
+            if unpack(file.read(size, middle * page_bytes))[0] <= key:
+                low = middle + 1
+            else:
+                high = middle
+        number = max(low - 1, 0)
+        page = self._page = (number * PAGE_ENTRIES, file.read(page_bytes, number * page_bytes))
+        return page
+
+    def truncate(self, entries: int) -> None:
+        """Drop all but the first `entries`."""
+        if entries < self.entries:
+            self.save()
+            self._open_at(entries)
+
+    def save(self) -> None:
+        """Write what has not reached the file yet."""
+        start, tail = self._tail
+        if tail:
+            self._file.get().write(bytes(tail), start * self._entry.size)
+
+    def trim(self) -> None:
+        """Cut the file to its entries, as closed segments have it."""
+        if self.entries >= 0 and self._grown:
+            self.save()
+            self._file.get().truncate(self.entries * self._entry.size)
+            self._grown = False
+
+    def flush(self) -> None:
+        if self.entries >= 0:
+            self.save()
+        self._file.get().flush()

@@ -1,0 +1,423 @@
+"""One partition's log: an append, a read, and the segments in between.
+
+Invariants: offsets are given out here and never twice; segments are in order, the last one is active; `log_start_offset` is at
+or below every offset that is served, `log_end_offset` is the next one given out; the recovery point never passes what was
+flushed. A batch is appended whole or not at all.
+
+All methods run on one thread, the loop's, but for `open`, `flush` and `close`, which block and may run in an executor.
+Nothing here knows of leaders, requests or watermarks beyond the numbers it is handed. An `OSError` while the log is served
+takes it offline for good: every call from then on raises `KafkaError(KAFKA_STORAGE_ERROR)`, and no fsync is tried again.
+"""
+
+import logging
+import threading
+import uuid
+from bisect import bisect_right
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from moldau.config import TopicConfig
+from moldau.errors import ErrorCode, KafkaError
+from moldau.log import checkpoints, recovery, retention, snapshots
+from moldau.log.deletion import Doomed
+from moldau.log.files import OpenFiles
+from moldau.log.producers import Batch
+from moldau.log.segment import Segment, TimestampOffset
+from moldau.names import LeaderEpoch, Offset, TopicPartition
+from moldau.records.rows import iterate
+from moldau.records.validation import Checked, assign_offsets
+from moldau.runtime import FileSlice, Runtime
+
+LOG_APPEND_TIME: Final = "LogAppendTime"
+
+logger = logging.getLogger(__name__)
+
+
+class Appended(NamedTuple):
+    """Where a batch stands, or why it does not."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    """-1 under create time."""
+    log_start_offset: int
+    error: ErrorCode
+    duplicate: bool
+
+
+class Log:
+    """One partition on disk. `config` may be replaced at any time."""
+
+    __slots__ = (
+        "_active", "_config", "_doomed", "_files", "_flush_lock", "_flushed_ms", "_on_failure", "_runtime", "_segments",
+        "_stamps", "_unsynced_names", "epochs", "folder", "log_end_offset", "log_start_offset", "offline", "producers",
+        "recovery_point", "snapshot_offset", "topic_id", "tp",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        folder: Path,
+        tp: TopicPartition,
+        config: TopicConfig,
+        runtime: Runtime,
+        files: OpenFiles,
+        doomed: Doomed,
+        loaded: recovery.Loaded,
+    ):
+        self.folder = folder
+        self.tp = tp
+        self.topic_id: uuid.UUID | None = None
+        self.offline = False
+        self.log_start_offset = Offset(loaded.log_start_offset)
+        self.log_end_offset = Offset(loaded.log_end_offset)
+        self.recovery_point = loaded.recovery_point
+        self.epochs = loaded.epochs
+        self.producers = loaded.producers
+        self.snapshot_offset = -1
+        self._runtime = runtime
+        self._files = files
+        self._doomed = doomed
+        self._on_failure: Callable[[OSError], None] | None = None
+        self._segments: list[Segment] = loaded.segments
+        self._active = loaded.segments[-1]
+        self._flush_lock = threading.Lock()
+        self._flushed_ms = runtime.clock.now_ms()
+        self._unsynced_names = True
+        self.config = config
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        tp: TopicPartition,
+        config: TopicConfig,
+        runtime: Runtime,
+        *,
+        clean: bool,
+        topic_id: uuid.UUID,
+        recovery_point: int = 0,
+        log_start: int = 0,
+        files: OpenFiles | None = None,
+        doomed: Doomed | None = None,
+        on_failure: Callable[[OSError], None] | None = None,
+    ) -> "Log":
+        """The log in a folder, which is made if it is not there. Blocks, after an unclean stop for long. Raises `OSError`."""
+        disk = runtime.disk
+        files = files or OpenFiles(disk)
+        if not disk.exists(folder):
+            disk.make_folder(folder)
+        if not disk.exists(folder / checkpoints.PARTITION_METADATA):
+            checkpoints.write_topic_id(disk, folder, topic_id)
+        now_ms = runtime.clock.now_ms()
+        loading = recovery.Loading(folder, config, files, now_ms, clean, recovery_point, log_start)
+        log = cls(folder, tp, config, runtime, files, doomed or Doomed(disk), recovery.load(loading))
+        log.topic_id = topic_id
+        log._on_failure = on_failure
+        return log
+
+    @property
+    def config(self) -> TopicConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: TopicConfig) -> None:
+        self._config = config
+        self._stamps = config.message_timestamp_type == LOG_APPEND_TIME
+        for segment in self._segments:
+            segment.config = config
+
+    @property
+    def active_segment(self) -> Segment:
+        return self._active
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(self._segments)
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def unflushed_records(self) -> int:
+        """Records behind the recovery point, for `flush.messages`."""
+        return self.log_end_offset - self.recovery_point
+
+    def epoch_at(self, offset: int) -> LeaderEpoch:
+        return self.epochs.epoch_at(offset)
+
+    def append(self, data: memoryview, checked: Checked, leader_epoch: int, now_ms: int) -> Appended:
+        """Append one checked batch, whose offsets are written into `data`. Errors of the producer's state are answered in
+        the result; raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
+        if self.offline:
+            raise self._storage_error()
+        header = checked.header
+        assert header is not None
+        if header.producer_id >= 0:
+            found = self.producers.check(header)
+            if found is not None:
+                return self._answer(found)
+        size, base = checked.size, self.log_end_offset
+        if checked.rewritten is not None:
+            data = memoryview(checked.rewritten)
+        elif size != len(data):
+            data = data[:size]
+        if size > self._config.segment_bytes:
+            return self._refuse(ErrorCode.RECORD_LIST_TOO_LARGE)
+        last = base + header.last_offset_delta
+        max_timestamp, stamp_ms = (now_ms, now_ms) if self._stamps else (checked.max_timestamp, None)
+        try:
+            segment = self._active
+            if segment.is_full(size, last, max_timestamp, now_ms):
+                segment = self.roll(now_ms)
+            assign_offsets(data, base, leader_epoch, stamp_ms, max_timestamp)
+            segment.append(data, last, max_timestamp)
+        except OSError as error:
+            raise self._failed(error) from error
+        if leader_epoch != self.epochs.latest:
+            self.epochs.assign(leader_epoch, base)
+        self.log_end_offset = Offset(last + 1)
+        if header.producer_id >= 0:
+            self.producers.appended(header, base, max_timestamp)
+        return Appended(base, last, -1 if stamp_ms is None else stamp_ms, self.log_start_offset, ErrorCode.NONE, False)
+
+    def _answer(self, found: Batch | ErrorCode) -> Appended:
+        """To a batch that is not appended: a duplicate stands where it stood, an error nowhere."""
+        if isinstance(found, ErrorCode):
+            return self._refuse(found)
+        return Appended(
+            found.base_offset, found.last_offset, found.timestamp, self.log_start_offset, ErrorCode.NONE, True
+        )
+
+    def _refuse(self, error: ErrorCode) -> Appended:
+        return Appended(-1, -1, -1, self.log_start_offset, error, False)
+
+    def roll(self, now_ms: int) -> Segment:
+        """Close the active segment and begin a new one at the log's end; an empty one is begun again. Raises `OSError`."""
+        old, end = self._active, self.log_end_offset
+        jitter = min(self._config.segment_jitter_ms, self._config.segment_ms)
+        jitter_ms = self._runtime.random.below(jitter) if jitter > 0 else 0
+        if not old.size and old.base_offset == end:
+            old.let_go()
+            kept = self._segments[:-1]
+        else:
+            old.close()
+            kept = self._segments
+            self._snapshot(flush=False)
+        self._active = Segment.create(self.folder, end, self._config, self._files, now_ms, jitter_ms)
+        self._segments = [*kept, self._active]
+        self._unsynced_names = True
+        return self._active
+
+    def _snapshot(self, flush: bool) -> None:
+        """Write down the producers as they are at the log's end."""
+        self.producers.end_offset = self.log_end_offset
+        if self.snapshot_offset != self.log_end_offset:
+            snapshots.write(self._files.disk, self.folder, self.producers, self.log_end_offset, flush)
+            self.snapshot_offset = self.log_end_offset
+
+    def _segment_of(self, offset: int) -> int:
+        return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
+
+    def read(self, offset: int, max_bytes: int, up_to: int, min_one: bool = True) -> FileSlice | None:
+        """A slice from the batch that holds `offset` on, of whole bytes below `up_to`: the first batch whole even if it is
+        larger than `max_bytes` (unless not `min_one`), the last one possibly cut. None if there is nothing.
+
+        Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+        """
+        if self.offline:
+            raise self._storage_error()
+        end = self.log_end_offset
+        if offset > end or offset < self.log_start_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if offset >= up_to or offset == end:
+            return None
+        try:
+            segments = self._segments
+            segment = self._active
+            at = len(segments) - 1
+            if offset < segment.base_offset:
+                at = self._segment_of(offset)
+                segment = segments[at]
+            found = segment.find(offset)
+            while found is None:
+                at += 1
+                if at == len(segments):
+                    return None
+                segment = segments[at]
+                found = segment.find(offset)
+            position, header = found
+            limit = segment.size
+            if up_to < end:
+                limit = self._position_of(segment, up_to)
+                if header.base_offset >= up_to or limit <= position:
+                    return None
+            first = header.size
+            if first > max_bytes:
+                if not min_one:
+                    return None
+                max_bytes = first
+            return FileSlice(segment.log.get(), position, min(max_bytes, limit - position))
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _position_of(self, segment: Segment, up_to: int) -> int:
+        """Where in a segment what may not be seen yet begins."""
+        found = segment.find(up_to)
+        return segment.size if found is None else found.position
+
+    def read_batches(self, offset: int, max_bytes: int) -> bytes:
+        """The bytes of whole batches from `offset` on, at least one; none at the log's end. Raises as `read` does."""
+        piece = self.read(offset, max_bytes, self.log_end_offset)
+        return b"" if piece is None else piece.file.read(piece.length, piece.offset)
+
+    def offset_for_time(self, timestamp_ms: int) -> TimestampOffset | None:
+        """The first record at or after a time, among those at or after the log's start; None if there is none."""
+        try:
+            for segment in self._segments:
+                if segment.largest_timestamp() >= timestamp_ms:
+                    found = self._first_since(segment, timestamp_ms)
+                    if found is not None:
+                        return found
+            return None
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _first_since(self, segment: Segment, timestamp_ms: int) -> TimestampOffset | None:
+        start = self.log_start_offset
+        before = segment.times.floor(timestamp_ms)
+        offset = segment.base_offset + before.value if before is not None else segment.base_offset
+        entry = segment.offsets.floor(max(offset, start) - segment.base_offset)
+        for position, header in segment.walk(entry.value if entry is not None else 0):
+            if header.max_timestamp >= timestamp_ms and header.last_offset >= start:
+                for record in iterate(segment.log.get().read(header.size, position)):
+                    if record.timestamp_ms >= timestamp_ms and record.offset >= start:
+                        return TimestampOffset(record.timestamp_ms, Offset(record.offset))
+        return None
+
+    def offset_of_max_timestamp(self) -> TimestampOffset | None:
+        """The first record that has the largest timestamp of all; None if the log is empty."""
+        try:
+            best: Segment | None = None
+            for segment in self._segments:
+                segment.look()
+                if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
+                    best = segment
+            if best is None or best.max_timestamp < 0:
+                return None
+            entry = best.offsets.floor(best.max_timestamp_offset - best.base_offset)
+            for position, header in best.walk(entry.value if entry is not None else 0):
+                if header.max_timestamp == best.max_timestamp:
+                    for record in iterate(best.log.get().read(header.size, position)):
+                        if record.timestamp_ms == best.max_timestamp:
+                            return TimestampOffset(record.timestamp_ms, Offset(record.offset))
+            return None
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def delete_records_before(self, offset: int) -> Offset:
+        """Move the log's start to `offset`, if that is ahead; returns where it is. Segments go with the next retention.
+
+        Raises `KafkaError` (OFFSET_OUT_OF_RANGE) beyond the log's end.
+        """
+        if self.offline:
+            raise self._storage_error()
+        if not 0 <= offset <= self.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        self._move_start(offset)
+        return self.log_start_offset
+
+    def _move_start(self, offset: int) -> None:
+        if offset > self.log_start_offset:
+            self.log_start_offset = Offset(offset)
+            self.epochs.truncate_from_start(offset)
+
+    def retain(self, now_ms: int, high_watermark: int) -> list[Segment]:
+        """Delete the segments that have had their time; their files go later. Returns them."""
+        if self.offline:
+            raise self._storage_error()
+        try:
+            count, why = retention.deletable(
+                self._segments, self._config, now_ms, self.log_start_offset, self.log_end_offset, high_watermark
+            )
+            if not count:
+                return []
+            if count == len(self._segments):
+                self.roll(now_ms)
+            gone = self._segments[:count]
+            self._segments = self._segments[count:]
+            self._move_start(self._segments[0].base_offset)
+            for segment in gone:
+                self._delete_files(segment, now_ms)
+            logger.info(
+                "%s: %d segments deleted (%s), the log starts at %d", self.tp, count, why, self.log_start_offset
+            )
+            return gone
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _delete_files(self, segment: Segment, now_ms: int) -> None:
+        segment.deleted = True
+        due_ms = now_ms + self._config.file_delete_delay_ms
+        for path in segment.doom():
+            self._doomed.add(path, due_ms)
+
+    def flush(self) -> None:
+        """Force everything appended so far to the disk and move the recovery point. Blocks; may run in another thread."""
+        if self.offline:
+            raise self._storage_error()
+        with self._flush_lock:
+            segments, end, epochs = self._segments, int(self.log_end_offset), self.epochs
+            if end <= self.recovery_point and not epochs.dirty:
+                return
+            try:
+                for segment in segments[self._first_unflushed(segments) :]:
+                    if not segment.flushed and not segment.deleted:
+                        segment.flush(active=segment is segments[-1])
+                if epochs.dirty:
+                    epochs.dirty = False
+                    checkpoints.write_epochs(self._files.disk, self.folder, epochs.starts)
+                if self._unsynced_names:
+                    self._unsynced_names = False
+                    self._files.disk.sync_folder(self.folder)
+                    self._files.disk.sync_folder(self.folder.parent)
+            except OSError as error:
+                raise self._failed(error) from error
+            self.recovery_point = max(self.recovery_point, end)
+            self._flushed_ms = self._runtime.clock.now_ms()
+
+    def _first_unflushed(self, segments: list[Segment]) -> int:
+        return max(bisect_right(segments, self.recovery_point, key=lambda segment: segment.base_offset) - 1, 0)
+
+    def close(self) -> None:
+        """Flush, complete the indexes, write down the producers. Nothing is appended after it."""
+        if self.offline:
+            return
+        try:
+            active = self._active
+            active.close()
+            self.flush()
+            active.flush(active=False)
+            if self.log_end_offset > 0:
+                self._snapshot(flush=True)
+        except OSError as error:
+            raise self._failed(error) from error
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of all files; every call from now on is refused."""
+        self.offline = True
+        for segment in self._segments:
+            segment.let_go()
+
+    def _failed(self, error: OSError) -> KafkaError:
+        """Take the log, and by `on_failure` its whole folder, offline."""
+        self.offline = True
+        logger.error("%s is offline: %s", self.folder, error)
+        if self._on_failure is not None:
+            self._on_failure(error)
+        return self._storage_error()
+
+    def _storage_error(self) -> KafkaError:
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log folder of {self.tp} failed or is closed")

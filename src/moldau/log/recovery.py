@@ -1,0 +1,332 @@
+"""Bringing a partition's folder back: which files belong together, where the log ends, what may be trusted.
+
+Rules, by their numbers in the reliability notes:
+    1, 2  leftovers of a deletion or a compaction are finished or thrown away
+    3     an index without a log goes; a missing or impossible index is built anew
+    4     after an unclean stop every batch from the recovery point's segment on is read: the log is cut at the first one that
+          does not hold, and if a segment lost bytes all later segments go
+    5     a log that ends below its known start begins anew there
+    6     the recovery point moves forward only where a clean stop flushed; producers come from the newest snapshot that
+          holds and the batches behind it
+Everything here blocks, and is as long as what has to be read.
+"""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from crc32c import crc32c
+
+from moldau.config import TopicConfig
+from moldau.log import checkpoints, snapshots
+from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.log.epochs import Epochs
+from moldau.log.files import OpenFiles
+from moldau.log.producers import Producers
+from moldau.log.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    RELATIVE_MAX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    Segment,
+    file_name,
+)
+from moldau.records.batch import ATTRIBUTES_AT, HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
+from moldau.runtime import Disk, File
+
+CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX = ".cleaned", ".swap", ".tmp"
+CHUNK_BYTES: Final = 1 << 20
+WALK_BACK_ENTRIES: Final = 64
+"""How many index entries before a snapshot the batches are looked at again for what it does not hold."""
+_SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Loaded:
+    """What a log starts with."""
+
+    segments: list[Segment]
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    epochs: Epochs
+    producers: Producers
+
+
+@dataclass
+class Loading:
+    """What loading a folder needs to know."""
+
+    folder: Path
+    config: TopicConfig
+    files: OpenFiles
+    now_ms: int
+    clean: bool
+    recovery_point: int
+    log_start: int
+
+    @property
+    def disk(self) -> Disk:
+        return self.files.disk
+
+    def new_segment(self, base_offset: int) -> Segment:
+        return Segment.create(self.folder, base_offset, self.config, self.files, self.now_ms, 0)
+
+
+def load(loading: Loading) -> Loaded:
+    """The log in a folder, empty if there is none. Raises `OSError`."""
+    disk, folder = loading.disk, loading.folder
+    _finish_leftovers(disk, folder)
+    segments, suspects = _open_segments(loading)
+    epochs, clean = Epochs(), loading.clean
+    try:
+        epochs = Epochs(checkpoints.read_epochs(disk, folder))
+    except CorruptCheckpoint as error:
+        logger.warning("%s; it is built anew from the log", error)
+        epochs.dirty = True
+        for segment in segments:
+            for found in segment.walk(0):
+                _note_epoch(epochs, found.header)
+    for segment in suspects:
+        segment.rebuild_indexes()
+        if segment is not segments[-1]:
+            segment.close()
+    end = segments[-1].next_offset() if segments and clean and _ends_whole(segments[-1]) else -1
+    if segments and end < 0:
+        end = _recover(loading, segments, epochs)
+    start = max(loading.log_start, segments[0].base_offset if segments else 0)
+    if segments and end < start:
+        logger.warning("%s ends at %d, below its start %d: it begins anew there", folder.name, end, start)
+        _remove_segments(disk, segments)
+        segments, end = [], start
+        epochs = Epochs()
+        epochs.dirty = True
+    if not segments:
+        segments, end = [loading.new_segment(start)], start
+    epochs.truncate_from_start(start)
+    epochs.truncate_from_end(end)
+    for segment in segments:
+        segment.created_ms = loading.now_ms
+    recovery_point = end if clean else min(loading.recovery_point, end)
+    producers = _load_producers(loading, segments, start, end)
+    return Loaded(segments, start, end, recovery_point, epochs, producers)
+
+
+def _finish_leftovers(disk: Disk, folder: Path) -> None:
+    """Rules 1 and 2: what a deletion or a compaction left when it was interrupted."""
+    names = disk.list(folder)
+    cleaned = [_base(name) for name in names if name.endswith(CLEANED_SUFFIX)]
+    swaps = []
+    for name in names:
+        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
+            disk.remove(folder / name)
+        elif name.endswith(SWAP_SUFFIX):
+            if cleaned and _base(name) >= min(cleaned):
+                disk.remove(folder / name)
+            else:
+                swaps.append(name)
+    _finish_swaps(disk, folder, swaps)
+
+
+def _finish_swaps(disk: Disk, folder: Path, swaps: list[str]) -> None:
+    """Complete replacements: segments whose offsets a `.log.swap` covers go, then it takes its name."""
+    for name in swaps:
+        if not name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
+            continue
+        base = _base(name)
+        file = disk.open(folder / name, writable=False)
+        try:
+            end = _last_offset(file, file.size())
+        finally:
+            file.close()
+        for other in disk.list(folder):
+            if other.endswith(_SEGMENT_SUFFIXES) and _is_segment_name(other) and base <= _base(other) <= max(end, base):
+                disk.remove(folder / other)
+    for name in swaps:
+        disk.rename(folder / name, folder / name.removesuffix(SWAP_SUFFIX))
+    if swaps:
+        disk.sync_folder(folder)
+
+
+def _last_offset(file: File, size: int) -> int:
+    at, last = 0, -1
+    while size - at >= HEADER_SIZE:
+        header = read_header(file.read(HEADER_SIZE, at))
+        if header.size < HEADER_SIZE:
+            break
+        last, at = header.last_offset, at + header.size
+    return last
+
+
+def _base(name: str) -> int:
+    digits = name.partition(".")[0]
+    return int(digits) if digits.isascii() and digits.isdigit() else 0
+
+
+def _is_segment_name(name: str) -> bool:
+    digits, _, _ = name.partition(".")
+    return len(digits) == 20 and digits.isascii() and digits.isdigit()
+
+
+def _open_segments(loading: Loading) -> tuple[list[Segment], list[Segment]]:
+    """The folder's segments in order, and those whose indexes are missing (rule 3)."""
+    disk, folder = loading.disk, loading.folder
+    names = [name for name in disk.list(folder) if _is_segment_name(name)]
+    there = set(names)
+    segments, suspects = [], []
+    for name in names:
+        digits, _, suffix = name.partition(".")
+        suffix = "." + suffix
+        if suffix == LOG_SUFFIX:
+            size = disk.size(folder / name)
+            segment = Segment(folder, int(digits), loading.config, loading.files, size)
+            segments.append(segment)
+            if digits + INDEX_SUFFIX not in there or digits + TIME_INDEX_SUFFIX not in there:
+                suspects.append(segment)
+        elif suffix in _SEGMENT_SUFFIXES and digits + LOG_SUFFIX not in there:
+            disk.remove(folder / name)
+    return segments, suspects
+
+
+def _ends_whole(segment: Segment) -> bool:
+    """Whether the file ends with its last batch: a torn tail means that the stop was not so clean."""
+    segment.look()
+    at = segment.offsets.last.value if segment.offsets.last else 0
+    for position, header in segment.walk(at):
+        at = position + header.size
+    return at == segment.size
+
+
+def _recover(loading: Loading, segments: list[Segment], epochs: Epochs) -> int:
+    """Rule 4: read from the recovery point's segment on, cut at the first batch that does not hold. The log's end."""
+    first = 0
+    for at, segment in enumerate(segments):
+        if segment.base_offset <= loading.recovery_point:
+            first = at
+    end = segments[first].base_offset
+    for at in range(first, len(segments)):
+        segment = segments[at]
+        later = segments[at + 1 :]
+        size = segment.size
+        end = recover_segment(segment, epochs, later[0].base_offset if later else None)
+        if segment.size < size:
+            lost = size - segment.size
+            logger.warning("%s was cut by %d bytes: a batch there does not hold", segment.log.path, lost)
+            if later:
+                logger.warning("%d later segments of %s go with it", len(later), loading.folder.name)
+                _remove_segments(loading.disk, later)
+                del segments[at + 1 :]
+            break
+        if later:
+            segment.close()
+    return end
+
+
+def recover_segment(segment: Segment, epochs: Epochs, next_base: int | None) -> int:
+    """Read every batch, build the indexes anew, cut the file where a batch does not hold. The offset behind the last one."""
+    segment.begin_rebuild()
+    file, size = segment.log.get(), segment.size
+    position, end = 0, segment.base_offset
+    limit = segment.base_offset + RELATIVE_MAX if next_base is None else next_base - 1
+    chunk, chunk_at = b"", 0
+    while size - position >= HEADER_SIZE:
+        within = position - chunk_at
+        if len(chunk) - within < HEADER_SIZE:
+            chunk, chunk_at, within = file.read(CHUNK_BYTES, position), position, 0
+        header = read_header(chunk, within)
+        if header.magic != MAGIC or not HEADER_SIZE <= header.size <= size - position:
+            break
+        if header.base_offset < end or not header.base_offset <= header.last_offset <= limit:
+            break
+        if len(chunk) - within < header.size:
+            chunk, chunk_at, within = file.read(CHUNK_BYTES, position), position, 0
+        if not _holds(file, chunk, within, position, header):
+            break
+        segment.index(header, position)
+        _note_epoch(epochs, header)
+        position += header.size
+        end = header.next_offset
+    if position < size:
+        segment.truncate(position)
+        file.flush()
+    return end
+
+
+def _holds(file: File, chunk: bytes, within: int, position: int, header: BatchHeader) -> bool:
+    """Whether the batch's checksum is that of its bytes, of which the chunk has the first."""
+    crc = crc32c(memoryview(chunk)[within + ATTRIBUTES_AT : within + header.size])
+    at, end = position + len(chunk) - within, position + header.size
+    while at < end:
+        piece = file.read(min(CHUNK_BYTES, end - at), at)
+        if not piece:
+            return False
+        crc = crc32c(piece, crc)
+        at += len(piece)
+    return crc == header.crc
+
+
+def _note_epoch(epochs: Epochs, header: BatchHeader) -> None:
+    if header.partition_leader_epoch > epochs.latest:
+        epochs.assign(header.partition_leader_epoch, header.base_offset)
+
+
+def _remove_segments(disk: Disk, segments: list[Segment]) -> None:
+    for segment in segments:
+        segment.let_go()
+        for suffix in (*_SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
+            disk.remove(segment.folder / file_name(segment.base_offset, suffix))
+
+
+def _load_producers(loading: Loading, segments: list[Segment], start: int, end: int) -> Producers:
+    """Rule 6: the newest snapshot that holds at or below the end, and the batches behind it."""
+    disk, folder = loading.disk, loading.folder
+    offsets = [_base(name) for name in disk.list(folder) if name.endswith(SNAPSHOT_SUFFIX) and _is_segment_name(name)]
+    producers = None
+    for offset in sorted(offsets, reverse=True):
+        if producers is None and start <= offset <= end:
+            producers = snapshots.read(disk, folder, offset)
+            if producers is not None:
+                if len(producers):
+                    producers.complete(_headers_before(segments, offset))
+                continue
+        elif producers is not None:
+            continue
+        disk.remove(folder / file_name(offset, SNAPSHOT_SUFFIX))
+    if producers is None:
+        producers = Producers()
+        producers.clear(start)
+    _replay(segments, producers, end)
+    return producers
+
+
+def _replay(segments: list[Segment], producers: Producers, end: int) -> None:
+    start = producers.end_offset
+    if start >= end:
+        return
+    for at, segment in enumerate(segments):
+        if at + 1 < len(segments) and segments[at + 1].base_offset <= start:
+            continue
+        found = segment.find(start)
+        if found is not None:
+            for _, header in segment.walk(found.position):
+                producers.replay(header)
+    producers.end_offset = max(producers.end_offset, type(producers.end_offset)(end))
+
+
+def _headers_before(segments: list[Segment], offset: int) -> list[BatchHeader]:
+    """The batches shortly before an offset, in order: enough for the requests a producer had in flight."""
+    headers: list[BatchHeader] = []
+    for segment in [segment for segment in segments if segment.base_offset < offset][-2:]:
+        segment.look()
+        entries = segment.offsets.entries
+        at = segment.offsets.entry(max(entries - WALK_BACK_ENTRIES, 0)).value if entries > WALK_BACK_ENTRIES else 0
+        for _, header in segment.walk(at):
+            if header.last_offset < offset and header.producer_id >= 0:
+                headers.append(header)
+    return headers

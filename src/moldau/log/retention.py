@@ -1,0 +1,44 @@
+"""Which segments at the start of a log have had their time. Pure decisions: the log carries them out.
+
+A segment goes only as a whole, the oldest first, and only when all of it is below the high watermark. An empty active segment
+stays. Time is that of the records: one stamped 2013 is too old at the first pass (a segment whose records have no time goes by
+its file's). Source: "Topic Configs" of Kafka's documentation, retention.ms and retention.bytes.
+"""
+
+from collections.abc import Callable, Sequence
+
+from moldau.config import TopicConfig
+from moldau.log.segment import Segment
+
+
+def deletable(
+    segments: Sequence[Segment], config: TopicConfig, now_ms: int, log_start: int, log_end: int, high_watermark: int
+) -> tuple[int, str]:
+    """How many of the oldest segments go, and why."""
+    ends = [segment.base_offset for segment in segments[1:]] + [log_end]
+
+    def leading(is_due: Callable[[int], bool]) -> int:
+        for at, segment in enumerate(segments):
+            if ends[at] > high_watermark or not is_due(at) or (segment is segments[-1] and not segment.size):
+                return at
+        return len(segments)
+
+    count, why = leading(lambda at: at + 1 < len(segments) and ends[at] <= log_start), "below the log's start"
+    if not config.deletes:
+        return count, why
+    if config.retention_bytes >= 0:
+        left = sum(segment.size for segment in segments) - config.retention_bytes
+
+        def too_much(at: int) -> bool:
+            nonlocal left
+            left -= segments[at].size
+            return left >= 0
+
+        by_size = leading(too_much)
+        if by_size > count:
+            count, why = by_size, "retention.bytes"
+    if config.retention_ms >= 0:
+        by_time = leading(lambda at: now_ms - segments[at].largest_timestamp() > config.retention_ms)
+        if by_time > count:
+            count, why = by_time, "retention.ms"
+    return count, why

@@ -1,0 +1,279 @@
+"""A segment: a file of batches, an offset index, a time index, and a base offset that names all three.
+
+    00000000000000000000.log         whole record batches, one after the other (records/batch.py draws them)
+    00000000000000000000.index       where batches are (indexes.py)
+    00000000000000000000.timeindex   when they were written (indexes.py)
+
+Every offset in it is at or above the base offset and below the next segment's base. `size` counts whole batches; a file that is
+longer holds a torn tail that recovery cuts off. Appending is not checked here: the log decides what comes in and when to roll.
+Offsets in the indexes are relative to the base and fit 31 bits. Indexes are opened when they are first needed, and built
+anew if they cannot be right. Opening a segment touches nothing but the size of its file.
+"""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from moldau.config import TopicConfig
+from moldau.log.files import LazyFile, OpenFiles
+from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY, CorruptIndex, Index
+from moldau.names import Offset
+from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
+from moldau.runtime import Buffer
+
+LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
+TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX = ".txnindex", ".snapshot"
+DELETED_SUFFIX: Final = ".deleted"
+RELATIVE_MAX: Final = 2**31 - 1
+SCAN_BYTES: Final = 8192
+"""Headers are looked for this many bytes at a time; an index entry is at most one batch and 4 KiB away."""
+NO_TIMESTAMP: Final = -1
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    return f"{base_offset:020d}{suffix}"
+
+
+class Found(NamedTuple):
+    """A batch by its place in the file."""
+
+    position: int
+    header: BatchHeader
+
+
+class TimestampOffset(NamedTuple):
+    timestamp_ms: int
+    offset: Offset
+
+
+class Segment:
+    """One segment. `max_timestamp` and what belongs to it are None until `look` has looked."""
+
+    __slots__ = (
+        "_files", "_first_timestamp", "_loaded", "_since_entry", "base_offset", "config", "created_ms", "deleted",
+        "flushed", "folder", "jitter_ms", "log", "max_timestamp", "max_timestamp_offset", "offsets", "size", "times",
+    )  # fmt: skip
+
+    def __init__(self, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, size: int):
+        self.folder = folder
+        self.base_offset = base_offset
+        self.config = config
+        self.size = size
+        self.log = LazyFile(folder / file_name(base_offset, LOG_SUFFIX), files)
+        index_bytes = config.segment_index_bytes
+        self.offsets = Index(LazyFile(folder / file_name(base_offset, INDEX_SUFFIX), files), OFFSET_ENTRY, index_bytes)
+        self.times = Index(LazyFile(folder / file_name(base_offset, TIME_INDEX_SUFFIX), files), TIME_ENTRY, index_bytes)
+        self.created_ms = 0
+        self.jitter_ms = 0
+        self.flushed = False
+        self.deleted = False
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = -1
+        self._files = files
+        self._since_entry = 0
+        self._first_timestamp: int | None = None
+        self._loaded = False
+
+    @classmethod
+    def create(
+        cls, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, now_ms: int, jitter_ms: int
+    ) -> "Segment":
+        """An empty segment, its files made anew."""
+        segment = cls(folder, base_offset, config, files, 0)
+        segment.created_ms = now_ms
+        segment.jitter_ms = jitter_ms
+        segment.log.create().truncate(0)
+        segment.offsets.create()
+        segment.times.create()
+        segment._loaded = True
+        return segment
+
+    def look(self) -> None:
+        """Make the indexes ready, and know the largest timestamp: once, before anything needs them."""
+        if self._loaded:
+            return
+        try:
+            self.offsets.load(0, max(self.size - 1, 0))
+            self.times.load(0, RELATIVE_MAX)
+        except (CorruptIndex, FileNotFoundError):
+            self.rebuild_indexes()
+            return
+        last = self.times.last
+        if last is not None:
+            self.max_timestamp, self.max_timestamp_offset = last.key, self.base_offset + last.value
+        self._loaded = True
+        position = self.offsets.last.value if self.offsets.last else 0
+        self._since_entry = 0
+        for found in self.walk(position):
+            header = found.header
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
+            self._since_entry += header.batch_length + LOG_OVERHEAD
+
+    def rebuild_indexes(self) -> None:
+        """Write both indexes anew from the batches."""
+        self.begin_rebuild()
+        for found in self.walk(0):
+            self.index(found.header, found.position)
+
+    def begin_rebuild(self) -> None:
+        """Empty both indexes; `index` is then called for every batch of the file, in order."""
+        self.offsets.create()
+        self.times.create()
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, -1
+        self._since_entry = 0
+        self._loaded = True
+
+    def index(self, header: BatchHeader, position: int) -> None:
+        """Note a batch that is in the file at `position`."""
+        size = header.batch_length + LOG_OVERHEAD
+        last_offset, max_timestamp = header.last_offset, header.max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
+        if self._since_entry > self.config.index_interval_bytes:
+            self.offsets.append(last_offset - self.base_offset, position)
+            self._note_time()
+            self._since_entry = 0
+        self._since_entry += size
+
+    def _note_time(self) -> None:
+        last = self.times.last
+        if self.max_timestamp > (last.key if last is not None else NO_TIMESTAMP):
+            self.times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+
+    def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch, whose offsets are in it, at the end."""
+        if not self._loaded:
+            self.look()
+        position, size = self.size, len(batch)
+        (self.log.file or self.log.get()).write(batch, position)
+        self.size = position + size
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
+        if self._since_entry > self.config.index_interval_bytes:
+            self.offsets.append(last_offset - self.base_offset, position)
+            self._note_time()
+            self._since_entry = 0
+        self._since_entry += size
+
+    def is_full(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Whether the next batch belongs into a new segment: by size, offset, index or time."""
+        if self.size > self.config.segment_bytes - size or last_offset - self.base_offset > RELATIVE_MAX:
+            return True
+        if not self._loaded:
+            self.look()
+        if self.offsets.entries >= self.offsets.entries_max or self.times.entries >= self.times.entries_max - 1:
+            return True
+        if not self.size:
+            return False
+        first = self._first_timestamp
+        if first is None:
+            first = self._first_timestamp = self.header_at(0).max_timestamp
+        waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
+        return waited_ms > self.config.segment_ms - self.jitter_ms
+
+    def header_at(self, position: int) -> BatchHeader:
+        return read_header(self.log.get().read(HEADER_SIZE, position))
+
+    def walk(self, position: int, end: int | None = None) -> "Walk":
+        """The batches from `position` on, by their headers alone."""
+        return Walk(self, position, self.size if end is None else end)
+
+    def find(self, offset: int) -> Found | None:
+        """The batch that holds `offset`, or the first one behind it; None if all are before it."""
+        if not self._loaded:
+            self.look()
+        entry = self.offsets.floor(offset - self.base_offset)
+        for found in self.walk(entry.value if entry is not None else 0):
+            if found.header.base_offset + found.header.last_offset_delta >= offset:
+                return found
+        return None
+
+    def next_offset(self) -> Offset:
+        """The offset behind the last batch, found from the last index entry on."""
+        self.look()
+        end = self.base_offset
+        for found in self.walk(self.offsets.last.value if self.offsets.last else 0):
+            end = found.header.next_offset
+        return Offset(end)
+
+    def largest_timestamp(self) -> int:
+        """The largest record timestamp; when the file was written if its records have none."""
+        self.look()
+        return self.max_timestamp if self.max_timestamp >= 0 else self._files.disk.modified_ms(self.log.path)
+
+    def close(self) -> None:
+        """No more appends: complete and trim the indexes, forget the files."""
+        if self._loaded:
+            if self.max_timestamp >= 0:
+                self._note_time()
+            self.offsets.trim()
+            self.times.trim()
+
+    def flush(self, active: bool) -> None:
+        """fsync. The active segment's indexes may wait: a crash rebuilds them."""
+        self.log.get().flush()
+        if not active:
+            self.offsets.flush()
+            self.times.flush()
+            self.flushed = True
+
+    def let_go(self) -> None:
+        for lazy in (self.log, self.offsets.file, self.times.file):
+            lazy.let_go()
+
+    def doom(self) -> list[Path]:
+        """Give all its files the suffix of the deleted; returns their paths. Those who read them go on."""
+        paths = []
+        for lazy in (self.log, self.offsets.file, self.times.file):
+            lazy.rename(lazy.path.with_name(lazy.path.name + DELETED_SUFFIX))
+            paths.append(lazy.path)
+        for suffix in (TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
+            path = self.folder / file_name(self.base_offset, suffix)
+            if self._files.disk.exists(path):
+                doomed = path.with_name(path.name + DELETED_SUFFIX)
+                self._files.disk.rename(path, doomed)
+                paths.append(doomed)
+        return paths
+
+    def truncate(self, position: int) -> None:
+        """Cut the file at a batch's start; the indexes are built anew by whoever calls."""
+        self.log.get().truncate(position)
+        self.size = position
+        self.flushed = False
+        if position == 0:
+            self._first_timestamp = None
+
+
+class Walk:
+    """Headers one after the other, read a chunk at a time; it ends where no whole batch follows."""
+
+    __slots__ = ("_at", "_chunk", "_chunk_at", "_end", "_segment")
+
+    def __init__(self, segment: Segment, position: int, end: int):
+        self._segment = segment
+        self._at = position
+        self._end = end
+        self._chunk = b""
+        self._chunk_at = position
+
+    def __iter__(self) -> "Walk":
+        return self
+
+    def __next__(self) -> Found:
+        at = self._at
+        if self._end - at < HEADER_SIZE:
+            raise StopIteration
+        within = at - self._chunk_at
+        if within + HEADER_SIZE > len(self._chunk):
+            self._chunk = self._segment.log.get().read(min(SCAN_BYTES, self._end - at), at)
+            self._chunk_at, within = at, 0
+            if len(self._chunk) < HEADER_SIZE:
+                raise StopIteration
+        header = read_header(self._chunk, within)
+        size = header.batch_length + LOG_OVERHEAD
+        if size < HEADER_SIZE or size > self._end - at:
+            raise StopIteration
+        self._at = at + size
+        return Found(at, header)

@@ -1,0 +1,91 @@
+"""Producer snapshots: what is known of the producers at an offset, in a file named by that offset.
+
+    00000000000000000120.snapshot
+         0   2  version                 1
+         2   4  crc                     CRC-32C of everything below
+         6   4  count                   entries that follow, each of 46 bytes:
+         0   8  producer_id
+         8   2  producer_epoch
+        10   4  last_sequence           of its last batch; -1 if it has none
+        14   8  last_offset
+        22   4  offset_delta            last offset - first offset of that batch
+        26   8  timestamp               of its last batch
+        34   4  coordinator_epoch       of the last transaction marker, or -1
+        38   8  transaction_start       first offset of the open transaction, or -1
+
+Only the last of a producer's batches is in it; the log puts the older ones back from the batches before it. A file that does not
+hold is reported as absent: the log deletes it and tries an older one.
+"""
+
+import struct
+from pathlib import Path
+from typing import Final
+
+from crc32c import crc32c
+
+from moldau.log.checkpoints import CorruptCheckpoint, read_whole, replace_file
+from moldau.log.producers import Batch, Producer, Producers
+from moldau.log.segment import SNAPSHOT_SUFFIX, file_name
+from moldau.names import Offset
+from moldau.runtime import Disk
+
+_HEADER: Final = struct.Struct(">hIi")
+_ENTRY: Final = struct.Struct(">qhiqiqiq")
+_COUNT_AT: Final = 6
+VERSION: Final = 1
+assert _HEADER.size == 10 and _ENTRY.size == 46
+
+
+def encode(producers: Producers) -> bytes:
+    body = [struct.pack(">i", len(producers))]
+    for producer_id, producer in producers:
+        last = producer.batches[-1] if producer.batches else Batch(-1, -1, 0, producer.last_timestamp)
+        body.append(
+            _ENTRY.pack(
+                producer_id, producer.epoch, last.last_sequence, last.last_offset, last.offset_delta,
+                producer.last_timestamp, producer.coordinator_epoch, producer.transaction_start,
+            )
+        )  # fmt: skip
+    data = b"".join(body)
+    return struct.pack(">hI", VERSION, crc32c(data)) + data
+
+
+def decode(data: bytes) -> Producers | None:
+    """The producers of a snapshot; None if it does not hold."""
+    if len(data) < _HEADER.size:
+        return None
+    version, crc, count = _HEADER.unpack_from(data)
+    if (
+        version != VERSION
+        or crc != crc32c(memoryview(data)[_COUNT_AT:])
+        or len(data) != _HEADER.size + count * _ENTRY.size
+    ):
+        return None
+    producers = Producers()
+    for entry in _ENTRY.iter_unpack(memoryview(data)[_HEADER.size :]):
+        producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, transaction_start = entry
+        producer = Producer(epoch)
+        if last_sequence >= 0:
+            producer.add(Batch(last_sequence, last_offset, delta, timestamp))
+        producer.last_timestamp = timestamp
+        producer.coordinator_epoch = coordinator_epoch
+        producer.transaction_start = transaction_start
+        producers.put(producer_id, producer)
+    return producers
+
+
+def write(disk: Disk, folder: Path, producers: Producers, offset: int, flush: bool) -> None:
+    """Snapshot the producers, which are those up to `offset`."""
+    replace_file(disk, folder / file_name(offset, SNAPSHOT_SUFFIX), encode(producers), flush)
+
+
+def read(disk: Disk, folder: Path, offset: int) -> Producers | None:
+    """The producers up to `offset`; None if there is no such snapshot, or it does not hold."""
+    try:
+        data = read_whole(disk, folder / file_name(offset, SNAPSHOT_SUFFIX))
+    except CorruptCheckpoint:
+        return None
+    producers = decode(data) if data is not None else None
+    if producers is not None:
+        producers.end_offset = Offset(offset)
+    return producers
