@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from moldau.protocol.schema import Spec
 from tests.protocol.kio_reference import KioField, kio_fields, our_fields
 
-YEAR_9999_MS = 253_402_300_799_000
+YEAR_2200_MS = 7_258_118_400_000
 TEXT = st.text(max_size=6) | st.text(alphabet="ab", min_size=125, max_size=135)
 DATA = st.binary(max_size=8) | st.binary(min_size=126, max_size=130)
 INTEGERS = {
@@ -35,7 +35,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 OF_KIO_TYPES: dict[str, st.SearchStrategy[Any]] = {
     "error_code": st.sampled_from([code.value for code in ErrorCode]),
     "timedelta_i64": st.integers(-(10**15), 10**15),
-    "datetime_i64": st.integers(0, YEAR_9999_MS) | st.just(-1),
+    "datetime_i64": st.integers(0, YEAR_2200_MS) | st.just(-1),
 }
 
 
@@ -54,7 +54,7 @@ def _values(spec: Spec, theirs: KioField, version: int) -> st.SearchStrategy[Any
         assert theirs.struct is not None
         values = messages(spec.kind, theirs.struct, version)
     elif theirs.kafka_type == "datetime_i64" and not theirs.nullable:
-        values = st.integers(0, YEAR_9999_MS)
+        values = st.integers(0, YEAR_2200_MS)
     else:
         values = OF_KIO_TYPES.get(theirs.kafka_type or "", VALUES[spec.kind])
     if spec.array:

@@ -71,7 +71,7 @@ def number_on_the_wire(value: Any) -> Any:
     if isinstance(value, datetime.timedelta):
         return value // MILLISECOND
     if isinstance(value, datetime.datetime):
-        return (value - EPOCH) // MILLISECOND
+        return round((value - EPOCH) / MILLISECOND)  # kio goes through a float, which can be a microsecond off
     return value
 
 

@@ -13,8 +13,9 @@ from kio.index import load_request_schema
 from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.apis import APIS, DESCRIBE_GROUPS, METADATA, OFFSET_FETCH, PRODUCE, Api
-from moldau.protocol.codec import ELEMENTS_MAX, SMALL_BYTES, read_header, read_request
+from moldau.protocol.codec import SMALL_BYTES, read_header, read_request
 from moldau.protocol.primitives import read_uvarint, write_uvarint
+from moldau.protocol.schema import ELEMENTS_MAX
 from tests.protocol import drawn
 from tests.protocol.test_codec import every_version
 

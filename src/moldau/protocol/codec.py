@@ -13,7 +13,6 @@ from moldau.protocol.apis import API_VERSIONS, APIS, Api
 from moldau.protocol.primitives import Buffer, skip_tagged_fields
 
 SMALL_BYTES = 256 << 10  # a request up to this size cannot hold enough elements to be worth counting them
-ELEMENTS_MAX = 100_000  # about 13 MB of objects, and a fifth of a second
 
 _FIXED_HEADER = struct.Struct(">hhih")
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
@@ -51,7 +50,7 @@ def read_header(frame: Buffer) -> RequestHeader:
 
 def read_request(api: Api, version: int, frame: Buffer, at: int) -> Any:
     """The message of a request whose header ended at `at`. Raises `ProtocolViolation`."""
-    budget = schema.Budget(ELEMENTS_MAX) if len(frame) - at > SMALL_BYTES else None
+    budget = schema.Budget(schema.ELEMENTS_MAX) if len(frame) - at > SMALL_BYTES else None
     return schema.read(api.request, version, api.is_flexible(version), frame, at, budget)[0]
 
 

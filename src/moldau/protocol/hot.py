@@ -1,8 +1,8 @@
 """Produce and Fetch by hand: read and packed without an object per field, in every version, for the broker's hot path.
 
-`read_produce` gives views into the frame, no copy; `pack_produce` and `pack_fetch_*` build what `schema` would write for the same
-answer, which the tests compare for every version. A Fetch reply is packed piece by piece, since the records between the
-pieces are slices of files.
+`read_produce` gives views into the frame, no copy; `pack_produce` and `FetchReply` build what `schema` would write for
+the same answer, which the tests compare for every version. A Fetch reply is packed piece by piece, since the records
+between the pieces are slices of files.
 """
 
 import struct
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from moldau.errors import ProtocolViolation
 from moldau.protocol.primitives import read_uvarint, skip_tagged_fields, write_uvarint
+from moldau.protocol.schema import ELEMENTS_MAX
 from moldau.runtime import FileSlice
 
 _PRODUCE_FIXED = struct.Struct(">hii")  # acks, timeout_ms, count of topics
@@ -24,7 +25,7 @@ _SIZE_AND_CORRELATION = struct.Struct(">ii")
 class ProducePartition(NamedTuple):
     """One partition's record set, as a view into the frame; None where the request has null."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     records: memoryview | None
 
 
@@ -65,7 +66,9 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
     at += 10
     if topic_count < 0 or topic_count > end - at:
         raise ProtocolViolation(f"{topic_count} topics in {end - at} bytes")
+    _few(topic_count)
     topics = []
+    elements = topic_count
     for _ in range(topic_count):
         (length,) = _INT16(frame, at)
         at += 2
@@ -76,6 +79,8 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
         at += length + 4
         if count < 0 or count > end - at:
             raise ProtocolViolation(f"{count} partitions in {end - at} bytes")
+        elements += count
+        _few(elements)
         partitions = []
         for _ in range(count):
             index, size = _TWO_INT32(frame, at)
@@ -105,6 +110,8 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
     (timeout_ms,) = _INT32(frame, at + 2)
     count, at = read_uvarint(frame, at + 6)
     _fits(count - 1, end - at)
+    _few(count)
+    elements = count
     topics = []
     for _ in range(count - 1):
         name = topic_id = None
@@ -118,6 +125,8 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
             at += length - 1
         count, at = read_uvarint(frame, at)
         _fits(count - 1, end - at)
+        elements += count
+        _few(elements)
         partitions = []
         for _ in range(count - 1):
             (index,) = _INT32(frame, at)
@@ -140,10 +149,15 @@ def _fits(length: int, remaining: int) -> None:
         raise ProtocolViolation(f"{length} bytes or elements where {remaining} bytes remain")
 
 
+def _few(elements: int) -> None:
+    if elements > ELEMENTS_MAX:
+        raise ProtocolViolation("a Produce request of more elements than any client sends")
+
+
 class ProduceResult(NamedTuple):
     """The answer for one partition without record errors, which are rare and written by `schema`."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     error: int
     base_offset: int
     log_append_time_ms: int
@@ -209,7 +223,7 @@ class FetchResult(NamedTuple):
     `aborted` is None for read_uncommitted; (producer id, first offset) pairs for read_committed.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]
     error: int
     high_watermark: int
     last_stable_offset: int
@@ -224,10 +238,9 @@ _ABORTED = struct.Struct(">qq").pack
 
 
 class FetchReply:
-    """Packs a Fetch reply: `begin`, then for each topic `topic` and its `partition`s, then `end`.
+    """Packs a Fetch reply: on construction its head, then for each topic `topic` and its `partition`s, then `end`.
 
-    `partition` returns the bytes that come before the partition's records; the caller interleaves the records. The size in
-    front of the whole counts them.
+    The records between the packed bytes are slices of files; the size in front of the whole counts them.
     """
 
     __slots__ = ("_at_size", "_first", "_flexible", "_open", "_out", "_records", "_version", "pieces")
@@ -252,9 +265,7 @@ class FetchReply:
 
     def topic(self, name: str, topic_id: uuid.UUID, partition_count: int) -> None:
         """Begin a topic; the one before it must have been closed by `close_topic`."""
-        _append_topic(
-            self._out, self._flexible, self._version >= 13, name, topic_id.bytes, partition_count
-        )
+        _append_topic(self._out, self._flexible, self._version >= 13, name, topic_id.bytes, partition_count)
 
     def close_topic(self) -> None:
         if self._flexible:

@@ -39,6 +39,7 @@ from moldau.protocol.primitives import (
 
 LATEST = 32767
 NEVER = LATEST + 1
+ELEMENTS_MAX = 100_000  # of one request: about 13 MB of objects, and a fifth of a second
 T = TypeVar("T")
 _readers: dict[tuple[type, int, bool], Read] = {}
 _writers: dict[tuple[type, int, bool], Write] = {}
