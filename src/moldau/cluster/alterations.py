@@ -1,0 +1,101 @@
+"""What IncrementalAlterConfigs asks of the settings of one topic or broker: pure, as everything the controller
+decides.
+
+A list can be appended to and subtracted from; where it is not set, it starts from what is in force. Unknown names may
+be deleted: that is how a name goes which an earlier version knew. Source: KIP-339; the codes are those of Kafka
+4.3.1.
+"""
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from moldau.cluster.controller import Refusal
+from moldau.config import SETTINGS, TOPIC_SETTINGS, BrokerConfig, Kind, Setting, Value, inherited
+from moldau.errors import ConfigError, ErrorCode
+
+
+class Operation(enum.IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Alteration(NamedTuple):
+    name: str
+    operation: int
+    value: str | None
+
+
+DYNAMIC = frozenset(
+    name for topic in TOPIC_SETTINGS.values() for name in topic.broker_names if not SETTINGS[name].read_only
+)
+"""The broker settings that can be changed while it runs: those that topics inherit."""
+
+
+def topic_overrides(
+    config: BrokerConfig, now: Mapping[str, str], alterations: Sequence[Alteration]
+) -> dict[str, str] | Refusal:
+    """A topic's own settings after the alterations; whether their values are allowed is for the controller to say."""
+    in_force = {name: inherited(setting, config) for name, setting in TOPIC_SETTINGS.items()}
+    return _altered(now, alterations, TOPIC_SETTINGS, in_force)
+
+
+def broker_overrides(
+    config: BrokerConfig, now: Mapping[str, str], alterations: Sequence[Alteration]
+) -> dict[str, str] | Refusal:
+    """A broker's settings, or those of all brokers, after the alterations."""
+    for alteration in alterations:
+        if alteration.operation != Operation.DELETE and alteration.name not in DYNAMIC:
+            known = alteration.name in SETTINGS
+            why = "cannot be changed while the broker runs" if known else "is no setting of this broker"
+            return Refusal(ErrorCode.INVALID_REQUEST, f"{alteration.name[:200]} {why}")
+    in_force = {name: getattr(config, SETTINGS[name].field) for name in DYNAMIC}
+    altered = _altered(now, alterations, SETTINGS, in_force)
+    if isinstance(altered, dict):
+        try:
+            for name, text in altered.items():
+                SETTINGS[name].parse(text)
+        except ConfigError as wrong:
+            return Refusal(ErrorCode.INVALID_REQUEST, str(wrong))
+    return altered
+
+
+def _altered(
+    now: Mapping[str, str],
+    alterations: Sequence[Alteration],
+    settings: Mapping[str, Setting],
+    in_force: Mapping[str, Value],
+) -> dict[str, str] | Refusal:
+    if len({alteration.name for alteration in alterations}) < len(alterations):
+        return Refusal(ErrorCode.INVALID_REQUEST, "a setting is named more than once")
+    result = dict(now)
+    for name, operation, value in alterations:
+        if operation == Operation.DELETE:
+            result.pop(name, None)
+            continue
+        if operation not in list(Operation):
+            return Refusal(ErrorCode.INVALID_REQUEST, f"{operation} is no operation on a setting")
+        if value is None:
+            return Refusal(ErrorCode.INVALID_REQUEST, f"{name[:200]} has no value")
+        if operation == Operation.SET:
+            result[name] = value
+            continue
+        setting = settings.get(name)
+        if setting is None or setting.kind is not Kind.LIST:
+            return Refusal(
+                ErrorCode.INVALID_CONFIG, f"{name[:200]} is no list: it can be set, not added to or taken from"
+            )
+        items = result[name].split(",") if name in result else list(_items(in_force.get(name)))
+        given = [item.strip() for item in value.split(",")]
+        if operation == Operation.APPEND:
+            items += [item for item in given if item not in items]
+        else:
+            items = [item for item in items if item.strip() not in given]
+        result[name] = ",".join(item for item in items if item)
+    return result
+
+
+def _items(value: Value) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else ()

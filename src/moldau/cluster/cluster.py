@@ -1,0 +1,277 @@
+"""The cluster as one broker sees it: the current `Image`, who wants to know of the next one, and how it is changed.
+
+Every change goes one way, one at a time: decide on the image (pure) -> write to the store, off the loop -> read back
+what was written -> new image -> subscribers -> answer. So an image never shows what is not on the disk, and what a
+caller was told is in every image after that. A block of producer ids is in the store before the first of them is
+given away.
+"""
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+
+from moldau.cluster import alterations, controller, layout
+from moldau.cluster.alterations import Alteration
+from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
+from moldau.cluster.image import BrokerImage, Image, TopicImage
+from moldau.cluster.reading import document, read_changes, read_image
+from moldau.cluster.store import Delete, MetadataStore, Operation
+from moldau.config import SETTINGS, BrokerConfig, TopicConfig, topic_config
+from moldau.errors import ErrorCode
+from moldau.names import OFFSETS_TOPIC
+from moldau.runtime import Runtime
+
+Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
+PRODUCER_IDS_PER_BLOCK = 1000
+
+
+class Cluster:
+    """Made by `Cluster.open`; used from one event loop."""
+
+    def __init__(self, store: MetadataStore, config: BrokerConfig, runtime: Runtime, image: Image):
+        self._store = store
+        self._static = config
+        self._runtime = runtime
+        self._image = image
+        self._config = _with_dynamic(config, image)
+        self._topic_configs: dict[str, TopicConfig] = {}
+        self._subscribers: list[Subscriber] = []
+        self._changing = asyncio.Lock()
+        self._touched: deque[str] = deque()
+        self._producer_ids = range(0)
+        store.watch(self._touched.append)
+
+    @classmethod
+    async def open(
+        cls,
+        store: MetadataStore,
+        config: BrokerConfig,
+        runtime: Runtime,
+        *,
+        clean: bool = True,
+        cluster_id: str | None = None,
+    ) -> "Cluster":
+        """Read the store, or begin a cluster in it (with `cluster_id` if it has one already), and become its
+        controller.
+
+        `clean` is whether this broker stopped cleanly: if not, it leads in new epochs. Raises `StorageError`.
+        """
+        now_ms = runtime.clock.now_ms()
+
+        def begin() -> Image:
+            image = read_image(store)
+            operations: list[Operation] = [layout.controller(config.node_id, now_ms)]
+            if image is None:
+                operations += layout.new_cluster(cluster_id or _new_cluster_id(runtime))
+            else:
+                for topic in controller.lead_again(image, config.node_id, clean=clean):
+                    operations += layout.topic_changed(image.topics[topic.name], topic)
+            store.multi(operations)
+            image = read_image(store)
+            assert image is not None
+            return image
+
+        return cls(store, config, runtime, await runtime.run(begin))
+
+    async def close(self) -> None:
+        await self._runtime.run(self._store.close)
+
+    @property
+    def image(self) -> Image:
+        return self._image
+
+    @property
+    def config(self) -> BrokerConfig:
+        """This broker's settings, those that were changed while it ran included."""
+        return self._config
+
+    @property
+    def static_config(self) -> BrokerConfig:
+        """This broker's settings as it was started with."""
+        return self._static
+
+    @property
+    def broker_id(self) -> int:
+        return self._static.node_id
+
+    def topic_config(self, name: str) -> TopicConfig:
+        """The settings in force for a topic that is in the image."""
+        found = self._topic_configs.get(name)
+        if found is None:
+            found = self._topic_configs[name] = topic_config(self._config, self._image.topics[name].overrides)
+        return found
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Call `subscriber(image, names of changed topics)` with every next image.
+
+        The change is answered only when the awaitables that subscribers return are done.
+        """
+        self._subscribers.append(subscriber)
+
+    async def register(self, host: str, port: int) -> None:
+        """Tell the cluster that this broker is up, and where clients reach it."""
+        async with self._changing:
+            me = BrokerImage(self.broker_id, host, port, self._static.broker_rack)
+            listener = self._static.advertised_listener.name
+            operations: list[Operation] = [layout.broker(me, listener, self._runtime.clock.now_ms())]
+            if self.broker_id in self._image.brokers:
+                operations.insert(0, Delete(f"{layout.BROKERS}/{self.broker_id}"))
+            await self._commit(operations)
+
+    async def create_topics(
+        self, wanted: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> list[tuple[str, TopicImage | Refusal]]:
+        async with self._changing:
+            start = self._runtime.random.below(max(len(self._image.brokers), 1))
+            made = controller.create_topics(self._image, self._config, wanted, self._runtime.random.uuid, start)
+            new = [topic for _, topic in made if isinstance(topic, TopicImage)]
+            if not validate_only:
+                await self._commit([operation for topic in new for operation in layout.topic_created(topic)])
+            return made
+
+    async def delete_topics(
+        self, wanted: Sequence[tuple[str | None, uuid.UUID | None]]
+    ) -> list[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]]:
+        async with self._changing:
+            results = controller.delete_topics(self._image, wanted)
+            gone = [topic for _, _, topic in results if isinstance(topic, TopicImage)]
+            await self._commit([operation for topic in gone for operation in layout.topic_deleted(topic)])
+            return results
+
+    async def create_partitions(
+        self, wanted: Sequence[MorePartitions], *, validate_only: bool = False
+    ) -> list[tuple[str, TopicImage | Refusal]]:
+        async with self._changing:
+            results = controller.create_partitions(self._image, wanted)
+            if not validate_only:
+                grown = [topic for _, topic in results if isinstance(topic, TopicImage)]
+                before = self._image.topics
+                await self._commit(
+                    [step for topic in grown for step in layout.topic_changed(before[topic.name], topic)]
+                )
+            return results
+
+    async def alter_topic_configs(
+        self, name: str, wanted: Sequence[Alteration], *, validate_only: bool = False
+    ) -> Refusal | None:
+        async with self._changing:
+            topic = self._image.topics.get(name)
+            if topic is None:
+                unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:249]}")
+                return controller.name_refusal(name) or unknown
+            overrides = alterations.topic_overrides(self._config, topic.overrides, wanted)
+            if isinstance(overrides, Refusal):
+                return overrides
+            changed = controller.with_overrides(self._image, self._config, name, overrides)
+            if isinstance(changed, Refusal):
+                return changed
+            if not validate_only:
+                await self._commit(layout.topic_changed(topic, changed))
+            return None
+
+    async def alter_broker_configs(
+        self, broker: str, wanted: Sequence[Alteration], *, validate_only: bool = False
+    ) -> Refusal | None:
+        """Of one broker by its number, or of all by `layout.DEFAULT_BROKER`."""
+        async with self._changing:
+            now = self._image.broker_overrides.get(broker)
+            overrides = alterations.broker_overrides(self._config, now or {}, wanted)
+            if isinstance(overrides, Refusal):
+                return overrides
+            if not validate_only and overrides != (now or {}):
+                path = f"{layout.BROKER_CONFIGS}/{broker}"
+                await self._commit([layout.config(path, overrides, is_new=now is None)])
+            return None
+
+    async def ensure_offsets_topic(self) -> TopicImage | Refusal:
+        """The topic that groups keep their offsets in, made when it is first needed."""
+        return await self.ensure_topic(OFFSETS_TOPIC)
+
+    async def ensure_topic(self, name: str) -> TopicImage | Refusal:
+        """A topic by name, made with the settings of an automatic creation if it is not there."""
+        found = self._image.topics.get(name)
+        if found is not None:
+            return found
+        _, made = (await self.create_topics([self.automatic_topic(name)]))[0]
+        if isinstance(made, Refusal) and made.code is ErrorCode.TOPIC_ALREADY_EXISTS:
+            return self._image.topics[name]
+        return made
+
+    def automatic_topic(self, name: str) -> NewTopic:
+        """What a topic gets that nobody made: defaults, or what the offsets topic needs to hold offsets."""
+        if name != OFFSETS_TOPIC:
+            return NewTopic(name)
+        config = self._config
+        replicas = max(min(config.offsets_topic_replication_factor, len(self._image.brokers)), 1)
+        settings = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        }
+        return NewTopic(name, config.offsets_topic_num_partitions, replicas, (), list(settings.items()))
+
+    async def forget_deleted(self, topic_ids: Sequence[uuid.UUID]) -> None:
+        """These deleted topics have left the disks."""
+        async with self._changing:
+            known = [topic_id for topic_id in topic_ids if topic_id in self._image.deleted]
+            await self._commit([Delete(f"{layout.DELETED_TOPICS}/{layout.short_id(one)}") for one in known])
+
+    def next_producer_id(self) -> int | Awaitable[int]:
+        """A number that no producer was ever given before; awaited only when a new block of them is needed."""
+        if self._producer_ids:
+            first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
+            return first
+        return self._first_of_next_block()
+
+    async def _first_of_next_block(self) -> int:
+        async with self._changing:
+            if not self._producer_ids:
+                self._producer_ids = await self._runtime.run(self._take_block)
+            first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
+            return first
+
+    def _take_block(self) -> range:
+        node = self._store.get(layout.PRODUCER_ID_BLOCK)
+        start = 0 if node is None else int(document(node, layout.PRODUCER_ID_BLOCK)["block_end"]) + 1
+        end = start + PRODUCER_IDS_PER_BLOCK - 1
+        self._store.multi([layout.producer_ids(self.broker_id, start, end, None if node is None else node.version)])
+        return range(start, end + 1)
+
+    async def _commit(self, operations: Sequence[Operation]) -> None:
+        """Write, read back, show. Raises `StorageError`; then nothing was written or shown."""
+        if not operations:
+            return
+        before = self._image
+
+        def write() -> tuple[Image, list[str]]:
+            self._store.multi(operations)
+            touched = [self._touched.popleft() for _ in range(len(self._touched))]
+            return read_changes(self._store, before, touched)
+
+        self._image, names = await self._runtime.run(write)
+        if self._image.broker_overrides != before.broker_overrides:
+            self._config = _with_dynamic(self._static, self._image)
+        for name in names:
+            self._topic_configs.pop(name, None)
+        waiting = [subscriber(self._image, names) for subscriber in self._subscribers]
+        for awaitable in waiting:
+            if awaitable is not None:
+                await awaitable
+
+
+def _new_cluster_id(runtime: Runtime) -> str:
+    """As Kafka's: a UUID in 22 characters, not beginning with a dash, which command lines would take for an option."""
+    while (made := layout.short_id(runtime.random.uuid())).startswith("-"):
+        pass
+    return made
+
+
+def _with_dynamic(config: BrokerConfig, image: Image) -> BrokerConfig:
+    """The settings with those on top that were changed while running: of this broker first, then of all."""
+    own: Mapping[str, str] = image.broker_overrides.get(str(config.node_id), {})
+    everyone: Mapping[str, str] = image.broker_overrides.get(layout.DEFAULT_BROKER, {})
+    changed = {**everyone, **own}
+    values = {SETTINGS[name].field: SETTINGS[name].parse(text) for name, text in changed.items() if name in SETTINGS}
+    return replace(config, **values) if values else config  # type: ignore[arg-type]

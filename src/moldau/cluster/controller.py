@@ -1,0 +1,306 @@
+"""What the controller decides: may these topics be made, deleted, enlarged, changed, and how will they look.
+
+Every decision is a function from an `Image` and a wish to the new image of a topic, or to a `Refusal`; nothing is
+written here, no clock is read, and chance is handed in. Codes, and the order in which they win, are those that Kafka
+4.3.1 answers with; the sentences are ours. One request may make at most `PARTITIONS_MAX` partitions: the whole of it
+is refused else.
+"""
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from moldau.cluster.image import Image, PartitionImage, TopicImage
+from moldau.config import BrokerConfig, topic_config
+from moldau.errors import ConfigError, ErrorCode
+
+PARTITIONS_MAX = 10_000
+RECORDS_MAX = 10_000
+"""Kafka's bound on what one request may write: a record for each topic, each partition and each setting."""
+NAME_MAX = 249
+_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+Assignments: TypeAlias = Sequence[tuple[int, Sequence[int]]]
+
+
+_NO_ID = uuid.UUID(int=0)
+
+
+class Refusal(NamedTuple):
+    """Why not: Kafka's code, and a sentence for people."""
+
+    code: ErrorCode
+    message: str | None = None
+
+
+_DOUBLED = Refusal(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
+
+
+class NewTopic(NamedTuple):
+    """A topic that is wished for; -1 stands for the default. `assignments` are (partition, replicas), or empty."""
+
+    name: str
+    num_partitions: int = -1
+    replication_factor: int = -1
+    assignments: Assignments = ()
+    configs: Sequence[tuple[str, str | None]] = ()
+
+
+class MorePartitions(NamedTuple):
+    """A topic that shall have `total` partitions; `assignments` are the replicas of the new ones, or None."""
+
+    name: str
+    total: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+def name_refusal(name: str) -> Refusal | None:
+    """Why a topic cannot have that name. What passes is safe as a part of a path."""
+    if not name or name in (".", ".."):
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"a topic cannot be named {name!r}")
+    if len(name) > NAME_MAX:
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"a topic's name has at most {NAME_MAX} characters")
+    if not _NAME.fullmatch(name):
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, "a topic's name has only a-z, A-Z, 0-9, '.', '_' and '-'")
+    return None
+
+
+def create_topics(
+    image: Image, config: BrokerConfig, wanted: Sequence[NewTopic], new_id: Callable[[], uuid.UUID], start: int = 0
+) -> list[tuple[str, TopicImage | Refusal]]:
+    """The new topics by name, those that are named twice refused once and last. `start` spreads the first replicas."""
+    counts = Counter(wish.name for wish in wanted)
+    single = [wish for wish in wanted if counts[wish.name] == 1]
+    too_much = _too_much(config, single)
+    taken = {_plain(name): name for name in image.topics}
+    results: list[tuple[str, TopicImage | Refusal]] = []
+    for wish in single:
+        made = too_much or _create_topic(image, config, wish, taken, start)
+        if isinstance(made, TopicImage):
+            made = made._replace(id=new_id())
+            taken[_plain(made.name)] = made.name
+            start += len(made.partitions)
+        results.append((wish.name, made))
+    return results + [(name, _DOUBLED) for name, count in counts.items() if count > 1]
+
+
+def _plain(name: str) -> str:
+    """Topics may not differ in '.' and '_' alone: names of metrics are made from theirs."""
+    return name.replace(".", "_")
+
+
+def _too_much(config: BrokerConfig, wanted: Sequence[NewTopic]) -> Refusal | None:
+    counts = [
+        len(wish.assignments) or (config.num_partitions if wish.num_partitions == -1 else max(wish.num_partitions, 0))
+        for wish in wanted
+    ]
+    if sum(counts) > PARTITIONS_MAX or sum(counts) + sum(1 + len(wish.configs) for wish in wanted) > RECORDS_MAX:
+        return Refusal(ErrorCode.POLICY_VIOLATION, f"one request can make at most {PARTITIONS_MAX} partitions")
+    return None
+
+
+def _create_topic(
+    image: Image, config: BrokerConfig, wish: NewTopic, taken: Mapping[str, str], start: int
+) -> TopicImage | Refusal:
+    refusal = name_refusal(wish.name) or _name_taken(image, wish.name, taken)
+    if refusal:
+        return refusal
+    overrides = _new_overrides(config, wish.configs)
+    if isinstance(overrides, Refusal):
+        return overrides
+    replicas = _assigned(image, wish) if wish.assignments else _spread(image, config, wish, start)
+    if isinstance(replicas, Refusal):
+        return replicas
+    return TopicImage(wish.name, _NO_ID, tuple(_new_partition(image, who) for who in replicas), overrides)
+
+
+def _name_taken(image: Image, name: str, taken: Mapping[str, str]) -> Refusal | None:
+    if name in image.topics:
+        return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists already")
+    other = taken.get(_plain(name))
+    if other is not None:
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} and {other} differ only in '.' and '_'")
+    return None
+
+
+def _new_overrides(config: BrokerConfig, configs: Iterable[tuple[str, str | None]]) -> dict[str, str] | Refusal:
+    overrides: dict[str, str] = {}
+    for name, value in configs:
+        if value is None:
+            return Refusal(ErrorCode.INVALID_CONFIG, f"{name[:NAME_MAX]} has no value")
+        overrides[name] = value
+    return _checked_overrides(config, overrides)
+
+
+def _checked_overrides(config: BrokerConfig, overrides: dict[str, str]) -> dict[str, str] | Refusal:
+    try:
+        topic_config(config, overrides)
+    except ConfigError as wrong:
+        return Refusal(ErrorCode.INVALID_CONFIG, str(wrong))
+    return overrides
+
+
+def _new_partition(image: Image, replicas: Sequence[int]) -> PartitionImage:
+    """Who is up is in sync, and the first of them leads."""
+    isr = tuple(broker for broker in replicas if broker in image.brokers) or tuple(replicas[:1])
+    return PartitionImage(isr[0], 0, tuple(replicas), isr)
+
+
+def _assigned(image: Image, wish: NewTopic) -> list[Sequence[int]] | Refusal:
+    """The replicas as the client gave them, one list for each partition."""
+    if wish.replication_factor != -1 or wish.num_partitions != -1:
+        return Refusal(ErrorCode.INVALID_REQUEST, "with assignments, partitions and replication factor must be -1")
+    by_number = dict(wish.assignments)
+    if len(by_number) < len(wish.assignments):
+        return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition is assigned more than once")
+    for _, replicas in wish.assignments:
+        refusal = _assignment_refusal(image, replicas, None)
+        if refusal:
+            return refusal
+    if any(number not in by_number for number in range(len(by_number))):
+        return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions are numbered from 0 without a gap")
+    if len({len(replicas) for replicas in by_number.values()}) > 1:
+        return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions of a topic have as many replicas")
+    return [by_number[number] for number in range(len(by_number))]
+
+
+def _assignment_refusal(image: Image, replicas: Sequence[int], factor: int | None) -> Refusal | None:
+    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    if not replicas:
+        return Refusal(code, "a partition is assigned to no broker")
+    for broker in replicas:
+        if broker not in image.brokers:
+            return Refusal(code, f"there is no broker {broker}")
+    if len(set(replicas)) < len(replicas):
+        return Refusal(code, "a partition is assigned to one broker twice")
+    if factor is not None and len(replicas) != factor:
+        return Refusal(code, f"the topic's partitions have {factor} replicas each")
+    return None
+
+
+def _spread(image: Image, config: BrokerConfig, wish: NewTopic, start: int) -> list[Sequence[int]] | Refusal:
+    """Replicas in turn over the brokers that are up, each partition beginning one further."""
+    factor = config.default_replication_factor if wish.replication_factor == -1 else wish.replication_factor
+    count = config.num_partitions if wish.num_partitions == -1 else wish.num_partitions
+    if factor < 1:
+        return Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR, "the replication factor is at least 1, or -1 for the default"
+        )
+    if count < 1:
+        return Refusal(ErrorCode.INVALID_PARTITIONS, "a topic has at least 1 partition, or -1 for the default")
+    if factor > len(image.brokers):
+        sentence = f"there are not {factor} brokers, only {len(image.brokers)}"
+        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, sentence)
+    return _in_turn(list(image.brokers), count, factor, start)
+
+
+def _in_turn(brokers: Sequence[int], count: int, factor: int, start: int) -> list[Sequence[int]]:
+    spread = range(start, start + count)
+    return [tuple(brokers[(first + step) % len(brokers)] for step in range(factor)) for first in spread]
+
+
+def delete_topics(
+    image: Image, wanted: Sequence[tuple[str | None, uuid.UUID | None]]
+) -> list[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]]:
+    """The topics to delete, each wish by name or (name None) by id."""
+    resolved = [image.topic(name, topic_id) for name, topic_id in wanted]
+    counts: dict[object, int] = {}
+    for (name, topic_id), topic in zip(wanted, resolved, strict=True):
+        key = topic.id if topic else name if name is not None else topic_id
+        counts[key] = counts.get(key, 0) + 1
+    results: list[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]] = []
+    told: dict[object, None] = {}
+    for (name, topic_id), topic in zip(wanted, resolved, strict=True):
+        key = topic.id if topic else name if name is not None else topic_id
+        if name is None and topic_id is None:
+            results.append((None, None, Refusal(ErrorCode.INVALID_REQUEST, "neither a topic's name nor its id")))
+        elif name is not None and topic_id is not None:
+            results.append(
+                (name, topic_id, Refusal(ErrorCode.INVALID_REQUEST, "give a topic's name or its id, not both"))
+            )
+        elif counts[key] > 1:
+            if key not in told:
+                told[key] = None
+                results.append((name, topic_id, _DOUBLED))
+        elif topic is None and name is not None:
+            results.append(
+                (name, None, Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:NAME_MAX]}"))
+            )
+        else:
+            unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id")
+            results.append((name, topic_id, topic or unknown))
+    return results
+
+
+def create_partitions(
+    image: Image, wanted: Sequence[MorePartitions], start: int = 0
+) -> list[tuple[str, TopicImage | Refusal]]:
+    """The topics with their new partitions, those that are named twice refused once."""
+    counts = Counter(wish.name for wish in wanted)
+    added = 0
+    results: list[tuple[str, TopicImage | Refusal]] = []
+    for wish in {wish.name: wish for wish in wanted}.values():
+        grown: TopicImage | Refusal
+        if counts[wish.name] > 1:
+            grown = _DOUBLED
+        else:
+            grown = _create_partitions(image, wish, start, PARTITIONS_MAX - added)
+        if isinstance(grown, TopicImage):
+            added += len(grown.partitions) - len(image.topics[wish.name].partitions)
+        results.append((wish.name, grown))
+    return results
+
+
+def _create_partitions(image: Image, wish: MorePartitions, start: int, most: int) -> TopicImage | Refusal:
+    topic = image.topics.get(wish.name)
+    if topic is None:
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    more = wish.total - len(topic.partitions)
+    if more <= 0:
+        sentence = f"topic {topic.name} has {len(topic.partitions)} partitions, and {wish.total} are not more"
+        return Refusal(ErrorCode.INVALID_PARTITIONS, sentence)
+    if wish.assignments is not None and len(wish.assignments) != more:
+        sentence = f"{more} partitions are new and {len(wish.assignments)} are assigned"
+        return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, sentence)
+    if more > most:
+        return Refusal(ErrorCode.POLICY_VIOLATION, f"one request can make at most {PARTITIONS_MAX} partitions")
+    factor = len(topic.partitions[0].replicas)
+    replicas: Sequence[Sequence[int]]
+    if wish.assignments is None:
+        if factor > len(image.brokers):
+            sentence = f"there are not {factor} brokers, only {len(image.brokers)}"
+            return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, sentence)
+        replicas = _in_turn(list(image.brokers), more, factor, start + len(topic.partitions))
+    else:
+        replicas = wish.assignments
+        for who in replicas:
+            refusal = _assignment_refusal(image, who, factor)
+            if refusal:
+                return refusal
+    return topic._replace(partitions=topic.partitions + tuple(_new_partition(image, who) for who in replicas))
+
+
+def with_overrides(image: Image, config: BrokerConfig, name: str, overrides: Mapping[str, str]) -> TopicImage | Refusal:
+    """A topic with other settings of its own."""
+    checked = _checked_overrides(config, dict(overrides))
+    return checked if isinstance(checked, Refusal) else image.topics[name]._replace(overrides=checked)
+
+
+def lead_again(image: Image, broker_id: int, *, clean: bool) -> list[TopicImage]:
+    """The topics that change when a broker comes up: it leads what has no other, in a new epoch if it lost power.
+
+    After an unclean stop records at the end of a log may be gone, and others will take their offsets: a new epoch
+    tells them apart.
+    """
+    changed = []
+    for topic in image.topics.values():
+        partitions = tuple(
+            part._replace(leader=broker_id, leader_epoch=part.leader_epoch + 1)
+            if broker_id in part.isr and (part.leader == -1 or (part.leader == broker_id and not clean))
+            else part
+            for part in topic.partitions
+        )
+        if partitions != topic.partitions:
+            changed.append(topic._replace(partitions=partitions))
+    return changed

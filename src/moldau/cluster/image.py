@@ -1,0 +1,82 @@
+"""A picture of the cluster at one moment: immutable, complete, and cheap to hand to everyone.
+
+Whoever holds an `Image` sees one moment and never a mixture; a change is a new image that shares what did not change.
+It knows nothing of stores, files and time. Names and numbers are Kafka's: a partition without a leader has leader -1.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from moldau.names import TopicPartition
+
+NO_LEADER = -1
+
+
+class BrokerImage(NamedTuple):
+    """One broker that is up, and where clients reach it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+class PartitionImage(NamedTuple):
+    """Who has a partition. `isr` is a part of `replicas`, whose first is the preferred leader."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+class TopicImage(NamedTuple):
+    """A topic: its partitions by number from 0, and the settings that are its own."""
+
+    name: str
+    id: uuid.UUID
+    partitions: tuple[PartitionImage, ...]
+    overrides: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Image:
+    """The whole cluster. `deleted` holds topics that are gone from the books and may still be on some disk: id ->
+    name."""
+
+    cluster_id: str
+    controller_id: int = NO_LEADER
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topics_by_id: Mapping[uuid.UUID, TopicImage] = field(default_factory=dict)
+    broker_overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    deleted: Mapping[uuid.UUID, str] = field(default_factory=dict)
+
+    def topic(self, name: str | None, topic_id: uuid.UUID | None = None) -> TopicImage | None:
+        """By name, or by id where there is no name."""
+        return self.topics.get(name) if name else self.topics_by_id.get(topic_id) if topic_id else None
+
+    def partition(self, tp: TopicPartition) -> PartitionImage | None:
+        topic = self.topics.get(tp.topic)
+        return topic.partitions[tp.partition] if topic and 0 <= tp.partition < len(topic.partitions) else None
+
+    def hosted_by(self, broker_id: int) -> Iterator[tuple[TopicImage, int]]:
+        """Every (topic, partition number) that has a replica on that broker."""
+        for topic in self.topics.values():
+            for number, partition in enumerate(topic.partitions):
+                if broker_id in partition.replicas:
+                    yield topic, number
+
+    def with_topics(self, changed: Mapping[str, TopicImage | None]) -> "Image":
+        """The image after some topics were made, changed, or (None) deleted."""
+        topics, by_id = dict(self.topics), dict(self.topics_by_id)
+        for name, topic in changed.items():
+            old = topics.pop(name, None) if topic is None else topics.get(name)
+            if old is not None:
+                by_id.pop(old.id, None)
+            if topic is not None:
+                topics[name] = topic
+                by_id[topic.id] = topic
+        return replace(self, topics=topics, topics_by_id=by_id)

@@ -1,0 +1,146 @@
+"""Where each fact of the cluster is in the store, and its JSON: the documents that Kafka kept in ZooKeeper.
+
+    /cluster/id                              {"version": "1", "id": ...}
+    /controller                              {"version": 2, "brokerid": 1, ...}                       ephemeral
+    /brokers/ids/1                           {"version": 5, "host", "port", "endpoints", ...}     ephemeral
+    /brokers/topics/T                        {"version": 3, "topic_id": ..., "partitions": {"0": [1]}, ...}
+    /brokers/topics/T/partitions/0/state     {"version": 1, "leader", "leader_epoch", "isr", "controller_epoch"}
+    /config/topics/T, /config/brokers/1      {"version": 1, "config": {...}}; /config/brokers/<default> is for all
+    /latest_producer_id_block                {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
+    /admin/delete_topics/ID                  {"version": 1, "name": T}: gone, but not yet from every disk
+
+Here is no decision: functions turn images into operations; `reading` turns nodes into images. Source: "ZooKeeper
+Directories" in Kafka's documentation; KIP-516 for topic ids. What is in `/admin/delete_topics` is ours: Kafka puts
+names there, and no document.
+"""
+
+import base64
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from moldau.cluster.image import BrokerImage, PartitionImage, TopicImage
+from moldau.cluster.store import Create, Delete, Operation, Set
+
+CLUSTER_ID = "/cluster/id"
+CONTROLLER = "/controller"
+BROKERS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+TOPIC_CONFIGS = "/config/topics"
+BROKER_CONFIGS = "/config/brokers"
+DELETED_TOPICS = "/admin/delete_topics"
+PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+DEFAULT_BROKER = "<default>"
+_TREE = ("/cluster", "/brokers", BROKERS, TOPICS, "/config", TOPIC_CONFIGS, BROKER_CONFIGS, "/admin", DELETED_TOPICS)
+_CONTROLLER_EPOCH = 1
+
+
+def short_id(value: uuid.UUID) -> str:
+    """A UUID as Kafka writes it: 22 characters of URL-safe base64."""
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def long_id(text: str) -> uuid.UUID:
+    """The reverse of `short_id`. Raises `ValueError`."""
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+def _json(**document: Any) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def new_cluster(cluster_id: str) -> list[Operation]:
+    return [*(Create(path) for path in _TREE), Create(CLUSTER_ID, _json(version="1", id=cluster_id))]
+
+
+def controller(broker_id: int, now_ms: int) -> Operation:
+    return Create(CONTROLLER, _json(version=2, brokerid=broker_id, timestamp=str(now_ms)), ephemeral=True)
+
+
+def broker(image: BrokerImage, listener: str, now_ms: int) -> Operation:
+    host = f"[{image.host}]" if ":" in image.host else image.host
+    data = _json(
+        version=5,
+        host=image.host,
+        port=image.port,
+        jmx_port=-1,
+        timestamp=str(now_ms),
+        endpoints=[f"{listener}://{host}:{image.port}"],
+        listener_security_protocol_map={listener: "PLAINTEXT"},
+        rack=image.rack,
+        features={},
+    )
+    return Create(f"{BROKERS}/{image.id}", data, ephemeral=True)
+
+
+def producer_ids(broker_id: int, start: int, end: int, version: int | None) -> Operation:
+    """A block of producer ids, both ends included; `version` is None for the first."""
+    data = _json(version=1, broker=broker_id, block_start=str(start), block_end=str(end))
+    return Create(PRODUCER_ID_BLOCK, data) if version is None else Set(PRODUCER_ID_BLOCK, data, version)
+
+
+def config(path: str, overrides: Mapping[str, str], *, is_new: bool) -> Operation:
+    data = _json(version=1, config=dict(overrides))
+    return Create(path, data) if is_new else Set(path, data)
+
+
+def _assignment(topic: TopicImage) -> bytes:
+    partitions = {str(number): list(partition.replicas) for number, partition in enumerate(topic.partitions)}
+    return _json(
+        version=3, topic_id=short_id(topic.id), partitions=partitions, adding_replicas={}, removing_replicas={}
+    )
+
+
+def state_path(name: str, partition: int) -> str:
+    return f"{TOPICS}/{name}/partitions/{partition}/state"
+
+
+def _state(partition: PartitionImage) -> bytes:
+    return _json(
+        controller_epoch=_CONTROLLER_EPOCH,
+        leader=partition.leader,
+        version=1,
+        leader_epoch=partition.leader_epoch,
+        isr=list(partition.isr),
+    )
+
+
+def _new_partitions(topic: TopicImage, first: int) -> Iterator[Operation]:
+    for number in range(first, len(topic.partitions)):
+        yield Create(f"{TOPICS}/{topic.name}/partitions/{number}")
+        yield Create(state_path(topic.name, number), _state(topic.partitions[number]))
+
+
+def topic_created(topic: TopicImage) -> list[Operation]:
+    return [
+        config(f"{TOPIC_CONFIGS}/{topic.name}", topic.overrides, is_new=True),
+        Create(f"{TOPICS}/{topic.name}", _assignment(topic)),
+        Create(f"{TOPICS}/{topic.name}/partitions"),
+        *_new_partitions(topic, 0),
+    ]
+
+
+def topic_changed(old: TopicImage, new: TopicImage) -> list[Operation]:
+    """From one image of a topic to a later one: more partitions, other states, other settings."""
+    operations: list[Operation] = []
+    if len(old.partitions) != len(new.partitions):
+        operations.append(Set(f"{TOPICS}/{new.name}", _assignment(new)))
+        operations += _new_partitions(new, len(old.partitions))
+    for number, (before, after) in enumerate(zip(old.partitions, new.partitions, strict=False)):
+        if before != after:
+            operations.append(Set(state_path(new.name, number), _state(after)))
+    if old.overrides != new.overrides:
+        operations.append(config(f"{TOPIC_CONFIGS}/{new.name}", new.overrides, is_new=False))
+    return operations
+
+
+def topic_deleted(topic: TopicImage) -> list[Operation]:
+    operations: list[Operation] = [Create(f"{DELETED_TOPICS}/{short_id(topic.id)}", _json(version=1, name=topic.name))]
+    for number in range(len(topic.partitions)):
+        operations.append(Delete(state_path(topic.name, number)))
+        operations.append(Delete(f"{TOPICS}/{topic.name}/partitions/{number}"))
+    operations.append(Delete(f"{TOPICS}/{topic.name}/partitions"))
+    operations.append(Delete(f"{TOPICS}/{topic.name}"))
+    operations.append(Delete(f"{TOPIC_CONFIGS}/{topic.name}"))
+    return operations
