@@ -35,12 +35,13 @@ HEADER_SIZE: Final = 61
 LOG_OVERHEAD: Final = 12
 """Bytes before those that `batch_length` counts."""
 MAGIC: Final = 2
-LENGTH_AT, EPOCH_AT, MAGIC_AT, CRC_AT, ATTRIBUTES_AT, BASE_TIMESTAMP_AT, MAX_TIMESTAMP_AT, COUNT_AT = 8, 12, 16, 17, 21, 27, 35, 57
+LENGTH_AT, EPOCH_AT, MAGIC_AT, CRC_AT, ATTRIBUTES_AT, MAX_TIMESTAMP_AT = 8, 12, 16, 17, 21, 35
 assert HEADER.size == HEADER_SIZE
 assert struct.calcsize(">qiib") == CRC_AT and struct.calcsize(">qiibI") == ATTRIBUTES_AT
-assert struct.calcsize(">qiibIhi") == BASE_TIMESTAMP_AT and struct.calcsize(">qiibIhiq") == MAX_TIMESTAMP_AT
+assert struct.calcsize(">qiibIhiq") == MAX_TIMESTAMP_AT
 
 CODEC_BITS, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT, CONTROL_BIT, DELETE_HORIZON_BIT = 0x07, 0x08, 0x10, 0x20, 0x40
+KNOWN_BITS: Final = 0x7F
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_SEQUENCE: Final = -1
@@ -164,6 +165,7 @@ def write_batch(
     base_timestamp: int,
     max_timestamp: int,
     codec: int = compression.NONE,
+    level: int | None = None,
     attributes: int = 0,
     base_offset: int = 0,
     leader_epoch: int = -1,
@@ -173,7 +175,7 @@ def write_batch(
     base_sequence: int = NO_SEQUENCE,
 ) -> bytearray:
     """One whole batch around encoded records, which are compressed here. `attributes`: the bits other than the codec's."""
-    body = compression.compress(codec, records) if codec else records
+    body = compression.compress(codec, records, level) if codec else records
     batch = bytearray(HEADER_SIZE + len(body))
     if last_offset_delta is None:
         last_offset_delta = count - 1

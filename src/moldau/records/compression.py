@@ -19,12 +19,16 @@ from moldau.errors import MoldauError
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = 0, 1, 2, 3, 4
-CODECS: Final = {"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
-NAMES: Final = {number: name for name, number in CODECS.items()}
+CODECS: Final = {"none": NONE, "uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
+NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK: Final = 32 * 1024
+_LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
+_LZ4_BLOCK: Final = 64 * 1024
+_LZ4_STORED: Final = 1 << 31
+_UINT32_LE = struct.Struct("<I")
 _INT32 = struct.Struct(">i")
 _SMALLEST: Final = 4096
 _CRAMPED: Final = "failed to write whole buffer"
@@ -38,8 +42,12 @@ class TooLarge(DecompressionError):
     """More than the limit would come out."""
 
 
+class UnknownCodec(DecompressionError):
+    """No codec has that number."""
+
+
 def codec_named(name: str) -> int:
-    """The number of a codec by its name in `compression.type`; `KeyError` for others."""
+    """The number of a codec by its name in settings; `KeyError` for others."""
     return CODECS[name]
 
 
@@ -50,12 +58,12 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     if codec == SNAPPY:
         return _compress_xerial(data)
     if codec == LZ4:
-        return bytes(cramjam.lz4.compress(data, level=level))
+        return _compress_lz4(data, level)
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data, level=level))
     if codec == NONE:
         return bytes(data)
-    raise ValueError(f"no codec has the number {codec}")
+    raise UnknownCodec(f"no codec has the number {codec}")
 
 
 def decompress(codec: int, data: Buffer, limit: int) -> Buffer:
@@ -66,7 +74,7 @@ def decompress(codec: int, data: Buffer, limit: int) -> Buffer:
         return data
     decompress_into = _INTO.get(codec)
     if decompress_into is None:
-        raise DecompressionError(f"no codec has the number {codec}")
+        raise UnknownCodec(f"no codec has the number {codec}")
     return _grow(decompress_into, data, limit)
 
 
@@ -110,6 +118,22 @@ def _compress_xerial(data: Buffer) -> bytes:
     for at in range(0, len(view), _XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(view[at : at + _XERIAL_BLOCK]))
         parts += (_INT32.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    """A frame as Kafka's Java client writes it: independent blocks of 64 KiB (all that it can read), no checksums."""
+    mode = "default" if level is None else "high_compression"
+    view = memoryview(data)
+    parts = [_LZ4_HEADER]
+    for at in range(0, len(view), _LZ4_BLOCK):
+        plain = view[at : at + _LZ4_BLOCK]
+        block = bytes(cramjam.lz4.compress_block(plain, mode=mode, compression=level, store_size=False))
+        if len(block) < len(plain):
+            parts += (_UINT32_LE.pack(len(block)), block)
+        else:
+            parts += (_UINT32_LE.pack(len(plain) | _LZ4_STORED), plain)
+    parts.append(_UINT32_LE.pack(0))
     return b"".join(parts)
 
 

@@ -5,6 +5,7 @@ for bad input; `assign_offsets` patches a batch that passed. It knows no log, no
 Sources: the table "What Kafka 4.3.1 answered when asked" in PROTOCOL.md; KIP-467 (record errors); KIP-937 (timestamps).
 """
 
+import struct
 from typing import Final, NamedTuple, TypeAlias
 
 from crc32c import crc32c
@@ -13,16 +14,23 @@ from moldau.errors import ErrorCode
 from moldau.records import columns, compression
 from moldau.records.batch import (
     ATTRIBUTES_AT,
+    CODEC_BITS,
     CONTROL_BIT,
-    DELETE_HORIZON_BIT,
     HEADER_SIZE,
+    KNOWN_BITS,
+    LENGTH_AT,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
     MAGIC,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     place,
     read_header,
     stamp,
+    write_batch,
 )
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -30,7 +38,16 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 INT64_MAX: Final = (1 << 63) - 1
 INLINE_BYTES: Final = 65536
 """What may be inflated on the loop (D14)."""
-MAX_INFLATED_BYTES: Final = 32 * 1024 * 1024
+MAX_INFLATED_BYTES: Final = 24 * 1024 * 1024
+"""What one batch may inflate to, unless the topic's `max.message.bytes` is more. Inflating takes up to twice this."""
+SMALLEST_LENGTH: Final = 14
+"""The shortest batch_length of any format; below it Kafka calls the bytes corrupt."""
+LOG_APPEND_TIME: Final = "LogAppendTime"
+ONE_BATCH: Final = "a partition's records must be exactly one whole record batch"
+TOO_SHORT: Final = "Record size {} is less than the minimum record overhead (14)"
+ATTRIBUTES_AND_MAX_TIMESTAMP: Final = struct.Struct(">h12xq")
+assert ATTRIBUTES_AND_MAX_TIMESTAMP.size == MAX_TIMESTAMP_AT + 8 - ATTRIBUTES_AT
+NO_HEADER: Final = BatchHeader(0, 0, -1, MAGIC, 0, 0, -1, -1, -1, -1, -1, -1, 0)
 RECORD_ERRORS_MAX: Final = 1000
 """Entries in `record_errors`; Kafka knows no limit, and a hostile batch has millions of records."""
 
@@ -44,7 +61,9 @@ class Rules(NamedTuple):
     before_max_ms: int = INT64_MAX
     after_max_ms: int = 3600000
     compression_type: str = "producer"
-    max_inflated_bytes: int = MAX_INFLATED_BYTES
+    compression_level: int | None = None
+    partition: str = ""
+    """`topic-partition`, for messages."""
 
 
 class Checked(NamedTuple):
@@ -52,22 +71,23 @@ class Checked(NamedTuple):
 
     error: ErrorCode
     message: str | None
-    header: BatchHeader | None
+    header: BatchHeader
     max_timestamp: int
+    """The largest timestamp of the records, whatever the header says; -1 if they have none."""
     offset_of_max_timestamp: int
     """Relative to the batch's base offset."""
     size: int
     """Bytes of the batch; what follows them in the buffer is not appended."""
     record_errors: tuple[tuple[int, str], ...] = ()
     rewritten: bytearray | None = None
-    """The batch to append instead of the one given: another codec than the producer's (`compression.type`)."""
+    """The batch to append instead of the one given, if the topic's `compression.type` is another codec than its own."""
 
 
 def needs_executor(buffer: Buffer) -> bool:
     """Whether checking this batch may inflate more than 64 KiB, which is too long for the loop."""
-    if len(buffer) < HEADER_SIZE:
+    if len(buffer) <= HEADER_SIZE:
         return False
-    codec = buffer[ATTRIBUTES_AT + 1] & 0x07
+    codec = buffer[ATTRIBUTES_AT + 1] & CODEC_BITS
     if codec == compression.NONE:
         return False
     if len(buffer) > INLINE_BYTES:
@@ -79,90 +99,191 @@ def check_produce(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
     """Check the one batch that a client sent for a partition, record by record, under the topic's rules."""
     end = len(buffer)
     if end < HEADER_SIZE:
-        return _refused(ErrorCode.INVALID_RECORD, "a produce request needs exactly one record batch for a partition")
+        return _refused(*_cut_short(buffer))
     header = read_header(buffer)
     size = header.batch_length + LOG_OVERHEAD
-    if (
-        size < HEADER_SIZE
-        or size != end
-        or header.magic != MAGIC
-        or header.base_offset != 0
-        or size > rules.max_message_bytes
-    ):
-        refusal = _misshapen(buffer, header, rules)
+    if size != end or size < HEADER_SIZE or header.magic != MAGIC or header.base_offset:
+        refusal = _misshapen(buffer, header)
         if refusal is not None:
-            return refusal
+            return _refused(*refusal)
+    if size > rules.max_message_bytes:
+        return _refused(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes where the topic allows {rules.max_message_bytes}")
     if crc32c(buffer[ATTRIBUTES_AT:size]) != header.crc:
         return _refused(ErrorCode.CORRUPT_MESSAGE, "the batch's checksum is not that of its bytes")
     attributes = header.attributes
+    if header.count != header.last_offset_delta + 1 or header.count <= 0:
+        return _refused(ErrorCode.INVALID_RECORD, "the batch's count is not that of its offsets, or nothing")
     if attributes & CONTROL_BIT:
-        return _refused(ErrorCode.INVALID_RECORD, "clients cannot write control batches")
-    if header.count <= 0 or header.last_offset_delta != header.count - 1:
-        return _refused(ErrorCode.INVALID_RECORD, "the batch's count is not that of its offsets")
+        return _refused(ErrorCode.INVALID_RECORD, "a client cannot write control batches")
     if header.producer_id >= 0 and header.base_sequence < 0:
-        return _refused(ErrorCode.INVALID_RECORD, "a batch with a producer id needs a sequence that is not negative")
-    if attributes & LOG_APPEND_TIME_BIT:
-        return _refused(ErrorCode.INVALID_TIMESTAMP, "a producer cannot send log append times")
-    codec = attributes & 0x07
-    records: Buffer = buffer
-    start, stop = HEADER_SIZE, size
+        return _refused(ErrorCode.INVALID_RECORD, "a batch with a producer id has no sequence")
+    codec = attributes & CODEC_BITS
     if codec:
-        if codec > compression.ZSTD:
-            return _refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no codec has the number {codec}")
-        try:
-            records = compression.decompress(codec, buffer[HEADER_SIZE:size], rules.max_inflated_bytes)
-        except compression.TooLarge as error:
-            return _refused(ErrorCode.MESSAGE_TOO_LARGE, str(error))
-        except compression.DecompressionError as error:
-            return _refused(ErrorCode.CORRUPT_MESSAGE, f"the records cannot be inflated: {error}")
-        start, stop = 0, len(records)
+        return _check_compressed(buffer[HEADER_SIZE:size], codec, header, rules, now_ms)
+    return _check_records(buffer, HEADER_SIZE, size, header, rules, now_ms)
+
+
+def _check_compressed(section: memoryview, codec: int, header: BatchHeader, rules: Rules, now_ms: int) -> Checked:
+    try:
+        records = compression.decompress(codec, section, max(MAX_INFLATED_BYTES, rules.max_message_bytes))
+    except compression.UnknownCodec as error:
+        return _refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error))
+    except compression.TooLarge as error:
+        return _refused(ErrorCode.MESSAGE_TOO_LARGE, str(error))
+    except compression.DecompressionError as error:
+        return _refused(ErrorCode.INVALID_RECORD, f"the records cannot be inflated: {error}")
+    return _check_records(records, 0, len(records), header, rules, now_ms)
+
+
+def _check_records(
+    records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int
+) -> Checked:
     flaw, index, largest, at_largest, smallest, null_keys = columns.scan(
         records, start, stop, header.count, header.base_timestamp
     )
     if flaw:
         return _refused(ErrorCode.INVALID_RECORD, f"record {index} is bad: {columns.FLAWS[flaw]}")
-    return Checked(ErrorCode.NONE, None, header, largest, at_largest, size)
-
-
-def _misshapen(buffer: memoryview, header: BatchHeader, rules: Rules) -> Checked | None:
-    """What is wrong before the checksum is worth computing; None if only bytes follow that are no batch."""
-    end = len(buffer)
+    if header.attributes & LOG_APPEND_TIME_BIT:
+        if rules.timestamp_type == LOG_APPEND_TIME:
+            errors = [(0, "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.")]
+            return _rejected(errors, True)
+        largest = smallest = header.max_timestamp
+        at_largest = 0
+    if null_keys and rules.compacted:
+        return _reject_records(records, start, stop, header, rules, now_ms)
+    if rules.timestamp_type != LOG_APPEND_TIME and (
+        largest > now_ms + rules.after_max_ms or smallest < now_ms - rules.before_max_ms
+    ):
+        refusal = _reject_records(records, start, stop, header, rules, now_ms)
+        if refusal.error:
+            return refusal
     size = header.batch_length + LOG_OVERHEAD
-    if size < HEADER_SIZE or not 0 <= header.magic <= MAGIC:
-        return _refused(ErrorCode.CORRUPT_MESSAGE, "the batch's length or format is none of Kafka's")
+    rewritten = None
+    if rules.compression_type != "producer":
+        codec = compression.codec_named(rules.compression_type)
+        if codec != header.attributes & CODEC_BITS:
+            rewritten = _rewrite(memoryview(records)[start:stop], codec, header, largest, rules)
+            size = len(rewritten)
+            header = read_header(rewritten)
+            if size > rules.max_message_bytes:
+                message = f"{size} bytes after recompression where the topic allows {rules.max_message_bytes}"
+                return _refused(ErrorCode.MESSAGE_TOO_LARGE, message)
+    return Checked(ErrorCode.NONE, None, header, largest, at_largest, size, (), rewritten)
+
+
+def _cut_short(buffer: memoryview) -> tuple[ErrorCode, str]:
+    """Why fewer bytes than a header has are no batch."""
+    if len(buffer) >= LOG_OVERHEAD:
+        (length,) = struct.unpack_from(">i", buffer, LENGTH_AT)
+        if length < SMALLEST_LENGTH:
+            return ErrorCode.CORRUPT_MESSAGE, TOO_SHORT.format(length)
+    return ErrorCode.INVALID_RECORD, ONE_BATCH
+
+
+def _misshapen(buffer: memoryview, header: BatchHeader) -> tuple[ErrorCode, str] | None:
+    """What is wrong with the shape of a partition's records; None if all that follows the batch is no batch."""
+    length = header.batch_length
+    if length < SMALLEST_LENGTH:
+        return ErrorCode.CORRUPT_MESSAGE, TOO_SHORT.format(length)
+    if not 0 <= header.magic <= MAGIC:
+        return ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {header.magic}"
+    size = length + LOG_OVERHEAD
+    if size > len(buffer):
+        return ErrorCode.INVALID_RECORD, ONE_BATCH
     if header.magic != MAGIC:
-        return _refused(ErrorCode.INVALID_RECORD, "message formats 0 and 1 are no longer written (KIP-724)")
-    if size > end:
-        return _refused(ErrorCode.INVALID_RECORD, "a produce request needs exactly one whole record batch for a partition")
-    if end - size >= HEADER_SIZE:
-        second = read_header(buffer, size)
-        if second.magic == MAGIC and HEADER_SIZE <= second.size <= end - size:
-            return _refused(ErrorCode.INVALID_RECORD, "a produce request needs exactly one record batch for a partition")
-    if header.base_offset != 0:
-        return _refused(ErrorCode.INVALID_RECORD, "the base offset of a client's batch must be 0")
-    if size > rules.max_message_bytes:
-        return _refused(
-            ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, the topic allows {rules.max_message_bytes}"
-        )
+        return ErrorCode.INVALID_RECORD, "message formats 0 and 1 are no longer written (KIP-724)"
+    after = len(buffer) - size
+    if after >= LOG_OVERHEAD:
+        (length,) = struct.unpack_from(">i", buffer, size + LENGTH_AT)
+        if length < SMALLEST_LENGTH:
+            return ErrorCode.CORRUPT_MESSAGE, TOO_SHORT.format(length)
+        if after > MAGIC_AT:
+            if buffer[size + MAGIC_AT] > MAGIC:
+                return ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {buffer[size + MAGIC_AT]}"
+            if length + LOG_OVERHEAD <= after:
+                return ErrorCode.INVALID_RECORD, ONE_BATCH
+    if size < HEADER_SIZE:
+        return ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes is shorter than its header"
+    if header.base_offset:
+        return ErrorCode.INVALID_RECORD, f"the base offset of a client's batch must be 0, not {header.base_offset}"
     return None
 
 
+def _reject_records(
+    records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int
+) -> Checked:
+    """Find, among sound records, those that the topic refuses: no key, or a timestamp out of range."""
+    _, _, rows = columns.rows(
+        records, start, stop, header.count, header.last_offset_delta, 0, header.base_timestamp
+    )
+    earliest, latest = now_ms - rules.before_max_ms, now_ms + rules.after_max_ms
+    errors: list[tuple[int, str]] = []
+    timestamps_refused = False
+    for index, (_, timestamp, key, _, _) in enumerate(rows):
+        if header.log_append_time:
+            timestamp = header.max_timestamp
+        if rules.compacted and key is None:
+            where = f" in topic partition {rules.partition}" if rules.partition else ""
+            errors.append((index, f"Compacted topic cannot accept message without key{where}"))
+        elif rules.timestamp_type != LOG_APPEND_TIME and timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+            timestamps_refused = True
+            errors.append(
+                (
+                    index,
+                    f"Timestamp {timestamp} of message with offset {index} is out of range. "
+                    f"The timestamp should be within [{earliest}, {latest}]",
+                )
+            )
+    return _rejected(errors, timestamps_refused)
+
+
+def _rejected(errors: list[tuple[int, str]], timestamps_refused: bool) -> Checked:
+    """Kafka's words, because clients show them."""
+    if timestamps_refused:
+        error, message = ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp"
+    elif errors:
+        first = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
+        error, message = ErrorCode.INVALID_RECORD, (
+            f"One or more records have been rejected due to {len(errors)} record errors in total, "
+            f"and only showing the first three errors at most: [{first}]"
+        )
+    else:
+        return _refused(ErrorCode.NONE, "")
+    return _refused(error, message)._replace(record_errors=tuple(errors[:RECORD_ERRORS_MAX]))
+
+
+def _rewrite(section: memoryview, codec: int, header: BatchHeader, max_timestamp: int, rules: Rules) -> bytearray:
+    """The same batch in another codec."""
+    return write_batch(
+        section,
+        count=header.count,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=max_timestamp,
+        codec=codec,
+        level=rules.compression_level,
+        attributes=header.attributes & TRANSACTIONAL_BIT,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+    )
+
+
 def _refused(error: ErrorCode, message: str) -> Checked:
-    return Checked(error, message, None, -1, -1, 0)
+    return Checked(error, message, NO_HEADER, NO_TIMESTAMP, -1, 0)
 
 
 def assign_offsets(
     buffer: memoryview | bytearray, base_offset: int, leader_epoch: int, append_time_ms: int | None, max_timestamp: int
 ) -> None:
-    """Write the offset and the leader's epoch into a checked batch, and correct its timestamp fields where they are wrong.
+    """Write offset and leader epoch into a checked batch, and correct its attributes and max_timestamp.
 
-    `append_time_ms`: the time under log append time, None for create time. The checksum is redone only if it covers a change.
+    `append_time_ms`: the time under log append time, None for create time; `max_timestamp`: what the check found. The
+    checksum is redone only if it covers a change.
     """
-    place(buffer, base_offset, leader_epoch)
-    header = read_header(buffer)
-    attributes = header.attributes
+    attributes, written = ATTRIBUTES_AND_MAX_TIMESTAMP.unpack_from(buffer, ATTRIBUTES_AT)
+    kind = 0
     if append_time_ms is not None:
-        attributes |= LOG_APPEND_TIME_BIT
-        max_timestamp = append_time_ms
-    if attributes != header.attributes or max_timestamp != header.max_timestamp:
-        stamp(buffer, attributes, max_timestamp)
+        kind, max_timestamp = LOG_APPEND_TIME_BIT, append_time_ms
+    if attributes & LOG_APPEND_TIME_BIT != kind or max_timestamp != written:
+        stamp(buffer, attributes & KNOWN_BITS & ~LOG_APPEND_TIME_BIT | kind, max_timestamp)
+    place(buffer, base_offset, leader_epoch)
