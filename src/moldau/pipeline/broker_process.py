@@ -1,7 +1,7 @@
 """A broker of our own as a child process: started on a free port, stopped with its owner, found again after a crash.
 
-The process id is written beside the data, so that a later run can stop what a killed run left behind; a process is only ever
-stopped when its command line names this data folder.
+The process id is written beside the data, so that a later run can stop what a killed run left behind; a process is
+only ever stopped when its command line names this data folder.
 """
 
 import contextlib
@@ -64,7 +64,7 @@ def stop_leftover(data: Path, pid_file: Path) -> bool:
 
 
 def _address(process: "subprocess.Popen[bytes]", log_file: Path) -> str:
-    """Wait for the line `listening on HOST:PORT`; afterwards keep reading, so that the broker never blocks on its output."""
+    """Wait for the line `listening on HOST:PORT`; then keep reading, so that the broker never blocks on output."""
     assert process.stdout is not None
     lines: queue.Queue[bytes] = queue.Queue()
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 WIDE, NARROW = 1000, 360
 COLOURS = ("var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)")
-LETTER_WIDTH = 6.6
+LETTER_WIDTH = 7.3
 
 
 class Bar(NamedTuple):
@@ -99,7 +99,7 @@ def legend(names: Sequence[str]) -> str:
 
 
 def nice_ceiling(value: float) -> float:
-    """The next of 1, 2, 2.5, 4, 5, 6, 8, 10 times a power of ten: four even grid lines fit below it."""
+    """A round number not below the value, such that a quarter of it is round enough for a grid line."""
     if value <= 0:
         return 1.0
     power = 1.0
@@ -107,7 +107,7 @@ def nice_ceiling(value: float) -> float:
         power *= 10
     while power > value:
         power /= 10
-    return next(power * step for step in (1, 2, 2.5, 4, 5, 6, 8, 10) if power * step >= value)
+    return next(power * step for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10) if power * step >= value)
 
 
 class _Frame:

@@ -84,8 +84,8 @@ def _opening(contents: Contents) -> str:
     tiles = "".join(f"<div><dt>{a}</dt><dd>{b}<small>{c}</small></dd></div>" for a, b, c in figures)
     return (
         '<p class="kicker">Moldau demo</p><h1>A year of New York flights through one log</h1>'
-        '<p class="lead">Every flight that left New York City in 2013, and the weather of every hour, replayed as keyed '
-        "events through a broker, loaded into Parquet, and asked questions as a stream.</p>"
+        '<p class="lead">Every flight that left New York City in 2013, and the weather of every hour, replayed as '
+        "keyed events through a broker, loaded into Parquet, and asked questions as a stream.</p>"
         f'{verdict}<dl class="figures">{tiles}</dl>'
     )
 
@@ -97,8 +97,8 @@ def _departures(contents: Contents) -> str:
     peak = max(range(24), key=lambda hour: all_hours[hour])
     cancelled = max(days, key=lambda day: day[2]) if days else ("", 0, 0)
     text = (
-        f"The busiest hour begins at {peak}:00, with {all_hours[peak]:.0f} scheduled departures on a mean day. Counted in "
-        "one-hour windows of event time over the stream of flights."
+        f"The busiest hour begins at {peak}:00, with {all_hours[peak]:.0f} scheduled departures on a mean day. Counted "
+        "in one-hour windows of event time over the stream of flights."
     )
     labels = [f"{hour}:00" for hour in range(24)]
     by_hour = charts.lines(
@@ -119,8 +119,8 @@ def _departures(contents: Contents) -> str:
 def _carriers(contents: Contents) -> str:
     delays = [d._replace(name=d.name or "unknown") for d in findings.delays_by(contents.delays, "airline")]
     return _delay_section(
-        "Delay by carrier", "Mean departure delay of each airline; the names come from joining the stream with the table "
-        "of airlines. Negative would mean early.", [("", delays)], "Airline",
+        "Delay by carrier", "Mean departure delay of each airline; the names come from joining the stream with the "
+        "table of airlines.", [("", delays)], "Airline",
     )  # fmt: skip
 
 
@@ -131,8 +131,8 @@ def _weather(contents: Contents) -> str:
     ]
     unmatched = findings.without_weather(contents.delays)
     text = (
-        "Mean departure delay by the weather at the airport in the scheduled hour, from joining the stream of flights with "
-        f"the weather table on airport and hour; {unmatched:,} flights found no weather record."
+        "Mean departure delay by the weather at the airport in the scheduled hour, from joining the stream of flights "
+        f"with the weather table on airport and hour; {unmatched:,} flights found no weather record."
     )
     return _delay_section("Delay against weather", text, groups, "Weather")
 
@@ -204,8 +204,8 @@ def _books(contents: Contents) -> str:
         table = _table(f"{book.topic} by month of the source", ["Month", *heads[1:]], rows)
         parts.append(_numbers(table, f"{book.topic.capitalize()} by month"))
     text = (
-        "Source: rows of the data files. Produced: acknowledged by the broker. Stored: read back from the broker's log. "
-        "Loaded: read from the warehouse's Parquet files by pyarrow alone."
+        "Source: rows of the data files. Produced: acknowledged by the broker. Stored: read back from the broker's "
+        "log. Loaded: read from the warehouse's Parquet files by pyarrow alone."
     )
     return _section("The books", text, "".join(parts))
 

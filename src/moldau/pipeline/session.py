@@ -5,11 +5,14 @@ A worker started with another Python than the driver's fails with nothing but DA
 `PYSPARK_PYTHON` is always set here. A session that someone else started is used as it is.
 """
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,12 +63,14 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
         from pyspark.sql import SparkSession
     except ImportError:
         raise SparkMissing("The pipeline needs PySpark: install it with 'pip install moldau[spark]'.") from None
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name).master(with_retries(master))
     for setting, value in {**_settings(master, scratch), **settings}.items():
         builder = builder.config(setting.replace("__", "."), value)
-    session: SparkSession = builder.getOrCreate()
+    with _errors_to(scratch / "spark.log" if scratch else None):
+        session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -74,6 +79,24 @@ def with_retries(master: str) -> str:
     """A local master tries a task once unless told otherwise; ours may try again, as on a real cluster."""
     local = re.fullmatch(r"local(?:\[(\d+|\*)])?", master.strip())
     return f"local[{local[1] or 1},{TASK_ATTEMPTS_MAX}]" if local else master
+
+
+@contextlib.contextmanager
+def _errors_to(log: Path | None) -> Iterator[None]:
+    """Let the JVM that starts meanwhile write its standard error to a file: its warnings are not the user's."""
+    if log is None:
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _settings(master: str, scratch: Path | None) -> dict[str, str]:

@@ -26,6 +26,10 @@ BEYOND = float("inf")
 VISIBILITY: Classes = ((2, "below 2 miles"), (5, "2 to 5 miles"), (10, "5 to 10 miles"), (BEYOND, "10 miles"))
 RAIN: Classes = ((0.005, "dry"), (0.1, "up to 0.1 inch an hour"), (BEYOND, "more rain"))
 WIND: Classes = ((10, "below 10 mph"), (20, "10 to 20 mph"), (30, "20 to 30 mph"), (BEYOND, "30 mph and more"))
+CLASSES = {
+    column: [name for _, name in classes]
+    for column, classes in (("visibility", VISIBILITY), ("rain", RAIN), ("wind", WIND))
+}
 
 
 @dataclass(frozen=True)
