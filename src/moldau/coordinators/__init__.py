@@ -1,0 +1,1 @@
+"""State kept in internal topics: decided in pure code, appended as records, applied once committed, then answered."""

@@ -1,0 +1,102 @@
+"""The group coordinator of this broker: which partition a group belongs to, and the questions put to it.
+
+Everything is answered at once or by an awaitable, and every failure is in the answer: what the host raises (not ours, still
+loading) becomes the error of that answer. Handlers know this class and `exchange`, and nothing behind it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+from moldau.coordinators.exchange import Commit, Described, GroupSettings, Join, Joined, Leaver, Left, Listed, Sync, Synced
+from moldau.coordinators.host import Host, InternalLog, partition_of
+from moldau.coordinators.outcome import Now, Outcome, Ticket
+from moldau.coordinators.shard import GroupShard
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.protocol.internal import OffsetCommitValue
+from moldau.runtime import Runtime
+
+A = TypeVar("A")
+
+
+class GroupCoordinator:
+    """`partitions` is how many the offsets topic has, or will have once it is made."""
+
+    def __init__(self, settings: GroupSettings, internal: InternalLog, runtime: Runtime, partitions: Callable[[], int]):
+        self._partitions = partitions
+        self._host: Host[GroupShard] = Host(internal, lambda _: GroupShard(settings, lambda: str(runtime.random.uuid())), runtime.clock)
+
+    def lead(self, partition: int) -> None:
+        """Load that partition of the offsets topic and answer for it."""
+        self._host.lead(partition)
+
+    def resign(self, partition: int) -> None:
+        """Another broker answers for that partition of the offsets topic from now on."""
+        self._host.resign(partition)
+
+    async def stop(self) -> None:
+        await self._host.stop()
+
+    def partition_of(self, group_id: str) -> int:
+        return partition_of(group_id, self._partitions())
+
+    async def loaded(self, group_id: str) -> None:
+        """Wait until the group's partition is loaded; raises `KafkaError` if it is not ours."""
+        await self._host.loaded(self.partition_of(group_id))
+
+    def join(self, ask: Join) -> Joined | Awaitable[Joined]:
+        refused: Callable[[ErrorCode], Joined] = lambda error: Joined(error=error, member_id=ask.member_id)  # noqa: E731
+        return self._ask(ask.group_id, lambda shard, ticket, now: shard.groups.join(ask, ticket, now), refused)
+
+    def sync(self, ask: Sync) -> Synced | Awaitable[Synced]:
+        return self._ask(ask.group_id, lambda shard, ticket, now: shard.groups.sync(ask, ticket, now), lambda error: Synced(error=error))
+
+    def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
+        try:
+            shard = self._host.machine(self.partition_of(group_id))
+        except KafkaError as error:
+            return error.code if group_id else ErrorCode.INVALID_GROUP_ID
+        return shard.groups.heartbeat(group_id, generation, member_id, instance_id, self._host.now())
+
+    def leave(self, group_id: str, leavers: list[Leaver]) -> Left | Awaitable[Left]:
+        return self._ask(group_id, lambda shard, ticket, now: shard.groups.leave(group_id, leavers, ticket, now), Left)
+
+    def commit(self, ask: Commit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        """One error for each offset."""
+        return self._ask(ask.group_id, lambda shard, ticket, now: shard.commit(ask, ticket, now), lambda error: [error] * len(ask.offsets))
+
+    def offsets(self, group_id: str) -> dict[TopicPartition, OffsetCommitValue]:
+        """All that a group has committed. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
+        return self._host.machine(self.partition_of(group_id)).offsets.of(group_id)
+
+    def delete_groups(self, group_ids: list[str]) -> list[tuple[list[str], list[ErrorCode] | Awaitable[list[ErrorCode]]]]:
+        """The groups by the partition they belong to, each lot with its errors."""
+        lots: dict[int, list[str]] = {}
+        for group_id in dict.fromkeys(group_ids):
+            lots.setdefault(self.partition_of(group_id), []).append(group_id)
+        return [(lot, self._delete_lot(lot)) for lot in lots.values()]
+
+    def _delete_lot(self, lot: list[str]) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        return self._ask(lot[0], lambda shard, ticket, now: shard.delete_groups(lot, ticket, now), lambda error: [error] * len(lot))
+
+    def delete_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> tuple[ErrorCode, list[ErrorCode]] | Awaitable[tuple[ErrorCode, list[ErrorCode]]]:
+        """An error for the whole, and if there is none, one for each partition."""
+        asked = list(partitions)
+        return self._ask(group_id, lambda shard, ticket, now: shard.delete_offsets(group_id, asked, ticket, now), lambda error: (error, []))
+
+    def describe(self, group_id: str) -> Described | None:
+        """None for a group that is not there. Raises `KafkaError` as `offsets` does."""
+        return self._host.machine(self.partition_of(group_id)).groups.describe(group_id)
+
+    def list(self) -> Iterable[Listed]:
+        """All groups of this broker. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS)."""
+        return [listed for shard in self._host.machines() for listed in shard.groups.list()]
+
+    def _ask(self, group_id: str, decide: Callable[[GroupShard, Ticket, Now], Outcome], refused: Callable[[ErrorCode], A]) -> A | Awaitable[A]:
+        try:
+            answer: Any = self._host.ask(self.partition_of(group_id), decide)
+        except KafkaError as error:
+            return refused(error.code)
+        return answer  # type: ignore[no-any-return]

@@ -1,0 +1,64 @@
+"""Deadlines by key, of which most are moved before they pass: a member's heartbeat moves its own every few seconds.
+
+Moving a deadline later costs one dictionary write, for the heap keeps the old entry and it is looked at again when it comes up.
+What is due comes out by time, and in the order of setting where times are equal.
+"""
+
+import heapq
+from typing import Generic, Hashable, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Deadlines(Generic[K]):
+    """`heap` holds at least one entry no later than the deadline of every key; `queued` is the earliest such entry."""
+
+    def __init__(self) -> None:
+        self._due: dict[K, int] = {}
+        self._queued: dict[K, int] = {}
+        self._heap: list[tuple[int, int, K]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def set(self, key: K, due_ms: int) -> None:
+        self._due[key] = due_ms
+        queued = self._queued.get(key)
+        if queued is None or queued > due_ms:
+            self._push(key, due_ms)
+
+    def cancel(self, key: K) -> None:
+        self._due.pop(key, None)
+
+    def next_ms(self) -> int | None:
+        """No deadline passes before this; None if there is none."""
+        while self._heap:
+            queued, _, key = self._heap[0]
+            due = self._due.get(key)
+            if due is not None and self._queued.get(key) == queued and due <= queued:
+                return queued
+            self._pop()
+            if due is not None and key not in self._queued:
+                self._push(key, due)
+        return None
+
+    def take(self, now_ms: int) -> K | None:
+        """The key whose deadline passed first, once; None if none has."""
+        due = self.next_ms()
+        if due is None or due > now_ms:
+            return None
+        key = self._pop()
+        del self._due[key]
+        return key
+
+    def _push(self, key: K, due_ms: int) -> None:
+        self._count += 1
+        self._queued[key] = due_ms
+        heapq.heappush(self._heap, (due_ms, self._count, key))
+
+    def _pop(self) -> K:
+        queued, _, key = heapq.heappop(self._heap)
+        if self._queued.get(key) == queued:
+            del self._queued[key]
+        return key

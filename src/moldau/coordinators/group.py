@@ -1,0 +1,266 @@
+"""One classic consumer group in memory: its state, its members, and the counts that keep every question about it cheap.
+
+`State` says what a group may be and `NEXT` from where to where it may go. A group here is the live one, with parked replies and members
+that no record knows yet; what outlives the broker is its last `GroupMetadataValue`. This module decides nothing: see `groups`.
+Invariants: `joining` is the number of members with a parked JoinGroup; `offers` counts, for each protocol name, the
+members that can speak it; `statics` maps every instance id to the one member that holds it. Members stay in the order they joined.
+"""
+
+import enum
+from collections import Counter
+from dataclasses import dataclass, field
+
+from moldau.coordinators.outcome import Ticket
+from moldau.errors import ErrorCode, ProtocolViolation
+from moldau.protocol import schema
+from moldau.protocol.consumer import ConsumerProtocolSubscription
+from moldau.protocol.internal import GroupMetadataValue, MemberMetadata
+from moldau.protocol.primitives import read_int16
+
+CONSUMER_PROTOCOL = "consumer"
+
+
+class State(enum.Enum):
+    """Where a group is between two assignments; the value is Kafka's name for it."""
+
+    meaning: str
+
+    def __new__(cls, title: str, meaning: str) -> "State":
+        member = object.__new__(cls)
+        member._value_ = title
+        member.meaning = meaning
+        return member
+
+    EMPTY = "Empty", "no members, though maybe offsets: members join, anybody may commit, and it can be deleted"
+    PREPARING_REBALANCE = "PreparingRebalance", "waits for every member to (re)join; heartbeats are told to, syncs are turned away"
+    COMPLETING_REBALANCE = "CompletingRebalance", "all have joined a new generation; syncs wait for the leader's assignment"
+    STABLE = "Stable", "every member has its assignment of this generation, and it is in the log"
+    DEAD = "Dead", "its deletion is on its way into the log: nothing is accepted any more"
+
+
+NEXT: dict[State, tuple[State, ...]] = {
+    State.EMPTY: (State.PREPARING_REBALANCE, State.DEAD),
+    State.PREPARING_REBALANCE: (State.COMPLETING_REBALANCE, State.EMPTY),
+    State.COMPLETING_REBALANCE: (State.STABLE, State.PREPARING_REBALANCE),
+    State.STABLE: (State.PREPARING_REBALANCE,),
+    State.DEAD: (State.EMPTY,),
+}
+
+Protocols = tuple[tuple[str, bytes], ...]
+
+
+@dataclass(slots=True)
+class Member:
+    """One member. `new` until its first JoinGroup is answered: until then it cannot heartbeat, and only a deadline tells that it is gone."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    new: bool = True
+    join: Ticket | None = None
+    sync: Ticket | None = None
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What the member says about itself in that protocol; empty if it does not speak it."""
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+
+@dataclass(slots=True)
+class Group:
+    """One group. `before` is the state before this one; `since_ms` is the stamp of the last change of state."""
+
+    group_id: str
+    state: State = State.EMPTY
+    before: State = State.EMPTY
+    since_ms: int = -1
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    statics: dict[str, str] = field(default_factory=dict)
+    offers: Counter[str] = field(default_factory=Counter)
+    joining: int = 0
+    expected: dict[str, None] = field(default_factory=dict)  # ids we gave out, whose bearers have not joined yet (KIP-394)
+    unsynced: dict[str, None] = field(default_factory=dict)  # members of this generation that have not sent SyncGroup
+    assigning: int = -1  # the generation whose assignment is on its way into the log
+    grew: bool = False  # a member came while the first rebalance was being delayed
+    delay_left_ms: int = 0
+    topics: frozenset[str] | None = None  # what the members subscribe to, if that can be known
+
+    def move_to(self, state: State, stamp_ms: int) -> None:
+        assert state in NEXT[self.state], f"group {self.group_id}: {self.state} -> {state}"
+        self.before, self.state, self.since_ms = self.state, state, stamp_ms
+
+    @property
+    def is_consumer(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL
+
+    def add(self, member: Member) -> None:
+        self.members[member.member_id] = member
+        self.expected.pop(member.member_id, None)
+        if member.instance_id is not None:
+            self.statics[member.instance_id] = member.member_id
+        self._count(member.protocols, 1)
+        if self.leader is None:
+            self.leader = member.member_id
+
+    def remove(self, member_id: str) -> Member:
+        """Take a member out; its parked replies are the caller's to answer, and are no longer counted."""
+        member = self.members.pop(member_id)
+        self.unsynced.pop(member_id, None)
+        self._count(member.protocols, -1)
+        if member.join is not None:
+            self.joining -= 1
+        if member.instance_id is not None and self.statics.get(member.instance_id) == member_id:
+            del self.statics[member.instance_id]
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        return member
+
+    def offer(self, member: Member, protocols: Protocols) -> None:
+        """The member speaks these protocols from now on."""
+        self._count(member.protocols, -1)
+        member.protocols = protocols
+        self._count(protocols, 1)
+
+    def _count(self, protocols: Protocols, by: int) -> None:
+        for name in dict.fromkeys(name for name, _ in protocols):
+            self.offers[name] += by
+            if not self.offers[name]:
+                del self.offers[name]
+
+    def rename(self, member: Member, member_id: str) -> None:
+        """A static member came back and gets a new id; its place in the order, its role and its assignment stay."""
+        assert member.instance_id is not None
+        old, member.member_id = member.member_id, member_id
+        self.members = {member_id if known == old else known: m for known, m in self.members.items()}
+        self.unsynced = dict.fromkeys(member_id if known == old else known for known in self.unsynced)
+        self.statics[member.instance_id] = member_id
+        if self.leader == old:
+            self.leader = member_id
+
+    def park_join(self, member: Member, ticket: Ticket) -> Ticket | None:
+        """The member waits for its generation to begin; returns the ticket it waited with before, if any."""
+        before, member.join = member.join, ticket
+        self.joining += before is None
+        return before
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Whether that is a member, and still the one that holds its instance id (KIP-345)."""
+        if instance_id is not None:
+            holder = self.statics.get(instance_id)
+            if holder is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if holder != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def take_join(self, member: Member) -> Ticket | None:
+        ticket, member.join = member.join, None
+        self.joining -= ticket is not None
+        return ticket
+
+    def all_joined(self) -> bool:
+        return self.joining >= len(self.members) and not self.expected
+
+    def speaks(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether somebody with these protocols may be a member: one that all speak must remain."""
+        if not protocol_type or not protocols:
+            return False
+        if not self.members:
+            return True
+        return protocol_type == self.protocol_type and any(self.offers[name] == len(self.members) for name, _ in protocols)
+
+    def elected_protocol(self) -> str:
+        """The protocol with most votes; every member votes for the first of its own that all speak. The first voted for wins a tie."""
+        everyone = len(self.members)
+        votes: Counter[str] = Counter()
+        for member in self.members.values():
+            votes[next(name for name, _ in member.protocols if self.offers[name] >= everyone)] += 1
+        return max(votes, key=lambda name: votes[name])
+
+    def rebalance_timeout_ms(self) -> int:
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def elect_joined_leader(self) -> bool:
+        """Keep the leader if it has rejoined, else take the first member that has; False if none has."""
+        leader = self.members.get(self.leader) if self.leader is not None else None
+        if leader is not None and leader.join is not None:
+            return True
+        for member in self.members.values():
+            if member.join is not None:
+                self.leader = member.member_id
+                return True
+        return False
+
+    def begin_generation(self, stamp_ms: int) -> None:
+        """The join phase is over: with members a protocol is elected and their syncs are awaited, without the group is empty."""
+        self.generation = self.generation + 1 if self.generation < 0x7FFFFFFF else 1
+        self.protocol = self.elected_protocol() if self.members else None
+        self.topics = self._subscribed()
+        self.unsynced.clear()
+        self.move_to(State.COMPLETING_REBALANCE if self.members else State.EMPTY, stamp_ms)
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether members use the topic; if a consumer group's subscriptions cannot be read, all topics are taken to be used."""
+        return topic in self.topics if self.topics is not None else self.is_consumer and bool(self.members)
+
+    def value(self) -> GroupMetadataValue:
+        """The group as it goes into the log now."""
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            current_state_timestamp=self.since_ms,
+            members=[
+                MemberMetadata(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.metadata(self.protocol),
+                    assignment=member.assignment,
+                )
+                for member in self.members.values()
+            ],
+        )
+
+    @classmethod
+    def revived(cls, group_id: str, value: GroupMetadataValue) -> "Group":
+        """The group that the log tells of: stable if it has members, who have what was assigned to them."""
+        group = cls(group_id, since_ms=value.current_state_timestamp, generation=value.generation)
+        group.protocol_type, group.protocol = value.protocol_type or None, value.protocol
+        for m in value.members:
+            protocols = ((value.protocol or "", m.subscription),)
+            timeout_ms = m.rebalance_timeout if m.rebalance_timeout >= 0 else m.session_timeout
+            member = Member(m.member_id, m.group_instance_id, m.client_id, m.client_host, m.session_timeout, timeout_ms, protocols, m.assignment, new=False)
+            group.add(member)
+        group.leader = value.leader
+        group.state = group.before = State.STABLE if value.members else State.EMPTY
+        group.topics = group._subscribed()
+        return group
+
+    def _subscribed(self) -> frozenset[str] | None:
+        if not self.is_consumer:
+            return None
+        topics: dict[str, None] = {}
+        for member in self.members.values():
+            try:
+                metadata = member.metadata(self.protocol)
+                version, at = read_int16(metadata, 0) if len(metadata) >= 2 else (-1, 0)
+                if version < 0:
+                    return None
+                subscription, _ = schema.read(ConsumerProtocolSubscription, min(version, 3), False, metadata, at)
+            except ProtocolViolation:
+                return None
+            topics.update(dict.fromkeys(subscription.topics))
+        return frozenset(topics)

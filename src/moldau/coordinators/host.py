@@ -1,0 +1,331 @@
+"""Runs coordinators: loads a partition of an internal topic, and then decides, appends, applies, answers. Knows no group.
+
+A `Machine` is the pure state of one partition. Its decisions come here as `Outcome`s; their records go into the log in the order of the
+decisions, as many in one batch as have gathered while the batch before was being committed; each is applied once it is
+committed, and then the replies go out. What is only asked, or only parked, is answered without a task. Should the log
+not say whether it took a batch, the partition is loaded anew: its state is always what replaying gives.
+Waiting is the loop's, stamps are the clock's; nothing here reads the time otherwise.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
+from moldau.errors import ErrorCode, KafkaError
+from moldau.records import rows
+from moldau.records.batch import encode_batch
+from moldau.runtime import Clock
+
+log = logging.getLogger(__name__)
+
+BATCH_BYTES_MAX = 512 * 1024
+"""What is gathered into one batch at most; a single record may be larger, as far as the topic takes it."""
+
+NOT_TAKEN = frozenset({
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.INVALID_RECORD,
+    ErrorCode.INVALID_TIMESTAMP,
+    ErrorCode.POLICY_VIOLATION,
+})
+"""Errors after which the batch is certainly not in the log."""
+
+RETRY_LOAD_S = 1.0
+
+
+class InternalLog(Protocol):
+    """The partitions of one internal topic."""
+
+    def read_all(self, partition: int) -> AsyncIterator[bytes | bytearray | memoryview]:
+        """Whole batches from the start of the log to its end, in chunks."""
+
+    async def append(self, partition: int, batch: bytearray) -> None:
+        """Append one batch; returns once it is committed. Raises `KafkaError`."""
+
+
+class Machine(Protocol):
+    """The state of one partition: only `apply` changes what lasts."""
+
+    def apply(self, record: Record, now: Now) -> Replies: ...
+    def start(self, now: Now) -> Outcome: ...
+    def tick(self, now: Now) -> Outcome | None: ...
+    def next_ms(self) -> int | None: ...
+    def stop(self, error: ErrorCode) -> Replies: ...
+
+
+M = TypeVar("M", bound=Machine)
+
+
+def partition_of(key: str, count: int) -> int:
+    """The partition of a group or transactional id: Java's hash of the string without its sign, modulo the count."""
+    units = key.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for at in range(0, len(units), 2):
+        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    return (value & 0x7FFFFFFF) % count
+
+
+def client_error(error: ErrorCode) -> ErrorCode:
+    """What a client is told when the log answered with `error`: to try again, to look elsewhere, or that it cannot be done."""
+    match error:
+        case ErrorCode.NOT_LEADER_OR_FOLLOWER | ErrorCode.KAFKA_STORAGE_ERROR | ErrorCode.NOT_COORDINATOR:
+            return ErrorCode.NOT_COORDINATOR
+        case ErrorCode.MESSAGE_TOO_LARGE | ErrorCode.RECORD_LIST_TOO_LARGE | ErrorCode.INVALID_RECORD:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+class _Hosted(Generic[M]):
+    """One partition: `machine` answers once `loaded`; `queue` and `appending` hold decisions whose records are not in the log yet."""
+
+    def __init__(self, partition: int, machine: M):
+        self.partition = partition
+        self.machine = machine
+        self.loaded = False
+        self.queue: list[Outcome] = []
+        self.appending: list[Outcome] = []
+        self.task: asyncio.Task[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.timer_ms = 0
+
+
+class Host(Generic[M]):
+    """The partitions of one internal topic that this broker coordinates."""
+
+    def __init__(self, internal: InternalLog, machine: Callable[[int], M], clock: Clock):
+        self._log = internal
+        self._machine = machine
+        self._clock = clock
+        self._hosted: dict[int, _Hosted[M]] = {}
+        self._waiting: dict[Ticket, asyncio.Future[Any]] = {}
+        self._tickets = 0
+
+    # -- which partitions
+
+    def lead(self, partition: int) -> None:
+        """This broker leads the partition from now on: load it. It answers COORDINATOR_LOAD_IN_PROGRESS until then."""
+        if partition not in self._hosted:
+            self._load(partition)
+
+    def resign(self, partition: int, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
+        """The partition is no longer ours: all who wait are told to look elsewhere."""
+        hosted = self._hosted.pop(partition, None)
+        if hosted is None:
+            return
+        if hosted.timer is not None:
+            hosted.timer.cancel()
+        if hosted.task is not None:
+            hosted.task.cancel()
+        undone = hosted.appending + hosted.queue
+        hosted.appending, hosted.queue = [], []
+        for outcome in undone:
+            self._refuse(outcome, error)
+        self._answer(hosted.machine.stop(error))
+
+    async def stop(self) -> None:
+        tasks = [hosted.task for hosted in self._hosted.values() if hosted.task is not None]
+        for partition in list(self._hosted):
+            self.resign(partition, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def machines(self) -> list[M]:
+        """Those that answer. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS) while one is being loaded."""
+        if any(not hosted.loaded for hosted in self._hosted.values()):
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return [hosted.machine for hosted in self._hosted.values()]
+
+    def machine(self, partition: int) -> M:
+        """For what only reads. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
+        return self._answering(partition).machine
+
+    async def loaded(self, partition: int) -> None:
+        """Wait until the partition answers; raises `KafkaError` (NOT_COORDINATOR) if it is not ours."""
+        while not self._find(partition).loaded:
+            task = self._hosted[partition].task
+            assert task is not None
+            await asyncio.wait([task])
+
+    # -- asking
+
+    def now(self) -> Now:
+        return Now(int(asyncio.get_running_loop().time() * 1000), self._clock.now_ms())
+
+    def ask(self, partition: int, decide: Callable[[M, Ticket, Now], Outcome]) -> Any | Awaitable[Any]:
+        """Let the machine decide; the answer, or what to await for it.
+
+        Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS); an awaited answer carries its own error.
+        """
+        hosted = self._answering(partition)
+        self._tickets += 1
+        ticket = Ticket(self._tickets)
+        outcome = decide(hosted.machine, ticket, self.now())
+        if not outcome.records:
+            self._set_timer(hosted)
+            for to, answer in outcome.replies:
+                if to == ticket:
+                    self._answer([reply for reply in outcome.replies if reply[0] != ticket])
+                    return answer
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[ticket] = future
+        future.add_done_callback(lambda _: self._waiting.pop(ticket, None))
+        self._carry_out(hosted, outcome)
+        return future
+
+    def _find(self, partition: int) -> _Hosted[M]:
+        hosted = self._hosted.get(partition)
+        if hosted is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return hosted
+
+    def _answering(self, partition: int) -> _Hosted[M]:
+        hosted = self._find(partition)
+        if not hosted.loaded:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return hosted
+
+    # -- carrying out
+
+    def _carry_out(self, hosted: _Hosted[M], outcome: Outcome) -> None:
+        if outcome.records:
+            hosted.queue.append(outcome)
+            if hosted.task is None:
+                hosted.task = asyncio.get_running_loop().create_task(self._append_queued(hosted))
+        else:
+            self._answer(outcome.replies)
+        self._set_timer(hosted)
+
+    async def _append_queued(self, hosted: _Hosted[M]) -> None:
+        """Commit what is queued, batch by batch, until nothing is."""
+        try:
+            while hosted.queue:
+                hosted.appending = self._next_batch(hosted)
+                await self._append(hosted, hosted.appending)
+                hosted.appending = []
+        except KafkaError as error:
+            hosted.task = None
+            self._start_over(hosted, error)
+        except Exception as error:
+            log.exception("a coordinator failed")
+            hosted.task = None
+            self._start_over(hosted, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+        finally:
+            hosted.task = None
+
+    @staticmethod
+    def _next_batch(hosted: _Hosted[M]) -> list[Outcome]:
+        size = count = 0
+        for outcome in hosted.queue:
+            size += sum(_size(record) for record in outcome.records)
+            if count and size > BATCH_BYTES_MAX:
+                break
+            count += 1
+        taken, hosted.queue = hosted.queue[:count], hosted.queue[count:]
+        return taken
+
+    async def _append(self, hosted: _Hosted[M], outcomes: list[Outcome]) -> None:
+        """Commit these decisions together, or one by one if together they are refused. Raises `KafkaError` if that is not known."""
+        records = [record for outcome in outcomes for record in outcome.records]
+        try:
+            for part in _parts(records):
+                await self._append_records(hosted, part)
+        except KafkaError as error:
+            if error.code in NOT_TAKEN and len(outcomes) > 1:
+                for outcome in outcomes:
+                    await self._append(hosted, [outcome])
+                return
+            if error.code not in NOT_TAKEN:
+                raise
+            for outcome in outcomes:
+                self._refuse(outcome, client_error(error.code))
+            return
+        for outcome in outcomes:
+            self._answer(outcome.replies)
+        self._set_timer(hosted)
+
+    async def _append_records(self, hosted: _Hosted[M], records: list[Record]) -> None:
+        stamp_ms = self._clock.now_ms()
+        batch = encode_batch([(record.key, record.value, stamp_ms, []) for record in records])
+        await self._log.append(hosted.partition, batch)
+        now = self.now()
+        for record in records:
+            self._answer(hosted.machine.apply(record, now))
+
+    def _refuse(self, outcome: Outcome, error: ErrorCode) -> None:
+        self._answer(outcome.replies if outcome.refused is None else outcome.refused(error))
+
+    def _answer(self, replies: Replies) -> None:
+        for ticket, answer in replies:
+            future = self._waiting.pop(ticket, None)
+            if future is not None and not future.done():
+                future.set_result(answer)
+
+    # -- time
+
+    def _set_timer(self, hosted: _Hosted[M]) -> None:
+        due_ms = hosted.machine.next_ms()
+        if hosted.timer is not None:
+            if due_ms == hosted.timer_ms:
+                return
+            hosted.timer.cancel()
+            hosted.timer = None
+        if due_ms is not None:
+            hosted.timer_ms = due_ms
+            hosted.timer = asyncio.get_running_loop().call_at((due_ms + 1) / 1000, self._tick, hosted)
+
+    def _tick(self, hosted: _Hosted[M]) -> None:
+        hosted.timer = None
+        now = self.now()
+        while (outcome := hosted.machine.tick(now)) is not None:
+            self._carry_out(hosted, outcome)
+        self._set_timer(hosted)
+
+    # -- loading
+
+    def _load(self, partition: int) -> None:
+        hosted = self._hosted[partition] = _Hosted(partition, self._machine(partition))
+        hosted.task = asyncio.get_running_loop().create_task(self._replay(hosted))
+
+    def _start_over(self, hosted: _Hosted[M], error: KafkaError) -> None:
+        log.warning("partition %d of an internal topic is loaded again: %s", hosted.partition, error)
+        if self._hosted.get(hosted.partition) is hosted:
+            self.resign(hosted.partition, client_error(error.code))
+            self._load(hosted.partition)
+
+    async def _replay(self, hosted: _Hosted[M]) -> None:
+        """Apply the whole log, chunk by chunk, so that the broker answers others meanwhile."""
+        try:
+            async for chunk in self._log.read_all(hosted.partition):
+                now = self.now()
+                for row in rows.iterate(chunk):
+                    if row.key is not None:
+                        hosted.machine.apply(Record(row.key, row.value), now)
+                await asyncio.sleep(0)
+        except KafkaError as error:
+            log.warning("partition %d of an internal topic cannot be loaded, trying again: %s", hosted.partition, error)
+            await asyncio.sleep(RETRY_LOAD_S)
+            if self._hosted.get(hosted.partition) is hosted:
+                self._load(hosted.partition)
+            return
+        hosted.task = None
+        hosted.loaded = True
+        self._carry_out(hosted, hosted.machine.start(self.now()))
+
+
+def _size(record: Record) -> int:
+    return len(record.key) + len(record.value or b"") + 32
+
+
+def _parts(records: list[Record]) -> list[list[Record]]:
+    """The records in order, in parts that make a batch each."""
+    parts: list[list[Record]] = [[]]
+    size = 0
+    for record in records:
+        size += _size(record)
+        if parts[-1] and size > BATCH_BYTES_MAX:
+            parts.append([])
+            size = _size(record)
+        parts[-1].append(record)
+    return parts

@@ -1,0 +1,48 @@
+"""What a coordinator decides, and the words in which it says so; knows no group, no request and no clock.
+
+A decision changes durable state only by naming records. Whoever runs it appends them as one batch, hands each to `apply` once it is
+committed, and only then sends the replies. A reply goes to a ticket: whoever asked was given one, and hears about it
+at once, after the commit, or much later (a parked JoinGroup is a ticket that a member holds).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NewType, TypeAlias
+
+from moldau.errors import ErrorCode
+
+Ticket = NewType("Ticket", int)
+
+
+class Now(NamedTuple):
+    """`ms` runs evenly and is what deadlines are measured with; `stamp_ms`, since 1970, is what records are stamped with."""
+
+    ms: int
+    stamp_ms: int
+
+
+class Record(NamedTuple):
+    """One record of an internal topic; without a value it deletes its key."""
+
+    key: bytes
+    value: bytes | None
+
+
+Replies: TypeAlias = list[tuple[Ticket, Any]]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One decision. `refused` gives the replies instead, should the records not be committed; without it they stay as they are."""
+
+    records: list[Record] = field(default_factory=list)
+    replies: Replies = field(default_factory=list)
+    refused: Callable[[ErrorCode], Replies] | None = None
+
+    def reply(self, ticket: Ticket | None, answer: Any) -> None:
+        if ticket is not None:
+            self.replies.append((ticket, answer))
+
+    def refuse(self, ticket: Ticket, answer: Callable[[ErrorCode], Any]) -> None:
+        """Should the records not be committed, this ticket gets that answer, and the others what was decided."""
+        self.refused = lambda error: [(to, answer(error) if to == ticket else what) for to, what in self.replies]
