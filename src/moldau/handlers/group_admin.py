@@ -1,0 +1,93 @@
+"""ListGroups (key 16), DescribeGroups (15), DeleteGroups (42): groups as an administrator sees them, in all versions.
+
+A group that is not there is described as Dead; from DescribeGroups 6 on it is an error as well (KIP-1043). Members' metadata
+and assignments are shown of stable groups only. States and types are filtered without regard to case, and names nobody knows
+match nothing.
+"""
+
+from collections.abc import Awaitable
+from inspect import isawaitable
+
+from moldau.coordinators.coordinator import GroupCoordinator
+from moldau.coordinators.exchange import Described
+from moldau.coordinators.group import State
+from moldau.errors import ErrorCode, KafkaError
+from moldau.handlers.context import Context
+from moldau.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from moldau.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
+from moldau.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+DESCRIBE_NOT_FOUND = 6
+OPERATIONS_OF_A_GROUP = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+"""Read, Delete, Describe, DescribeConfigs, AlterConfigs as bits (KIP-430): what anybody may do without ACLs."""
+
+
+class GroupAdminHandlers:
+    def __init__(self, coordinator: GroupCoordinator):
+        self._coordinator = coordinator
+
+    def list(self, request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
+        states = {state.lower() for state in request.states_filter}
+        types = {group_type.lower() for group_type in request.types_filter}
+        try:
+            listed = self._coordinator.list()
+        except KafkaError as error:
+            return ListGroupsResponse(error_code=error.code)
+        return ListGroupsResponse(
+            groups=[
+                ListedGroup(group_id=g.group_id, protocol_type=g.protocol_type, group_state=g.state, group_type=g.group_type)
+                for g in listed
+                if (not states or g.state.lower() in states) and (not types or g.group_type in types)
+            ]
+        )
+
+    def describe(self, request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
+        with_operations = request.include_authorized_operations
+        return DescribeGroupsResponse(groups=[self._describe(group, context.version, with_operations) for group in request.groups])
+
+    def _describe(self, group_id: str, version: int, with_operations: bool) -> DescribedGroup:
+        try:
+            described = self._coordinator.describe(group_id)
+        except KafkaError as error:
+            return DescribedGroup(error_code=error.code, group_id=group_id)
+        if described is None:
+            dead = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+            if version >= DESCRIBE_NOT_FOUND:
+                dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+                dead.error_message = f"Group {group_id} not found."
+            return dead
+        group = _described(group_id, described)
+        if with_operations:
+            group.authorized_operations = OPERATIONS_OF_A_GROUP
+        return group
+
+    def delete(self, request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:
+        return self._delete(request.groups_names)
+
+    async def _delete(self, group_ids: list[str]) -> DeleteGroupsResponse:
+        found: dict[str, ErrorCode] = {}
+        for lot, errors in self._coordinator.delete_groups(group_ids):
+            found.update(zip(lot, await errors if isawaitable(errors) else errors, strict=True))
+        return DeleteGroupsResponse(
+            results=[DeletableGroupResult(group_id=group_id, error_code=found[group_id]) for group_id in dict.fromkeys(group_ids)]
+        )
+
+
+def _described(group_id: str, described: Described) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=described.state,
+        protocol_type=described.protocol_type,
+        protocol_data=described.protocol,
+        members=[
+            DescribedGroupMember(
+                member_id=m.member_id,
+                group_instance_id=m.instance_id,
+                client_id=m.client_id,
+                client_host=m.client_host,
+                member_metadata=m.metadata,
+                member_assignment=m.assignment,
+            )
+            for m in described.members
+        ],
+    )

@@ -1,0 +1,113 @@
+"""JoinGroup (key 11), SyncGroup (14), Heartbeat (12), LeaveGroup (13): the life of a member, in all versions.
+
+JoinGroup 0 has one timeout for session and rebalance; 4 and newer make newcomers join a second time with the id they are given
+(KIP-394); 5 brings instance ids (KIP-345); 9 lets a returning static leader skip the assignment (KIP-814).
+SyncGroup 5 must name the protocol it is part of. LeaveGroup 3 takes many members, earlier ones one.
+"""
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import TypeVar
+
+from moldau.coordinators.coordinator import GroupCoordinator
+from moldau.coordinators.exchange import Join, Joined, Leaver, Left, Sync, Synced
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.protocol.lifts import lift_leave_group, lower_leave_group
+from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from moldau.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+JOIN_NULLABLE_PROTOCOL = 7
+SYNC_NAMES_PROTOCOL = 5
+
+
+def answer(what: A | Awaitable[A], respond: Callable[[A], R]) -> R | Awaitable[R]:
+    """The response to an answer that is here, or to one that will be."""
+    if isawaitable(what):
+        return _later(what, respond)
+    return respond(what)  # type: ignore[arg-type]
+
+
+async def _later(what: Awaitable[A], respond: Callable[[A], R]) -> R:
+    return respond(await what)
+
+
+class GroupHandlers:
+    def __init__(self, coordinator: GroupCoordinator):
+        self._coordinator = coordinator
+
+    def join(self, request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+        version = context.version
+        ask = Join(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            client_id=context.client_id or "",
+            client_host=f"/{context.client_host}",
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms if version >= 1 else request.session_timeout_ms,
+            protocol_type=request.protocol_type,
+            protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+            can_wait_for_id=version >= 4,
+            can_skip=version >= 9,
+        )
+        nobody = None if version >= JOIN_NULLABLE_PROTOCOL else ""
+
+        def respond(joined: Joined) -> JoinGroupResponse:
+            members = [JoinGroupResponseMember(member_id=m.member_id, group_instance_id=m.instance_id, metadata=m.metadata) for m in joined.members]
+            return JoinGroupResponse(
+                error_code=joined.error,
+                generation_id=joined.generation,
+                protocol_type=joined.protocol_type,
+                protocol_name=nobody if joined.protocol is None else joined.protocol,
+                leader=joined.leader,
+                skip_assignment=joined.skip_assignment,
+                member_id=joined.member_id,
+                members=members,
+            )
+
+        return answer(self._coordinator.join(ask), respond)
+
+    def sync(self, request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+        if context.version >= SYNC_NAMES_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
+            return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        ask = Sync(
+            group_id=request.group_id,
+            generation=request.generation_id,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            protocol_type=request.protocol_type,
+            protocol=request.protocol_name,
+            assignments={given.member_id: given.assignment for given in request.assignments},
+        )
+
+        def respond(synced: Synced) -> SyncGroupResponse:
+            return SyncGroupResponse(
+                error_code=synced.error, protocol_type=synced.protocol_type, protocol_name=synced.protocol, assignment=synced.assignment
+            )
+
+        return answer(self._coordinator.sync(ask), respond)
+
+    def heartbeat(self, request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
+        error = self._coordinator.heartbeat(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
+        return HeartbeatResponse(error_code=error)
+
+    def leave(self, request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+        lift_leave_group(request, context.version)
+        leavers = [Leaver(member.member_id, member.group_instance_id) for member in request.members]
+
+        def respond(left: Left) -> LeaveGroupResponse:
+            members = [
+                MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.instance_id, error_code=error)
+                for leaver, error in zip(leavers, left.members, strict=False)
+            ]
+            response = LeaveGroupResponse(error_code=left.error, members=members)
+            lower_leave_group(response, context.version)
+            return response
+
+        return answer(self._coordinator.leave(request.group_id, leavers), respond)

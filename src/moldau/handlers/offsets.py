@@ -1,0 +1,189 @@
+"""OffsetCommit (key 8), OffsetFetch (9), OffsetDelete (47): what a group has read, in all versions.
+
+Topics come by name, and by id in OffsetCommit 10 and OffsetFetch 10. Offsets are taken for partitions that exist; what was committed is
+given out whether they still do or not. A group nobody knows has committed nothing, which is no error: offset -1. OffsetCommit
+2 to 4 may ask for a retention of their own. A commit for a group that is not there is ILLEGAL_GENERATION
+before version 9, GROUP_ID_NOT_FOUND since. In answers, partitions that are not there come first, as Kafka puts them.
+"""
+
+import uuid
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any
+
+from moldau.cluster.image import Image, TopicImage
+from moldau.coordinators.coordinator import GroupCoordinator
+from moldau.coordinators.exchange import Commit, NewOffset
+from moldau.errors import ErrorCode, KafkaError
+from moldau.handlers.context import Context
+from moldau.handlers.groups import answer
+from moldau.names import TopicPartition
+from moldau.protocol.internal import OffsetCommitValue
+from moldau.protocol.lifts import lift_offset_fetch, lower_offset_fetch
+from moldau.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from moldau.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from moldau.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+COMMIT_BY_ID = 10
+COMMIT_GROUP_NOT_FOUND = 9
+FETCH_BY_ID = 10
+
+Errors = dict[Hashable, list[tuple[int, ErrorCode]]]
+"""Topic (name or id, and both) -> partition and error, in the order in which the answer has them."""
+
+
+class OffsetHandlers:
+    def __init__(self, coordinator: GroupCoordinator, image: Callable[[], Image]):
+        self._coordinator = coordinator
+        self._image = image
+
+    # -- OffsetCommit
+
+    def commit(self, request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
+        by_id = context.version >= COMMIT_BY_ID
+        errors: Errors = {}
+        places: list[tuple[Hashable, int]] = []
+        offsets: list[NewOffset] = []
+        for asked in request.topics:
+            place = asked.topic_id if by_id else asked.name
+            topic = self._topic(asked, by_id)
+            unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            for p in asked.partitions:
+                if topic is None or not 0 <= p.partition_index < len(topic.partitions):
+                    errors.setdefault(place, []).append((p.partition_index, unknown))
+                    continue
+                partition = TopicPartition(topic.name, p.partition_index)
+                places.append((place, p.partition_index))
+                offsets.append(NewOffset(partition, p.committed_offset, p.committed_leader_epoch, p.committed_metadata or "", topic.id))
+
+        def respond(committed: list[ErrorCode]) -> OffsetCommitResponse:
+            for (place, index), error in zip(places, committed, strict=True):
+                if error is ErrorCode.GROUP_ID_NOT_FOUND and context.version < COMMIT_GROUP_NOT_FOUND:
+                    error = ErrorCode.ILLEGAL_GENERATION
+                errors.setdefault(place, []).append((index, error))
+            return OffsetCommitResponse(topics=[_committed(place, found) for place, found in errors.items()])
+
+        if not offsets:
+            return respond([])
+        ask = Commit(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            generation=request.generation_id_or_member_epoch,
+            retention_ms=request.retention_time_ms,
+            offsets=offsets,
+        )
+        return answer(self._coordinator.commit(ask), respond)
+
+    def _topic(self, asked: OffsetCommitRequestTopic | OffsetFetchRequestTopics, by_id: bool) -> TopicImage | None:
+        image = self._image()
+        return image.topics_by_id.get(asked.topic_id) if by_id else image.topics.get(asked.name)
+
+    # -- OffsetFetch
+
+    def fetch(self, request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
+        lift_offset_fetch(request, context.version)
+        by_id = context.version >= FETCH_BY_ID
+        response = OffsetFetchResponse(groups=[self._fetch_group(group, by_id) for group in request.groups])
+        lower_offset_fetch(request, response, context.version)
+        return response
+
+    def _fetch_group(self, asked: OffsetFetchRequestGroup, by_id: bool) -> OffsetFetchResponseGroup:
+        try:
+            offsets = self._coordinator.offsets(asked.group_id)
+        except KafkaError as error:
+            return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+        topics = self._all(offsets, by_id) if asked.topics is None else [self._some(offsets, topic, by_id) for topic in asked.topics]
+        return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+
+    def _all(self, offsets: dict[TopicPartition, OffsetCommitValue], by_id: bool) -> list[OffsetFetchResponseTopics]:
+        """Everything the group has committed; topics that are gone have no id and are left out where ids are asked for."""
+        image = self._image()
+        topics: dict[str, OffsetFetchResponseTopics] = {}
+        for partition, value in offsets.items():
+            topic = image.topics.get(partition.topic)
+            if by_id and topic is None:
+                continue
+            if partition.topic not in topics:
+                topics[partition.topic] = OffsetFetchResponseTopics(name=partition.topic)
+                if topic is not None:
+                    topics[partition.topic].topic_id = topic.id
+            topics[partition.topic].partitions.append(_fetched(partition.partition, value, ErrorCode.NONE))
+        return list(topics.values())
+
+    def _some(
+        self, offsets: dict[TopicPartition, OffsetCommitValue], asked: OffsetFetchRequestTopics, by_id: bool
+    ) -> OffsetFetchResponseTopics:
+        topic = self._topic(asked, by_id)
+        error = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.NONE
+        name = topic.name if topic is not None else asked.name
+        return OffsetFetchResponseTopics(
+            name=asked.name,
+            topic_id=asked.topic_id,
+            partitions=[_fetched(p, None if error else offsets.get(TopicPartition(name, p)), error) for p in asked.partition_indexes],
+        )
+
+    # -- OffsetDelete
+
+    def delete(self, request: OffsetDeleteRequest, context: Context) -> OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]:
+        image = self._image()
+        errors: Errors = {}
+        partitions: list[TopicPartition] = []
+        for asked in request.topics:
+            for p in asked.partitions:
+                partition = TopicPartition(asked.name, p.partition_index)
+                if image.partition(partition) is None:
+                    errors.setdefault(asked.name, []).append((p.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                else:
+                    partitions.append(partition)
+
+        def respond(deleted: tuple[ErrorCode, list[ErrorCode]]) -> OffsetDeleteResponse:
+            whole, each = deleted
+            if whole is not ErrorCode.NONE:
+                return OffsetDeleteResponse(error_code=whole)
+            for partition, error in zip(partitions, each, strict=True):
+                errors.setdefault(partition.topic, []).append((partition.partition, error))
+            return OffsetDeleteResponse(topics=[_deleted(name, found) for name, found in errors.items()])
+
+        return answer(self._coordinator.delete_offsets(request.group_id, partitions), respond)
+
+
+def _committed(place: Any, found: list[tuple[int, ErrorCode]]) -> OffsetCommitResponseTopic:
+    partitions = [OffsetCommitResponsePartition(partition_index=index, error_code=error) for index, error in found]
+    if isinstance(place, uuid.UUID):
+        return OffsetCommitResponseTopic(topic_id=place, partitions=partitions)
+    return OffsetCommitResponseTopic(name=place, partitions=partitions)
+
+
+def _deleted(name: Any, found: list[tuple[int, ErrorCode]]) -> OffsetDeleteResponseTopic:
+    partitions = [OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index, error in found]
+    return OffsetDeleteResponseTopic(name=name, partitions=partitions)
+
+
+def _fetched(index: int, value: OffsetCommitValue | None, error: ErrorCode) -> OffsetFetchResponsePartitions:
+    if value is None:
+        return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, metadata="", error_code=error)
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+    )

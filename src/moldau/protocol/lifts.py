@@ -1,0 +1,87 @@
+"""Singles into lists, and back: requests whose older versions ask for one thing where the newer ask for many.
+
+A handler reads every version as the newest structure: `lift_*` moves what an older version carries in its own fields into the
+list of the newest, and `lower_*` moves the answers back to where that version has them. Both change the message in place.
+"""
+
+from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from moldau.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from moldau.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+
+FIND_COORDINATOR_BATCHES = 4
+LEAVE_GROUP_BATCHES = 3
+OFFSET_FETCH_GROUPS = 8
+OFFSET_FETCH_ERROR = 2
+
+
+def lift_find_coordinator(request: FindCoordinatorRequest, version: int) -> None:
+    if version < FIND_COORDINATOR_BATCHES:
+        request.coordinator_keys = [request.key]
+
+
+def lower_find_coordinator(response: FindCoordinatorResponse, version: int) -> None:
+    if version < FIND_COORDINATOR_BATCHES:
+        only = response.coordinators[0]
+        response.error_code, response.error_message = only.error_code, only.error_message
+        response.node_id, response.host, response.port = only.node_id, only.host, only.port
+
+
+def lift_leave_group(request: LeaveGroupRequest, version: int) -> None:
+    if version < LEAVE_GROUP_BATCHES:
+        request.members = [MemberIdentity(member_id=request.member_id)]
+
+
+def lower_leave_group(response: LeaveGroupResponse, version: int) -> None:
+    """The one member's error is the error of the whole."""
+    if version < LEAVE_GROUP_BATCHES and not response.error_code and response.members:
+        response.error_code = response.members[0].error_code
+
+
+def lift_offset_fetch(request: OffsetFetchRequest, version: int) -> None:
+    if version < OFFSET_FETCH_GROUPS:
+        topics = request.topics
+        lifted = None if topics is None else [OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes) for t in topics]
+        request.groups = [OffsetFetchRequestGroup(group_id=request.group_id, topics=lifted)]
+
+
+def lower_offset_fetch(request: OffsetFetchRequest, response: OffsetFetchResponse, version: int) -> None:
+    """The one group's error is the error of the whole, or before version 2 that of each partition asked for."""
+    if version >= OFFSET_FETCH_GROUPS:
+        return
+    only = response.groups[0]
+    response.error_code = only.error_code
+    if only.error_code and version < OFFSET_FETCH_ERROR:
+        response.topics = [
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(partition_index=p, committed_offset=-1, metadata="", error_code=only.error_code)
+                    for p in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or []
+        ]
+        return
+    response.topics = [
+        OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetFetchResponsePartition(
+                    partition_index=p.partition_index,
+                    committed_offset=p.committed_offset,
+                    committed_leader_epoch=p.committed_leader_epoch,
+                    metadata=p.metadata,
+                    error_code=p.error_code,
+                )
+                for p in topic.partitions
+            ],
+        )
+        for topic in only.topics
+    ]
