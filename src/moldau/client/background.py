@@ -39,6 +39,14 @@ class LoopThread:
             future.cancel()
             raise
 
+    def call(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        """Call it on the loop and return its result in this thread."""
+
+        async def work() -> T:
+            return function(*arguments, **named)
+
+        return self.run(work())
+
     def soon(self, callback: Callable[[], object]) -> None:
         """Call it on the loop, without waiting."""
         self._loop.call_soon_threadsafe(callback)

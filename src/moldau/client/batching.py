@@ -1,12 +1,14 @@
 """Records waiting to be sent: one queue of batches for each partition, and what a sender may take from it when.
 
-Holds no socket and no clock; `now_s` is the loop's time. Producers append under `lock` from any thread, the sender takes on its
-loop. Invariants, for each partition:
+Holds no socket and no clock; `now_s` is the loop's time. Producers append under `lock` from any thread, the sender
+takes on its loop. Invariants, for each partition:
 
 - Batches are taken in the order they were filled, and taken again, after a failure, in that same order.
-- With idempotence a batch keeps producer id, epoch and sequence once it was sent, until it is acknowledged or is known not
+- With idempotence a batch keeps producer id, epoch and sequence once it was sent, until it is acknowledged or is known
+not
   to have been appended; only then may a new epoch number it anew.
-- At most `MAX_IN_FLIGHT` batches are unacknowledged: what a broker remembers to recognise duplicates. The first batch of an
+- At most `MAX_IN_FLIGHT` batches are unacknowledged: what a broker remembers to recognise duplicates. The first batch
+of an
   epoch flies alone, because a broker that does not know the producer yet would accept its successor first.
 - While a batch waits to be sent again, nothing newer is sent, and it is sent only when nothing is in flight.
 """
@@ -55,7 +57,19 @@ class Identity(NamedTuple):
 class Batch:
     """Records of one partition that are sent, and acknowledged or not, together."""
 
-    __slots__ = ("attempts", "count", "deadline_s", "due_s", "encoded", "identity", "order", "outcome", "rows", "sequence", "size")
+    __slots__ = (
+        "attempts",
+        "count",
+        "deadline_s",
+        "due_s",
+        "encoded",
+        "identity",
+        "order",
+        "outcome",
+        "rows",
+        "sequence",
+        "size",
+    )
 
     def __init__(self, due_s: float, deadline_s: float):
         self.rows: list[tuple[bytes | None, bytes | None, int, Headers]] = []
@@ -140,8 +154,9 @@ class PartitionQueue:
     def failed(self, batch: Batch, code: ErrorCode, not_before_s: float) -> bool:
         """An attempt failed. Returns whether the batch will be sent again; if not, it has failed for good.
 
-        A sequence that the broker does not expect was not appended. If an earlier batch is still to come, that is why; if an
-        earlier one was given up, or the broker forgot the producer, everything unacknowledged goes out in a new epoch.
+        A sequence that the broker does not expect was not appended. If an earlier batch is still to come, that is why;
+        if an earlier one was given up, or the broker forgot the producer, everything unacknowledged goes out in a new
+        epoch.
         """
         if code in _LOST_SEQUENCE and batch.sequence >= 0:
             if self.again or self.in_flight[0] is not batch:
@@ -175,7 +190,13 @@ class PartitionQueue:
     def _begin_epoch(self, identity: Identity) -> None:
         """Number everything anew: none of it can have been appended."""
         assert not self.in_flight
-        self.identity, self.next_sequence, self.epoch_acknowledged, self.gap, self.renew = identity, 0, False, False, False
+        self.identity, self.next_sequence, self.epoch_acknowledged, self.gap, self.renew = (
+            identity,
+            0,
+            False,
+            False,
+            False,
+        )
         for batch in self.again:
             self._number(batch, identity)
 
@@ -196,7 +217,13 @@ class Accumulator:
         self._delivery_s = delivery_timeout_ms / 1000
 
     def append(
-        self, tp: TopicPartition, key: bytes | None, value: bytes | None, timestamp_ms: int, headers: Headers, now_s: float
+        self,
+        tp: TopicPartition,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        headers: Headers,
+        now_s: float,
     ) -> tuple[Batch, int, bool]:
         """Add a record: its batch, its place there, and whether the sender has to look. Call under `lock`.
 
@@ -236,13 +263,16 @@ class Accumulator:
         return self.hurry or self.held_bytes * 2 > self._buffer_bytes
 
     def take(self, queue: PartitionQueue, identity: Identity | None) -> Batch:
-        """The queue's next batch; the queue goes to the end of the row, so that all have their turn. Call under `lock`."""
+        """The queue's next batch; the queue goes to the end of the row, so that all have their turn. Call under
+        `lock`."""
         self.queues[queue.tp] = self.queues.pop(queue.tp)
         return queue.take(identity)
 
     def _reserve(self, size: int) -> None:
         if size > self._buffer_bytes:
-            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a record of {size} bytes does not fit into the producer's buffer")
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE, f"a record of {size} bytes does not fit into the producer's buffer"
+            )
         if self.held_bytes + size > self._buffer_bytes:
             raise BufferFull(f"the producer already holds {self.held_bytes} bytes that are not acknowledged")
         self.held_bytes += size
@@ -261,7 +291,8 @@ class Accumulator:
             return [b for q in self.queues.values() for b in (*q.in_flight, *q.again, *q.waiting)]
 
     def expired(self, now_s: float) -> Iterable[tuple[PartitionQueue, Batch]]:
-        """Take out the batches whose delivery took too long. Those in flight are left: their reply or time-out comes."""
+        """Take out the batches whose delivery took too long. Those in flight are left: their reply or time-out
+        comes."""
         found: list[tuple[PartitionQueue, Batch]] = []
         with self.lock:
             for queue in self.queues.values():

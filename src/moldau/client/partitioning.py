@@ -1,7 +1,9 @@
-"""Which partition a record without one goes to: by its key's hash as in Java's client, or, without a key, where we stick.
+"""Which partition a record without one goes to: by its key's hash as in Java's client, or, without a key, where we
+stick.
 
-The hash is MurmurHash2 with the seed of Kafka's Java client, so that all clients put a key into the same partition. Records
-without a key stay with one partition until a batch of bytes has gone there (KIP-480, KIP-794): full batches, even shares.
+The hash is MurmurHash2 with the seed of Kafka's Java client, so that all clients put a key into the same partition.
+Records without a key stay with one partition until a batch of bytes has gone there (KIP-480, KIP-794): full batches,
+even shares.
 """
 
 from functools import lru_cache

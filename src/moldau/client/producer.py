@@ -1,15 +1,15 @@
 """Producers: `AsyncProducer` on the caller's loop, and `Producer`, its synchronous face, with a loop in a thread.
 
-`send` puts a record into a batch and returns a `Delivery` at once; a sender sends the batches (`sending`). Idempotent unless told
-otherwise: every record lands once and in order, whatever breaks in between, as long as the delivery time-out allows. A producer
-holds at most `buffer_bytes`; beyond that, `send` waits.
+`send` puts a record into a batch and returns a `Delivery` at once; a sender sends the batches (`sending`). Idempotent
+unless told otherwise: every record lands once and in order, whatever breaks in between, as long as the delivery
+time-out allows. A producer holds at most `buffer_bytes`; beyond that, `send` waits.
 """
 
 import asyncio
 import time
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from moldau.client.background import LoopThread
 from moldau.client.batching import Accumulator, Batch, BufferFull, Headers
@@ -21,9 +21,6 @@ from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records.compression import CODECS
 from moldau.runtime import Runtime
-
-if TYPE_CHECKING:
-    import pyarrow
 
 FULL = "the producer's buffer stayed full: the broker does not keep up"
 Content = bytes | bytearray | memoryview | str | None
@@ -252,7 +249,8 @@ class AsyncProducer:
         timestamp_ms: int | None,
         headers: Headers,
     ) -> tuple[Delivery, bool]:
-        """Put a record into its batch, from any thread; says whether the sender has to be woken. Raises `BufferFull`."""
+        """Put a record into its batch, from any thread; says whether the sender has to be woken. Raises
+        `BufferFull`."""
         assert self._loop is not None
         if timestamp_ms is None:
             timestamp_ms = self._runtime.clock.now_ms()
@@ -278,7 +276,8 @@ def as_bytes(content: Content) -> bytes | None:
 
 
 class Producer:
-    """The synchronous face: use it in a with-statement, which delivers everything before it leaves. Threads may share it."""
+    """The synchronous face: use it in a with-statement, which delivers everything before it leaves. Threads may share
+    it."""
 
     def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
         self._core = AsyncProducer(bootstrap, runtime=runtime, **settings)
@@ -321,7 +320,8 @@ class Producer:
         deadline = time.monotonic() + self._core.settings.max_block_ms / 1000
         while True:
             self._thread.soon(self._core.wake)
-            with self._core.accumulator.space as space:
+            space = self._core.accumulator.space
+            with space:
                 space.wait(0.1)
             try:
                 delivery, wake = self._core.place(*record)

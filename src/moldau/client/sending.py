@@ -1,7 +1,8 @@
 """The producer's sender: takes due batches, sends them to the leaders, and settles them when the replies come.
 
-One task on one loop. `_pump` decides and posts without awaiting; what has to be awaited (a connection, metadata, the producer's
-identity) runs as a task of its own and wakes the pump when it is there, so that one slow broker delays no other.
+One task on one loop. `_pump` decides and posts without awaiting; what has to be awaited (a connection, metadata, the
+producer's identity) runs as a task of its own and wakes the pump when it is there, so that one slow broker delays no
+other.
 """
 
 import asyncio
@@ -33,7 +34,14 @@ class Sender:
     """Sends what an `Accumulator` holds. `start` it on the loop of its router."""
 
     def __init__(
-        self, router: Router, accumulator: Accumulator, *, acks: int, idempotent: bool, codec: int, max_request_bytes: int
+        self,
+        router: Router,
+        accumulator: Accumulator,
+        *,
+        acks: int,
+        idempotent: bool,
+        codec: int,
+        max_request_bytes: int,
     ):
         self._router = router
         self._accumulator = accumulator
@@ -63,7 +71,9 @@ class Sender:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for batch in self._accumulator.outstanding():
-            self._settle(batch, KafkaError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed before this was acknowledged"))
+            self._settle(
+                batch, KafkaError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed before this was acknowledged")
+            )
 
     async def _run(self) -> None:
         while True:
@@ -159,7 +169,9 @@ class Sender:
             response: ProduceResponse = read_reply(PRODUCE, version, reply.result())
         except ProtocolViolation as violation:
             link.connection.close()
-            self._failed(taken, KafkaError(ErrorCode.NETWORK_EXCEPTION, f"a broker sent what is no Produce: {violation}"))
+            self._failed(
+                taken, KafkaError(ErrorCode.NETWORK_EXCEPTION, f"a broker sent what is no Produce: {violation}")
+            )
         except KafkaError as failure:
             self._failed(taken, failure)
         else:
@@ -221,7 +233,8 @@ class Sender:
             self._awake.set()
 
     def _give_up(self, failure: KafkaError, topic: str | None = None) -> None:
-        """What these batches need is refused for good (an identity, a version, the topic): nothing that waits can be sent."""
+        """What these batches need is refused for good (an identity, a version, the topic): nothing that waits can be
+        sent."""
         hopeless: list[Batch] = []
         with self._accumulator.lock:
             for queue in self._accumulator.queues.values():

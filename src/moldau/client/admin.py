@@ -1,0 +1,401 @@
+"""Looking after a cluster: topics, partitions, settings, groups. `AsyncAdmin` on the caller's loop, `Admin` its
+synchronous face.
+
+Every method is one question to the right broker, tried again while the answer is one that goes away; what does not go
+away is raised as `KafkaError` with the broker's own sentence if it gave one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from moldau.client.background import LoopThread
+from moldau.client.cluster_view import Address, TopicView
+from moldau.client.failures import check, error_of
+from moldau.client.membership import GroupSettings, Membership, OffsetAndMetadata, read_assignment
+from moldau.client.offsets import EARLIEST, LATEST, offsets_at
+from moldau.client.routing import Router
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.protocol.apis import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_GROUPS,
+    DELETE_RECORDS,
+    DELETE_TOPICS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
+    INCREMENTAL_ALTER_CONFIGS,
+    LIST_GROUPS,
+    OFFSET_FETCH,
+    Api,
+)
+from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
+from moldau.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from moldau.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from moldau.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from moldau.protocol.messages.list_groups import ListGroupsRequest
+from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from moldau.runtime import Runtime
+
+TOPIC_RESOURCE = 2
+SET, DELETE = 0, 1
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ClusterDescription:
+    """The brokers, and which of them is the controller."""
+
+    cluster_id: str | None
+    controller_id: int
+    brokers: dict[int, Address]
+
+
+class ConfigEntry(NamedTuple):
+    """A setting's value; `is_default` if nobody set it for this topic."""
+
+    name: str
+    value: str | None
+    is_default: bool
+    is_sensitive: bool
+
+
+class GroupListing(NamedTuple):
+    group_id: str
+    protocol_type: str
+    state: str
+
+
+@dataclass(frozen=True)
+class GroupMember:
+    member_id: str
+    client_id: str
+    client_host: str
+    partitions: list[TopicPartition]
+
+
+@dataclass(frozen=True)
+class GroupDescription:
+    group_id: str
+    state: str
+    protocol: str
+    members: list[GroupMember]
+
+
+class AsyncAdmin:
+    """Use it in `async with`, on one loop."""
+
+    def __init__(
+        self,
+        bootstrap: str | Iterable[str],
+        *,
+        client_id: str = "moldau-admin",
+        timeout_ms: int = 30_000,
+        runtime: Runtime | None = None,
+    ):
+        self._timeout_ms = timeout_ms
+        self._arguments = bootstrap, client_id, timeout_ms, runtime
+
+    async def __aenter__(self) -> "AsyncAdmin":
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Make ready on the running loop."""
+        bootstrap, client_id, timeout_ms, runtime = self._arguments
+        self._router = Router(
+            bootstrap, client_id, request_timeout_ms=timeout_ms, api_timeout_ms=timeout_ms, runtime=runtime
+        )
+
+    async def close(self) -> None:
+        await self._router.close()
+
+    async def describe_cluster(self) -> ClusterDescription:
+        await self._router.retrying(lambda: self._router.refresh([]))
+        view = self._router.view
+        return ClusterDescription(view.cluster_id, view.controller_id, dict(sorted(view.brokers.items())))
+
+    async def list_topics(self, *, internal: bool = False) -> dict[str, TopicView]:
+        """All topics by name, in order; those of the broker itself only if asked for."""
+        await self._router.retrying(lambda: self._router.refresh(None))
+        return {n: t for n, t in sorted(self._router.view.topics.items()) if internal or not t.internal}
+
+    async def describe_topics(self, topics: Iterable[str]) -> dict[str, TopicView]:
+        """These topics. Raises `KafkaError` for one that is not there."""
+        names = list(topics)
+        await self._router.retrying(lambda: self._router.refresh(names))
+        view = self._router.view
+        for name in names:
+            if name not in view.topics:
+                check(view.missing.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {name}")
+        return {name: view.topics[name] for name in names}
+
+    async def create_topic(
+        self,
+        topic: str,
+        *,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create it; -1 takes the broker's default. Raises `KafkaError(TOPIC_ALREADY_EXISTS)` and others."""
+        wanted = CreatableTopic(
+            name=topic,
+            num_partitions=partitions,
+            replication_factor=replication_factor,
+            configs=[CreatableTopicConfig(name=n, value=v) for n, v in (configs or {}).items()],
+        )
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=self._timeout_ms)
+        await self._ask_controller(CREATE_TOPICS, request, lambda reply: reply.topics, topic)
+
+    async def delete_topic(self, topic: str) -> None:
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=topic)], topic_names=[topic], timeout_ms=self._timeout_ms
+        )
+        await self._ask_controller(DELETE_TOPICS, request, lambda reply: reply.responses, topic)
+
+    async def create_partitions(self, topic: str, count: int) -> None:
+        """Let the topic have `count` partitions in all."""
+        wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+        request = CreatePartitionsRequest(topics=[wanted], timeout_ms=self._timeout_ms)
+        await self._ask_controller(CREATE_PARTITIONS, request, lambda reply: reply.results, topic)
+
+    async def topic_configs(self, topic: str) -> list[ConfigEntry]:
+        """Every setting of a topic."""
+        resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None)
+        request = DescribeConfigsRequest(resources=[resource])
+        reply = await self._ask_any(DESCRIBE_CONFIGS, request, lambda reply: reply.results, f"topic {topic}")
+        entries = reply.results[0].configs
+        return [ConfigEntry(c.name, c.value, c.config_source != 1, c.is_sensitive) for c in entries]
+
+    async def alter_topic_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
+        """Set settings of a topic; None takes a setting back to its default."""
+        configs = [
+            AlterableConfig(name=n, config_operation=DELETE if v is None else SET, value=v) for n, v in changes.items()
+        ]
+        resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        await self._ask_any(INCREMENTAL_ALTER_CONFIGS, request, lambda reply: reply.responses, f"topic {topic}")
+
+    async def offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Offsets at `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or times in ms."""
+        return await offsets_at(self._router, wanted)
+
+    async def watermarks(self, topic: str) -> dict[TopicPartition, tuple[int, int]]:
+        """First offset and end offset of each partition."""
+        view = (await self.describe_topics([topic]))[topic]
+        partitions = [TopicPartition(topic, p) for p in view.partitions]
+        first = await self.offsets(dict.fromkeys(partitions, EARLIEST))
+        end = await self.offsets(dict.fromkeys(partitions, LATEST))
+        return {tp: (first[tp], end[tp]) for tp in partitions}
+
+    async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Delete what is below these offsets (-1: everything); the first offset that each partition has then."""
+        low: dict[TopicPartition, int] = {}
+        for tp, offset in before.items():
+            partition = DeleteRecordsPartition(partition_index=tp.partition, offset=offset)
+            topic = DeleteRecordsTopic(name=tp.topic, partitions=[partition])
+            request = DeleteRecordsRequest(topics=[topic], timeout_ms=self._timeout_ms)
+
+            async def attempt(tp: TopicPartition = tp, request: DeleteRecordsRequest = request) -> int:
+                link = await self._router.broker(await self._router.leader(tp))
+                result = (await link.call(DELETE_RECORDS, request, self._timeout_ms)).topics[0].partitions[0]
+                check(result.error_code, f"deleting records of {tp}")
+                return int(result.low_watermark)
+
+            low[tp] = await self._router.retrying(attempt)
+        return low
+
+    async def list_groups(self) -> list[GroupListing]:
+        """The groups of every broker, by name."""
+        await self._router.retrying(lambda: self._router.refresh([]))
+        found: dict[str, GroupListing] = {}
+        for broker_id in sorted(self._router.view.brokers):
+
+            async def attempt(broker_id: int = broker_id) -> Any:
+                link = await self._router.broker(broker_id)
+                reply = await link.call(LIST_GROUPS, ListGroupsRequest(), self._timeout_ms)
+                check(reply.error_code, "listing groups")
+                return reply
+
+            for group in (await self._router.retrying(attempt)).groups:
+                found[group.group_id] = GroupListing(group.group_id, group.protocol_type, group.group_state)
+        return [found[name] for name in sorted(found)]
+
+    async def describe_group(self, group_id: str) -> GroupDescription:
+        """State and members. Raises `KafkaError(GROUP_ID_NOT_FOUND)` for a group that nobody knows."""
+        reply = await self._ask_coordinator(
+            group_id, DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group_id]), lambda r: r.groups[0].error_code
+        )
+        group: DescribedGroup = reply.groups[0]
+        if group.group_state == "Dead":
+            check(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")
+        members = [
+            GroupMember(m.member_id, m.client_id, m.client_host.lstrip("/"), _partitions(group, m.member_assignment))
+            for m in group.members
+        ]
+        return GroupDescription(group_id, group.group_state, group.protocol_data, members)
+
+    async def group_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Everything the group has committed, by topic and partition."""
+        group = OffsetFetchRequestGroup(group_id=group_id, topics=None)
+        request = OffsetFetchRequest(group_id=group_id, topics=None, groups=[group])
+        reply = await self._ask_coordinator(
+            group_id, OFFSET_FETCH, request, lambda r: r.groups[0].error_code if r.groups else r.error_code
+        )
+        found: dict[TopicPartition, OffsetAndMetadata] = {}
+        for topic in (reply.groups[0] if reply.groups else reply).topics:
+            for p in topic.partitions:
+                if p.committed_offset >= 0:
+                    found[TopicPartition(topic.name, p.partition_index)] = OffsetAndMetadata(
+                        p.committed_offset, p.metadata or ""
+                    )
+        return dict(sorted(found.items()))
+
+    async def delete_group(self, group_id: str) -> None:
+        """Forget a group without members. Raises `KafkaError(NON_EMPTY_GROUP)` and others."""
+        request = DeleteGroupsRequest(groups_names=[group_id])
+        await self._ask_coordinator(group_id, DELETE_GROUPS, request, lambda r: r.results[0].error_code)
+
+    async def _ask_any(self, api: Api, request: Any, results: Callable[[Any], list[Any]], about: str) -> Any:
+        async def attempt() -> Any:
+            link = await self._router.any()
+            return _checked(await link.call(api, request, self._timeout_ms), results, about)
+
+        return await self._router.retrying(attempt)
+
+    async def _ask_controller(self, api: Api, request: Any, results: Callable[[Any], list[Any]], topic: str) -> Any:
+        async def attempt() -> Any:
+            await self._router.refresh([])
+            controller = self._router.view.controller_id
+            known = controller in self._router.view.brokers
+            link = await (self._router.broker(controller) if known else self._router.any())
+            return _checked(await link.call(api, request, self._timeout_ms * 2), results, f"topic {topic}")
+
+        return await self._router.retrying(attempt)
+
+    async def _ask_coordinator(self, group_id: str, api: Api, request: Any, error: Callable[[Any], int]) -> Any:
+        membership = Membership(self._router, GroupSettings(group_id=group_id), lambda: None)
+        reply = await membership.retrying(api, request, lambda r: [error(r)])
+        check(error(reply), f"group {group_id}")
+        return reply
+
+
+def _checked(reply: Any, results: Callable[[Any], list[Any]], about: str) -> Any:
+    for result in results(reply):
+        if error_of(result.error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise Missing(about)
+        check(result.error_code, about, result.error_message)
+    return reply
+
+
+class Missing(KafkaError):
+    """The topic is not there. The controller knows, so asking again would not help."""
+
+    def __init__(self, about: str):
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{about}: unknown topic or partition")
+
+    @property
+    def retriable(self) -> bool:
+        return False
+
+
+def _partitions(group: DescribedGroup, assignment: bytes) -> list[TopicPartition]:
+    return sorted(read_assignment(assignment)) if group.protocol_type == "consumer" else []
+
+
+class Admin:
+    """The synchronous face: use it in a with-statement. Every method is that of `AsyncAdmin`."""
+
+    def __init__(
+        self,
+        bootstrap: str | Iterable[str],
+        *,
+        client_id: str = "moldau-admin",
+        timeout_ms: int = 30_000,
+        runtime: Runtime | None = None,
+    ):
+        self._core = AsyncAdmin(bootstrap, client_id=client_id, timeout_ms=timeout_ms, runtime=runtime)
+        self._thread = LoopThread("moldau-admin")
+        self._thread.start()
+        self._thread.run(self._core.start())
+
+    def __enter__(self) -> "Admin":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def describe_cluster(self) -> ClusterDescription:
+        return self._thread.run(self._core.describe_cluster())
+
+    def list_topics(self, *, internal: bool = False) -> dict[str, TopicView]:
+        return self._thread.run(self._core.list_topics(internal=internal))
+
+    def describe_topics(self, topics: Iterable[str]) -> dict[str, TopicView]:
+        return self._thread.run(self._core.describe_topics(topics))
+
+    def create_topic(
+        self,
+        topic: str,
+        *,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        core = self._core
+        self._thread.run(
+            core.create_topic(topic, partitions=partitions, replication_factor=replication_factor, configs=configs)
+        )
+
+    def delete_topic(self, topic: str) -> None:
+        self._thread.run(self._core.delete_topic(topic))
+
+    def create_partitions(self, topic: str, count: int) -> None:
+        self._thread.run(self._core.create_partitions(topic, count))
+
+    def topic_configs(self, topic: str) -> list[ConfigEntry]:
+        return self._thread.run(self._core.topic_configs(topic))
+
+    def alter_topic_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
+        self._thread.run(self._core.alter_topic_configs(topic, changes))
+
+    def offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        return self._thread.run(self._core.offsets(wanted))
+
+    def watermarks(self, topic: str) -> dict[TopicPartition, tuple[int, int]]:
+        return self._thread.run(self._core.watermarks(topic))
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        return self._thread.run(self._core.delete_records(before))
+
+    def list_groups(self) -> list[GroupListing]:
+        return self._thread.run(self._core.list_groups())
+
+    def describe_group(self, group_id: str) -> GroupDescription:
+        return self._thread.run(self._core.describe_group(group_id))
+
+    def group_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._thread.run(self._core.group_offsets(group_id))
+
+    def delete_group(self, group_id: str) -> None:
+        self._thread.run(self._core.delete_group(group_id))
+
+    def close(self) -> None:
+        if self._thread.running:
+            try:
+                self._thread.run(self._core.close())
+            finally:
+                self._thread.stop()

@@ -1,0 +1,244 @@
+"""What a consumer has fetched and not yet handed out: positions, buffers, and the long polls that fill them.
+
+One Fetch at a time to each leader, for the partitions of which fewer than `CHUNKS_AHEAD` replies wait to be read; so
+memory is bounded by that many `partition_max_bytes` for each partition. `position` is the offset of the next record to
+hand out; offsets that are handed out never go back unless someone seeks. A reply for a position that was moved
+meanwhile is dropped.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
+from moldau.client.routing import Router
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.protocol.apis import FETCH
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from moldau.records.batch import batches, crc_holds
+from moldau.records.rows import Record, rows_of
+
+CHUNKS_AHEAD = 2
+
+
+class ConsumedRecord(NamedTuple):
+    """A record as a consumer hands it out; `timestamp_type` 0 is the producer's time, 1 the broker's."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    timestamp_type: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
+class Assigned:
+    """One assigned partition. `position` is None until it is known where to begin."""
+
+    __slots__ = ("asked", "chunks", "end_offset", "fetch_from", "out_of_range", "paused", "position", "rows", "tp")
+
+    def __init__(self, tp: TopicPartition, position: int | None):
+        self.tp = tp
+        self.out_of_range = False
+        self.paused = False
+        self.end_offset = -1
+        self.move(position)
+
+    def move(self, position: int | None) -> None:
+        """Go on from there; what was fetched is dropped."""
+        self.position = position
+        self.fetch_from = position
+        self.chunks: deque[memoryview] = deque()
+        self.rows: Iterator[Record] = iter(())
+        self.asked: object = None
+
+    def next_rows(self) -> bool:
+        """Open the next buffered reply, if there is one."""
+        if not self.chunks:
+            return False
+        self.rows = _rows(self.tp, self.chunks.popleft())
+        return True
+
+
+def _rows(tp: TopicPartition, records: memoryview) -> Iterator[Record]:
+    for at, header in batches(records):
+        if header.is_control:
+            continue
+        if not crc_holds(records, at):
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} of {tp} is corrupt")
+        yield from rows_of(records, at, header)
+
+
+class Poller:
+    """Keeps the buffers of the assigned partitions filled. `wake` is called on the loop when something arrived."""
+
+    def __init__(
+        self,
+        router: Router,
+        wake: Callable[[], object],
+        *,
+        max_bytes: int,
+        partition_max_bytes: int,
+        min_bytes: int,
+        wait_ms: int,
+    ):
+        self._router = router
+        self._wake = wake
+        self._max_bytes = max_bytes
+        self._partition_max_bytes = partition_max_bytes
+        self._min_bytes = min_bytes
+        self._wait_ms = wait_ms
+        self._fetches: dict[int, asyncio.Task[None]] = {}
+        self._refreshing: asyncio.Task[None] | None = None
+        self._backoff = Backoff(router.runtime.random)
+        self._failure: KafkaError | None = None
+        self.assigned: dict[TopicPartition, Assigned] = {}
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """From now on these; a partition that was assigned before keeps its position and buffers."""
+        self.assigned = {tp: self.assigned.get(tp) or Assigned(tp, None) for tp in partitions}
+
+    async def close(self) -> None:
+        tasks = [t for t in (*self._fetches.values(), self._refreshing) if t is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def take(self, max_records: int) -> list[ConsumedRecord]:
+        """Hand out buffered records, one partition after the other. Raises the failure of a fetch that does not go
+        away."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        taken: list[ConsumedRecord] = []
+        for state in list(self.assigned.values()):
+            if state.position is None or state.paused:
+                continue
+            if self._take(state, max_records, taken):
+                self.assigned[state.tp] = self.assigned.pop(state.tp)
+            if len(taken) >= max_records:
+                break
+        return taken
+
+    def _take(self, state: Assigned, max_records: int, taken: list[ConsumedRecord]) -> bool:
+        topic, partition = state.tp
+        position = state.position
+        assert position is not None
+        before = len(taken)
+        more = True
+        while more and len(taken) < max_records:
+            for record in state.rows:
+                if record[0] >= position:
+                    taken.append(ConsumedRecord(topic, partition, *record))
+                    position = record[0] + 1
+                    if len(taken) >= max_records:
+                        break
+            else:
+                more = state.next_rows()
+        if not more and state.fetch_from is not None:
+            position = max(position, state.fetch_from)
+        state.position = position
+        return len(taken) > before
+
+    def fetch(self) -> None:
+        """Ask each leader that is not being asked for what the buffers lack."""
+        by_leader: dict[int, list[Assigned]] = {}
+        unled: dict[str, None] = {}
+        for state in self.assigned.values():
+            if state.fetch_from is None or state.paused or len(state.chunks) >= CHUNKS_AHEAD:
+                continue
+            leader = self._router.view.leader(state.tp)
+            if isinstance(leader, ErrorCode):
+                unled[state.tp.topic] = None
+            elif leader not in self._fetches:
+                by_leader.setdefault(leader, []).append(state)
+        if unled and self._refreshing is None:
+            self._refreshing = asyncio.get_running_loop().create_task(self._refresh(list(unled)))
+        for leader, states in by_leader.items():
+            self._fetches[leader] = asyncio.get_running_loop().create_task(self._fetch(leader, states))
+
+    async def _refresh(self, topics: list[str]) -> None:
+        try:
+            await self._router.refresh(topics)
+            if any(isinstance(self._router.view.leader(tp), ErrorCode) for tp in self.assigned):
+                await asyncio.sleep(self._backoff.next_ms() / 1000)
+        except KafkaError as failure:
+            if not failure.retriable:
+                self._failure = failure
+            await asyncio.sleep(self._backoff.next_ms() / 1000)
+        finally:
+            self._refreshing = None
+            self._wake()
+
+    async def _fetch(self, leader: int, states: list[Assigned]) -> None:
+        try:
+            link = await self._router.broker(leader)
+            asked: dict[TopicPartition, tuple[Assigned, int]] = {}
+            topics: dict[str, FetchTopic] = {}
+            for state in states:
+                if state.fetch_from is None:
+                    continue
+                asked[state.tp] = state, state.fetch_from
+                topics.setdefault(state.tp.topic, FetchTopic(topic=state.tp.topic)).partitions.append(
+                    FetchPartition(
+                        partition=state.tp.partition,
+                        fetch_offset=state.fetch_from,
+                        partition_max_bytes=self._partition_max_bytes,
+                    )
+                )
+            request = FetchRequest(
+                max_wait_ms=self._wait_ms,
+                min_bytes=self._min_bytes,
+                max_bytes=self._max_bytes,
+                topics=list(topics.values()),
+            )
+            reply = await link.call(FETCH, request, self._wait_ms + self._router.request_timeout_ms)
+            if reply.error_code:
+                error = error_of(reply.error_code)
+                raise KafkaError(error, f"fetching: {sentence(error)}")
+            failed = False
+            for topic in reply.responses:
+                for data in topic.partitions:
+                    state, offset = asked[TopicPartition(topic.topic, data.partition_index)]
+                    failed |= not self._received(state, offset, data)
+            if failed:
+                await asyncio.sleep(self._backoff.next_ms() / 1000)
+            else:
+                self._backoff.reset()
+        except KafkaError as failure:
+            if not failure.retriable:
+                self._failure = failure
+            for state in states:
+                self._router.stale(state.tp.topic)
+            await asyncio.sleep(self._backoff.next_ms() / 1000)
+        finally:
+            self._fetches.pop(leader, None)
+            self._wake()
+
+    def _received(self, state: Assigned, offset: int, data: PartitionData) -> bool:
+        """Keep what came for a partition; False if something has to be waited for."""
+        if self.assigned.get(state.tp) is not state or state.fetch_from != offset:
+            return True
+        error = error_of(data.error_code)
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            state.out_of_range = True
+            state.move(None)
+        elif error in STALE_METADATA:
+            self._router.stale(state.tp.topic)
+            return False
+        elif error != ErrorCode.NONE:
+            if not error.retriable:
+                self._failure = KafkaError(error, f"fetching {state.tp} from offset {offset}: {sentence(error)}")
+            return False
+        else:
+            state.end_offset = data.high_watermark
+            records = memoryview(data.records or b"")
+            after = max((header.last_offset + 1 for _, header in batches(records)), default=offset)
+            if after > offset:
+                state.chunks.append(records)
+                state.fetch_from = after
+        return True
