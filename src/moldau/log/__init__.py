@@ -1,1 +1,2 @@
-"""One partition on one disk: segments and their indexes, producers, epochs, recovery, retention; and the folder that holds them."""
+"""One partition on one disk: segments and their indexes, producers, epochs, recovery, retention; and the folder that
+holds them."""

@@ -13,9 +13,9 @@
         version: 0
         topic_id: AAAAAAAAAAAAAAAAAAAAAQ
 
-A file is written under another name, flushed, and renamed: a reader sees the old one or the new one. A reader takes a file
-whole or not at all: a wrong version, a malformed line or a wrong count is `CorruptCheckpoint`. What each number means is for
-others to know.
+A file is written under another name, flushed, and renamed: a reader sees the old one or the new one. A reader takes a
+file whole or not at all: a wrong version, a malformed line or a wrong count is `CorruptCheckpoint`. What each number
+means is for others to know.
 """
 
 import base64

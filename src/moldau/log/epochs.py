@@ -1,7 +1,7 @@
 """Leader epochs: at which offset each leader of the partition began to write. Pure.
 
-A list of (epoch, start offset), both rising. It answers which epoch wrote a record, and where an epoch ended, which tells a
-follower how far it agrees with its leader. It never goes below the log's start nor beyond its end.
+A list of (epoch, start offset), both rising. It answers which epoch wrote a record, and where an epoch ended, which
+tells a follower how far it agrees with its leader. It never goes below the log's start nor beyond its end.
 Source: KIP-101, KIP-279, KIP-320.
 """
 

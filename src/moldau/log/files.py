@@ -1,8 +1,9 @@
 """Open files, bounded: a broker hosts more segment files than a process may have descriptors.
 
-A `LazyFile` is a path that is opened when it is used. `OpenFiles` counts what is open and lets go of what was not used lately.
-Letting go never closes: whoever still reads (a slice on its way to a socket, a flush in another thread) holds the `File` itself,
-which closes when the last reference is gone. So a file may be let go, renamed or deleted under a reader at any time.
+A `LazyFile` is a path that is opened when it is used. `OpenFiles` counts what is open and lets go of what was not used
+lately. Letting go never closes: whoever still reads (a slice on its way to a socket, a flush in another thread) holds
+the `File` itself, which closes when the last reference is gone. So a file may be let go, renamed or deleted under a
+reader at any time.
 """
 
 import threading

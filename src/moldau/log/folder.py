@@ -9,9 +9,9 @@
     <topic>-<partition>/                 a partition
     <topic>-<partition>.<id>-delete/     a partition that is being removed
 
-The marker is deleted before anything is loaded, so that a crash while loading counts as unclean, and written last of all. A
-partition nobody knows, and any other name, is left alone and reported. One `OSError` while serving takes the whole folder
-offline: every log in it, for good, and no clean-shutdown marker is written.
+The marker is deleted before anything is loaded, so that a crash while loading counts as unclean, and written last of
+all. A partition nobody knows, and any other name, is left alone and reported. One `OSError` while serving takes the
+whole folder offline: every log in it, for good, and no clean-shutdown marker is written.
 """
 
 import base64
@@ -66,29 +66,35 @@ def folder_name_for_deletion(tp: TopicPartition, unique: uuid.UUID) -> str:
 
 
 class LogFolder:
-    """One folder, open. `logs` are its partitions; `clean` says how it was left; `failed` is why it is offline, or None."""
+    """One folder, open. `logs` are its partitions; `clean` says how it was left; `failed` is why it is offline, or
+    None."""
 
-    def __init__(self, path: Path, runtime: Runtime, open_files_max: int = OPEN_FILES_MAX):
-        """Takes the lock and reads what describes the folder. Raises `StorageError`, `OSError`."""
+    def __init__(self, path: Path, runtime: Runtime, unlock: Callable[[], None], open_files_max: int):
         self.path = path
         self.runtime = runtime
         self.logs: dict[TopicPartition, Log] = {}
         self.failed: OSError | None = None
-        self.meta: dict[str, str] = {}
         self.on_failure: Callable[[OSError], None] | None = None
-        self._disk = disk = runtime.disk
-        self._files = OpenFiles(disk, open_files_max)
-        self._doomed = Doomed(disk)
-        disk.make_folder(path)
-        self._unlock = disk.lock(path / LOCK)
+        self._unlock = unlock
+        self._disk = runtime.disk
+        self._files = OpenFiles(runtime.disk, open_files_max)
+        self._doomed = Doomed(runtime.disk)
+        self.meta = self._read_meta()
+        self.clean, self.broker_epoch = self._take_marker()
+        self._recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
+        self._log_starts = self._offsets(checkpoints.LOG_STARTS)
+        self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
+
+    @classmethod
+    def open(cls, path: Path, runtime: Runtime, open_files_max: int = OPEN_FILES_MAX) -> "LogFolder":
+        """Make the folder if it is not there, take its lock, read what describes it, delete the marker; no log is opened
+        yet. Raises `StorageError` if another process has it, `OSError`."""
+        runtime.disk.make_folder(path)
+        unlock = runtime.disk.lock(path / LOCK)
         try:
-            self.meta = self._read_meta()
-            self.clean, self.broker_epoch = self._take_marker()
-            self._recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
-            self._log_starts = self._offsets(checkpoints.LOG_STARTS)
-            self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
+            return cls(path, runtime, unlock, open_files_max)
         except BaseException:
-            self._unlock()
+            unlock()
             raise
 
     def _read_meta(self) -> dict[str, str]:
@@ -137,8 +143,8 @@ class LogFolder:
             return {}
 
     def load(self, known: Mapping[str, uuid.UUID], config_of: Callable[[str], TopicConfig]) -> list[str]:
-        """Open the partitions of all known topics (name -> id), recovering where needed; returns the names of what is strange:
-        left alone, and for the caller to report. Blocks. Raises `OSError`."""
+        """Open the partitions of all known topics (name -> id), recovering where needed; returns the names of what is
+        strange: left alone, and for the caller to report. Blocks. Raises `OSError`."""
         strays = []
         for name in self._disk.list(self.path):
             if name in _OWN_FILES or name.endswith(".tmp"):
@@ -193,7 +199,8 @@ class LogFolder:
             raise self._failure(error) from error
 
     def delete(self, tp: TopicPartition, now_ms: int) -> None:
-        """Take a partition out: its folder gets another name now and goes later. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
+        """Take a partition out: its folder gets another name now and goes later. Raises `KafkaError`
+        (KAFKA_STORAGE_ERROR)."""
         self._check()
         log = self.logs.pop(tp)
         target = self.path / folder_name_for_deletion(tp, self.runtime.random.uuid())
@@ -241,7 +248,8 @@ class LogFolder:
         high_watermarks: Mapping[TopicPartition, int] | None = None,
         broker_epoch: int = NO_BROKER_EPOCH,
     ) -> None:
-        """Close all logs, checkpoint, leave the marker, release the lock. No marker after an error, or if not `clean`."""
+        """Close all logs, checkpoint, leave the marker, release the lock. No marker after an error, or if not
+        `clean`."""
         try:
             if clean and self.failed is None:
                 for log in self.logs.values():

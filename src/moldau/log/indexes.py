@@ -1,14 +1,14 @@
 """A sparse index of one segment: entries in rising order of their key, and a search for the last one at or below a key.
 
-    .index      4  last offset of a batch, relative to the segment's base     .timeindex  8  largest timestamp so far, ms
-                4  position of that batch's first byte                                    4  its batch's last offset, relative
-                ------------------------------------------------                          -----------------------------------
-                8  bytes an entry                                                         12 bytes an entry
+    .index       0  4  last offset of a batch, relative to the segment's base
+                 4  4  position of that batch's first byte                          8 bytes an entry
+    .timeindex   0  8  largest timestamp so far, ms
+                 8  4  last offset of the batch that has it, relative              12 bytes an entry
 
-Integers are big-endian and signed. While its segment is active the file has its full size, sparse and zero behind the entries;
-a closed one is exactly its entries. Entries reach the file a page at a time, and all of them with `save`: after a crash the
-index of every segment that was not flushed is built anew, so a lagging file is no harm. A page of 512 entries covers about
-2 MB of log, so that a reader going forward finds the next position in the page it read last.
+Integers are big-endian and signed. While its segment is active the file has its full size, sparse and zero behind the
+entries; a closed one is exactly its entries. Entries reach the file a page at a time, and all of them with `save`:
+after a crash the index of every segment that was not flushed is built anew, so a lagging file is no harm. A page of 512
+entries covers about 2 MB of log, so that a reader going forward finds the next position in the page it read last.
 
 This module knows nothing of batches. `append` is called by one thread; `save` and `flush` may be called by another.
 """
@@ -74,7 +74,8 @@ class Index:
         self._page = (-1, b"")
 
     def load(self, key_min: int, value_max: int) -> None:
-        """Look at the file of a closed segment. Raises `CorruptIndex` unless its ends fit each other and the segment."""
+        """Look at the file of a closed segment. Raises `CorruptIndex` unless its ends fit each other and the
+        segment."""
         file = self._file.get()
         entries, rest = divmod(file.size(), self._entry.size)
         if rest:

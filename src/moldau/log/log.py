@@ -1,12 +1,13 @@
 """One partition's log: an append, a read, and the segments in between.
 
-Invariants: offsets are given out here and never twice; segments are in order, the last one is active; `log_start_offset` is at
-or below every offset that is served, `log_end_offset` is the next one given out; the recovery point never passes what was
-flushed. A batch is appended whole or not at all.
+Invariants: offsets are given out here and never twice; segments are in order, the last one is active;
+`log_start_offset` is at or below every offset that is served, `log_end_offset` is the next one given out; the recovery
+point never passes what was flushed. A batch is appended whole or not at all.
 
 All methods run on one thread, the loop's, but for `open`, `flush` and `close`, which block and may run in an executor.
-Nothing here knows of leaders, requests or watermarks beyond the numbers it is handed. An `OSError` while the log is served
-takes it offline for good: every call from then on raises `KafkaError(KAFKA_STORAGE_ERROR)`, and no fsync is tried again.
+Nothing here knows of leaders, requests or watermarks beyond the numbers it is handed. An `OSError` while the log is
+served takes it offline for good: every call from then on raises `KafkaError(KAFKA_STORAGE_ERROR)`, and no fsync is
+tried again.
 """
 
 import logging
@@ -51,8 +52,8 @@ class Log:
 
     __slots__ = (
         "_active", "_config", "_doomed", "_files", "_flush_lock", "_flushed_ms", "_on_failure", "_runtime", "_segments",
-        "_stamps", "_unsynced_names", "epochs", "folder", "log_end_offset", "log_start_offset", "offline", "producers",
-        "recovery_point", "snapshot_offset", "topic_id", "tp",
+        "_snapshot_offset", "_stamps", "_unsynced_names", "epochs", "folder", "log_end_offset", "log_start_offset",
+        "offline", "producers", "recovery_point", "topic_id", "tp",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +75,7 @@ class Log:
         self.recovery_point = loaded.recovery_point
         self.epochs = loaded.epochs
         self.producers = loaded.producers
-        self.snapshot_offset = -1
+        self._snapshot_offset = loaded.snapshot_offset
         self._runtime = runtime
         self._files = files
         self._doomed = doomed
@@ -83,7 +84,7 @@ class Log:
         self._active = loaded.segments[-1]
         self._flush_lock = threading.Lock()
         self._flushed_ms = runtime.clock.now_ms()
-        self._unsynced_names = True
+        self._unsynced_names = loaded.changed_names
         self.config = config
 
     @classmethod
@@ -102,7 +103,8 @@ class Log:
         doomed: Doomed | None = None,
         on_failure: Callable[[OSError], None] | None = None,
     ) -> "Log":
-        """The log in a folder, which is made if it is not there. Blocks, after an unclean stop for long. Raises `OSError`."""
+        """The log in a folder, which is made if it is not there. Blocks, after an unclean stop for long. Raises
+        `OSError`."""
         disk = runtime.disk
         files = files or OpenFiles(disk)
         if not disk.exists(folder):
@@ -148,8 +150,8 @@ class Log:
         return self.epochs.epoch_at(offset)
 
     def append(self, data: memoryview, checked: Checked, leader_epoch: int, now_ms: int) -> Appended:
-        """Append one checked batch, whose offsets are written into `data`. Errors of the producer's state are answered in
-        the result; raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
+        """Append one checked batch, whose offsets are written into `data`. Errors of the producer's state are answered
+        in the result; raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
         if self.offline:
             raise self._storage_error()
         header = checked.header
@@ -194,7 +196,8 @@ class Log:
         return Appended(-1, -1, -1, self.log_start_offset, error, False)
 
     def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and begin a new one at the log's end; an empty one is begun again. Raises `OSError`."""
+        """Close the active segment and begin a new one at the log's end; an empty one is begun again. Raises
+        `OSError`."""
         old, end = self._active, self.log_end_offset
         jitter = min(self._config.segment_jitter_ms, self._config.segment_ms)
         jitter_ms = self._runtime.random.below(jitter) if jitter > 0 else 0
@@ -204,25 +207,26 @@ class Log:
         else:
             old.close()
             kept = self._segments
-            self._snapshot(flush=False)
+            self._snapshot()
         self._active = Segment.create(self.folder, end, self._config, self._files, now_ms, jitter_ms)
         self._segments = [*kept, self._active]
         self._unsynced_names = True
         return self._active
 
-    def _snapshot(self, flush: bool) -> None:
-        """Write down the producers as they are at the log's end."""
-        self.producers.end_offset = self.log_end_offset
-        if self.snapshot_offset != self.log_end_offset:
-            snapshots.write(self._files.disk, self.folder, self.producers, self.log_end_offset, flush)
-            self.snapshot_offset = self.log_end_offset
+    def _snapshot(self) -> None:
+        """Write down the producers as they are at the log's end. Not flushed: one that does not hold is no snapshot."""
+        end = self.log_end_offset
+        self.producers.end_offset = end
+        if self._snapshot_offset != end:
+            snapshots.write(self._files.disk, self.folder, self.producers, end)
+            self._snapshot_offset = end
 
     def _segment_of(self, offset: int) -> int:
         return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
 
     def read(self, offset: int, max_bytes: int, up_to: int, min_one: bool = True) -> FileSlice | None:
-        """A slice from the batch that holds `offset` on, of whole bytes below `up_to`: the first batch whole even if it is
-        larger than `max_bytes` (unless not `min_one`), the last one possibly cut. None if there is nothing.
+        """A slice from the batch that holds `offset` on, of whole bytes below `up_to`: the first batch whole even if it
+        is larger than `max_bytes` (unless not `min_one`), the last one possibly cut. None if there is nothing.
 
         Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
         """
@@ -258,7 +262,11 @@ class Log:
                 if not min_one:
                     return None
                 max_bytes = first
-            return FileSlice(segment.log.get(), position, min(max_bytes, limit - position))
+            if limit - position <= max_bytes:
+                max_bytes = limit - position
+                if limit == segment.size and segment is self._active:
+                    segment.mark = (end, limit)
+            return FileSlice(segment.log.get(), position, max_bytes)
         except OSError as error:
             raise self._failed(error) from error
 
@@ -363,18 +371,26 @@ class Log:
         for path in segment.doom():
             self._doomed.add(path, due_ms)
 
-    def flush(self) -> None:
-        """Force everything appended so far to the disk and move the recovery point. Blocks; may run in another thread."""
+    def flush_overdue(self, now_ms: int) -> bool:
+        """Whether a flush is due: by `flush.ms`, or because a segment was closed since the last one, so that the
+        recovery point follows."""
+        if self.recovery_point >= self.log_end_offset:
+            return False
+        return self._active.base_offset > self.recovery_point or now_ms - self._flushed_ms >= self._config.flush_ms
+
+    def flush(self, closing: bool = False) -> None:
+        """Force everything appended so far to the disk and move the recovery point. Blocks; may run in another
+        thread."""
         if self.offline:
             raise self._storage_error()
         with self._flush_lock:
             segments, end, epochs = self._segments, int(self.log_end_offset), self.epochs
-            if end <= self.recovery_point and not epochs.dirty:
+            if end <= self.recovery_point and not epochs.dirty and not self._unsynced_names and not closing:
                 return
             try:
                 for segment in segments[self._first_unflushed(segments) :]:
                     if not segment.flushed and not segment.deleted:
-                        segment.flush(active=segment is segments[-1])
+                        segment.flush(active=segment is segments[-1] and not closing)
                 if epochs.dirty:
                     epochs.dirty = False
                     checkpoints.write_epochs(self._files.disk, self.folder, epochs.starts)
@@ -388,19 +404,19 @@ class Log:
             self._flushed_ms = self._runtime.clock.now_ms()
 
     def _first_unflushed(self, segments: list[Segment]) -> int:
-        return max(bisect_right(segments, self.recovery_point, key=lambda segment: segment.base_offset) - 1, 0)
+        at = len(segments) - 1
+        while at > 0 and not segments[at - 1].flushed:
+            at -= 1
+        return at
 
     def close(self) -> None:
         """Flush, complete the indexes, write down the producers. Nothing is appended after it."""
         if self.offline:
             return
         try:
-            active = self._active
-            active.close()
-            self.flush()
-            active.flush(active=False)
-            if self.log_end_offset > 0:
-                self._snapshot(flush=True)
+            self._active.close()
+            self.flush(closing=True)
+            self._snapshot()
         except OSError as error:
             raise self._failed(error) from error
         self.abandon()

@@ -1,14 +1,14 @@
 """What a partition knows of its idempotent producers: each one's epoch and its last five batches. Pure.
 
-It tells a new batch from a duplicate and from one that is out of order, and nothing else; the log asks before it appends and
-reports after. Sequences count records, from 0 to 2**31 - 1 and then from 0 again. A producer nobody knows may begin anywhere:
-that is why lost state would be silent, and why it is rebuilt from the log before anybody is served.
+It tells a new batch from a duplicate and from one that is out of order, and nothing else; the log asks before it
+appends and reports after. Sequences count records, from 0 to 2**31 - 1 and then from 0 again. A producer nobody knows
+may begin anywhere: that is why lost state would be silent, and why it is rebuilt from the log before anybody is served.
 
 Rules, in this order, for a batch of a client:
-    a known producer, the same epoch, first and last sequence of one of its last five batches    duplicate: its offsets again
-    an epoch below the known one                                                                 INVALID_PRODUCER_EPOCH
-    a larger epoch                          first sequence 0, or OUT_OF_ORDER_SEQUENCE_NUMBER
-    the same epoch                          first sequence = last one + 1, or OUT_OF_ORDER_SEQUENCE_NUMBER
+    a known producer, the same epoch, the sequences of one of its last five batches    a duplicate, its offsets again
+    an epoch below the known one                                                       INVALID_PRODUCER_EPOCH
+    a larger epoch             the first sequence is 0, or                             OUT_OF_ORDER_SEQUENCE_NUMBER
+    the same epoch             the first sequence is the last one + 1, or              OUT_OF_ORDER_SEQUENCE_NUMBER
 Source: KIP-98, KIP-360; what Kafka 4.3 answers.
 """
 
@@ -132,7 +132,8 @@ class Producers:
         self.end_offset = Offset(header.next_offset)
 
     def complete(self, older: list[BatchHeader]) -> None:
-        """Put back batches from before a snapshot, which holds only each producer's last one. `older`: in order of offsets."""
+        """Put back batches from before a snapshot, which holds only each producer's last one. `older`: in order of
+        offsets."""
         for header in reversed(older):
             producer = self._known.get(header.producer_id)
             if producer is None or header.is_control or producer.epoch != header.producer_epoch:

@@ -3,11 +3,12 @@
 Rules, by their numbers in the reliability notes:
     1, 2  leftovers of a deletion or a compaction are finished or thrown away
     3     an index without a log goes; a missing or impossible index is built anew
-    4     after an unclean stop every batch from the recovery point's segment on is read: the log is cut at the first one that
-          does not hold, and if a segment lost bytes all later segments go
+    4     after an unclean stop every batch from the recovery point's segment on is read: the log is cut at the first one
+          that does not hold, and if a segment lost bytes all later segments go
     5     a log that ends below its known start begins anew there
     6     the recovery point moves forward only where a clean stop flushed; producers come from the newest snapshot that
           holds and the batches behind it
+
 Everything here blocks, and is as long as what has to be read.
 """
 
@@ -35,7 +36,8 @@ from moldau.log.segment import (
     Segment,
     file_name,
 )
-from moldau.records.batch import ATTRIBUTES_AT, HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
+from moldau.names import Offset
+from moldau.records.batch import ATTRIBUTES_AT, HEADER_SIZE, MAGIC, BatchHeader, read_header
 from moldau.runtime import Disk, File
 
 CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX = ".cleaned", ".swap", ".tmp"
@@ -57,6 +59,10 @@ class Loaded:
     recovery_point: int
     epochs: Epochs
     producers: Producers
+    snapshot_offset: int
+    """Where the newest producer snapshot is; -1 without one."""
+    changed_names: bool
+    """Whether files were made or removed, so that the folder has to be flushed."""
 
 
 @dataclass
@@ -81,57 +87,80 @@ class Loading:
 
 def load(loading: Loading) -> Loaded:
     """The log in a folder, empty if there is none. Raises `OSError`."""
-    disk, folder = loading.disk, loading.folder
-    _finish_leftovers(disk, folder)
+    disk, folder, clean = loading.disk, loading.folder, loading.clean
+    changed = _finish_leftovers(disk, folder)
     segments, suspects = _open_segments(loading)
-    epochs, clean = Epochs(), loading.clean
-    try:
-        epochs = Epochs(checkpoints.read_epochs(disk, folder))
-    except CorruptCheckpoint as error:
-        logger.warning("%s; it is built anew from the log", error)
-        epochs.dirty = True
-        for segment in segments:
-            for found in segment.walk(0):
-                _note_epoch(epochs, found.header)
+    epochs = _load_epochs(loading, segments)
     for segment in suspects:
         segment.rebuild_indexes()
         if segment is not segments[-1]:
             segment.close()
     end = segments[-1].next_offset() if segments and clean and _ends_whole(segments[-1]) else -1
     if segments and end < 0:
-        end = _recover(loading, segments, epochs)
+        first = _segment_at(segments, loading.recovery_point)
+        for segment in segments[:first]:
+            segment.assume_flushed()
+        end, changed = _recover(loading, segments, first, epochs), True
+    elif clean:
+        for segment in segments:
+            segment.assume_flushed()
     start = max(loading.log_start, segments[0].base_offset if segments else 0)
     if segments and end < start:
         logger.warning("%s ends at %d, below its start %d: it begins anew there", folder.name, end, start)
         _remove_segments(disk, segments)
-        segments, end = [], start
-        epochs = Epochs()
+        segments, epochs = [], Epochs()
         epochs.dirty = True
     if not segments:
-        segments, end = [loading.new_segment(start)], start
+        segments, end, changed = [loading.new_segment(start)], start, True
     epochs.truncate_from_start(start)
     epochs.truncate_from_end(end)
     for segment in segments:
         segment.created_ms = loading.now_ms
     recovery_point = end if clean else min(loading.recovery_point, end)
-    producers = _load_producers(loading, segments, start, end)
-    return Loaded(segments, start, end, recovery_point, epochs, producers)
+    producers, snapshot_offset = _load_producers(loading, segments, end)
+    return Loaded(segments, start, end, recovery_point, epochs, producers, snapshot_offset, changed)
 
 
-def _finish_leftovers(disk: Disk, folder: Path) -> None:
-    """Rules 1 and 2: what a deletion or a compaction left when it was interrupted."""
+def _load_epochs(loading: Loading, segments: list[Segment]) -> Epochs:
+    try:
+        return Epochs(checkpoints.read_epochs(loading.disk, loading.folder))
+    except CorruptCheckpoint as error:
+        logger.warning("%s; it is built anew from the log", error)
+    epochs = Epochs()
+    for segment in segments:
+        for found in segment.walk(0):
+            _note_epoch(epochs, found.header)
+    epochs.dirty = True
+    return epochs
+
+
+def _segment_at(segments: list[Segment], offset: int) -> int:
+    """The position of the segment that holds an offset, or would."""
+    first = 0
+    for at, segment in enumerate(segments):
+        if segment.base_offset <= offset:
+            first = at
+    return first
+
+
+def _finish_leftovers(disk: Disk, folder: Path) -> bool:
+    """Rules 1 and 2: what a deletion or a compaction left when it was interrupted. Whether there was anything."""
     names = disk.list(folder)
     cleaned = [_base(name) for name in names if name.endswith(CLEANED_SUFFIX)]
-    swaps = []
+    swaps: list[str] = []
+    removed = False
     for name in names:
         if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
             disk.remove(folder / name)
+            removed = True
         elif name.endswith(SWAP_SUFFIX):
             if cleaned and _base(name) >= min(cleaned):
                 disk.remove(folder / name)
+                removed = True
             else:
                 swaps.append(name)
     _finish_swaps(disk, folder, swaps)
+    return removed
 
 
 def _finish_swaps(disk: Disk, folder: Path, swaps: list[str]) -> None:
@@ -203,12 +232,8 @@ def _ends_whole(segment: Segment) -> bool:
     return at == segment.size
 
 
-def _recover(loading: Loading, segments: list[Segment], epochs: Epochs) -> int:
+def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epochs) -> int:
     """Rule 4: read from the recovery point's segment on, cut at the first batch that does not hold. The log's end."""
-    first = 0
-    for at, segment in enumerate(segments):
-        if segment.base_offset <= loading.recovery_point:
-            first = at
     end = segments[first].base_offset
     for at in range(first, len(segments)):
         segment = segments[at]
@@ -229,7 +254,8 @@ def _recover(loading: Loading, segments: list[Segment], epochs: Epochs) -> int:
 
 
 def recover_segment(segment: Segment, epochs: Epochs, next_base: int | None) -> int:
-    """Read every batch, build the indexes anew, cut the file where a batch does not hold. The offset behind the last one."""
+    """Read every batch, build the indexes anew, cut the file where a batch does not hold. The offset behind the last
+    one."""
     segment.begin_rebuild()
     file, size = segment.log.get(), segment.size
     position, end = 0, segment.base_offset
@@ -283,26 +309,32 @@ def _remove_segments(disk: Disk, segments: list[Segment]) -> None:
             disk.remove(segment.folder / file_name(segment.base_offset, suffix))
 
 
-def _load_producers(loading: Loading, segments: list[Segment], start: int, end: int) -> Producers:
-    """Rule 6: the newest snapshot that holds at or below the end, and the batches behind it."""
+def _load_producers(loading: Loading, segments: list[Segment], end: int) -> tuple[Producers, int]:
+    """Rule 6: the newest snapshot that holds at or below the end, and the batches behind it. Also where that snapshot
+    is.
+
+    Snapshots that do not hold, or are neither the newest nor a segment's, go.
+    """
     disk, folder = loading.disk, loading.folder
     offsets = [_base(name) for name in disk.list(folder) if name.endswith(SNAPSHOT_SUFFIX) and _is_segment_name(name)]
-    producers = None
+    bases = [segment.base_offset for segment in segments]
+    newest: Producers | None = None
     for offset in sorted(offsets, reverse=True):
-        if producers is None and start <= offset <= end:
-            producers = snapshots.read(disk, folder, offset)
-            if producers is not None:
-                if len(producers):
-                    producers.complete(_headers_before(segments, offset))
+        if newest is None and bases[0] <= offset <= end:
+            newest = snapshots.read(disk, folder, offset)
+            if newest is not None:
                 continue
-        elif producers is not None:
+        elif newest is not None and offset in bases:
             continue
         disk.remove(folder / file_name(offset, SNAPSHOT_SUFFIX))
-    if producers is None:
-        producers = Producers()
-        producers.clear(start)
-    _replay(segments, producers, end)
-    return producers
+    if newest is None:
+        newest = Producers()
+        newest.clear(bases[0])
+    snapshot_offset = int(newest.end_offset)
+    if len(newest):
+        newest.complete(_headers_before(segments, snapshot_offset))
+    _replay(segments, newest, end)
+    return newest, snapshot_offset
 
 
 def _replay(segments: list[Segment], producers: Producers, end: int) -> None:
@@ -316,7 +348,7 @@ def _replay(segments: list[Segment], producers: Producers, end: int) -> None:
         if found is not None:
             for _, header in segment.walk(found.position):
                 producers.replay(header)
-    producers.end_offset = max(producers.end_offset, type(producers.end_offset)(end))
+    producers.end_offset = Offset(end)
 
 
 def _headers_before(segments: list[Segment], offset: int) -> list[BatchHeader]:

@@ -1,8 +1,8 @@
 """Which segments at the start of a log have had their time. Pure decisions: the log carries them out.
 
-A segment goes only as a whole, the oldest first, and only when all of it is below the high watermark. An empty active segment
-stays. Time is that of the records: one stamped 2013 is too old at the first pass (a segment whose records have no time goes by
-its file's). Source: "Topic Configs" of Kafka's documentation, retention.ms and retention.bytes.
+A segment goes only as a whole, the oldest first, and only when all of it is below the high watermark. An empty active
+segment stays. Time is that of the records: one stamped 2013 is too old at the first pass (a segment whose records have
+no time goes by its file's). Source: "Topic Configs" of Kafka's documentation, retention.ms and retention.bytes.
 """
 
 from collections.abc import Callable, Sequence

@@ -4,12 +4,13 @@
     00000000000000000000.index       where batches are (indexes.py)
     00000000000000000000.timeindex   when they were written (indexes.py)
 
-Every offset in it is at or above the base offset and below the next segment's base. `size` counts whole batches; a file that is
-longer holds a torn tail that recovery cuts off. Appending is not checked here: the log decides what comes in and when to roll.
-Offsets in the indexes are relative to the base and fit 31 bits. Indexes are opened when they are first needed, and built
-anew if they cannot be right. Opening a segment touches nothing but the size of its file.
+Every offset in it is at or above the base offset and below the next segment's base. `size` counts whole batches; a file
+that is longer holds a torn tail that recovery cuts off. Appending is not checked here: the log decides what comes in
+and when to roll. Offsets in the indexes are relative to the base and fit 31 bits. Indexes are opened when they are
+first needed, and built anew if they cannot be right. Opening a segment touches nothing but the size of its file.
 """
 
+import struct
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -27,6 +28,8 @@ RELATIVE_MAX: Final = 2**31 - 1
 SCAN_BYTES: Final = 8192
 """Headers are looked for this many bytes at a time; an index entry is at most one batch and 4 KiB away."""
 NO_TIMESTAMP: Final = -1
+_PLACE: Final = struct.Struct(">qi11xi")
+"""Base offset, length and last offset delta of a batch's header."""
 
 
 def file_name(base_offset: int, suffix: str) -> str:
@@ -49,8 +52,9 @@ class Segment:
     """One segment. `max_timestamp` and what belongs to it are None until `look` has looked."""
 
     __slots__ = (
-        "_files", "_first_timestamp", "_loaded", "_since_entry", "base_offset", "config", "created_ms", "deleted",
-        "flushed", "folder", "jitter_ms", "log", "max_timestamp", "max_timestamp_offset", "offsets", "size", "times",
+        "_files", "_first_timestamp", "_flushed_size", "_loaded", "_since_entry", "base_offset", "config", "created_ms",
+        "deleted", "folder", "jitter_ms", "log", "mark", "max_timestamp", "max_timestamp_offset", "offsets", "size",
+        "times",
     )  # fmt: skip
 
     def __init__(self, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, size: int):
@@ -64,8 +68,9 @@ class Segment:
         self.times = Index(LazyFile(folder / file_name(base_offset, TIME_INDEX_SUFFIX), files), TIME_ENTRY, index_bytes)
         self.created_ms = 0
         self.jitter_ms = 0
-        self.flushed = False
         self.deleted = False
+        self.mark = (-1, 0)
+        self._flushed_size = -1
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = -1
         self._files = files
@@ -181,13 +186,33 @@ class Segment:
         return Walk(self, position, self.size if end is None else end)
 
     def find(self, offset: int) -> Found | None:
-        """The batch that holds `offset`, or the first one behind it; None if all are before it."""
+        """The batch that holds `offset`, or the first one behind it; None if all are before it.
+
+        `mark` is an offset whose batch begins, or will begin, at a known position: readers at the tail need no search.
+        """
         if not self._loaded:
             self.look()
-        entry = self.offsets.floor(offset - self.base_offset)
-        for found in self.walk(entry.value if entry is not None else 0):
-            if found.header.base_offset + found.header.last_offset_delta >= offset:
-                return found
+        mark = self.mark
+        if mark[0] == offset and mark[1] < self.size:
+            position = mark[1]
+        else:
+            entry = self.offsets.floor(offset - self.base_offset)
+            position = entry.value if entry is not None else 0
+        file, end, wanted = self.log.get(), self.size, SCAN_BYTES
+        while end - position >= HEADER_SIZE:
+            chunk = file.read(min(wanted, end - position), position)
+            at, last = 0, len(chunk) - HEADER_SIZE
+            if last < 0:
+                return None
+            while at <= last:
+                base, length, delta = _PLACE.unpack_from(chunk, at)
+                if base + delta >= offset:
+                    return Found(position + at, read_header(chunk, at))
+                if length < HEADER_SIZE - LOG_OVERHEAD:
+                    return None
+                at += length + LOG_OVERHEAD
+            wanted = SCAN_BYTES if length < SCAN_BYTES else HEADER_SIZE
+            position += at
         return None
 
     def next_offset(self) -> Offset:
@@ -211,13 +236,23 @@ class Segment:
             self.offsets.trim()
             self.times.trim()
 
+    @property
+    def flushed(self) -> bool:
+        """Whether all three files are as they would be found after a power loss."""
+        return self._flushed_size == self.size
+
+    def assume_flushed(self) -> None:
+        """It was before we opened it: below the recovery point, or after a clean stop."""
+        self._flushed_size = self.size
+
     def flush(self, active: bool) -> None:
         """fsync. The active segment's indexes may wait: a crash rebuilds them."""
+        size = self.size
         self.log.get().flush()
         if not active:
             self.offsets.flush()
             self.times.flush()
-            self.flushed = True
+            self._flushed_size = size
 
     def let_go(self) -> None:
         for lazy in (self.log, self.offsets.file, self.times.file):
@@ -241,7 +276,8 @@ class Segment:
         """Cut the file at a batch's start; the indexes are built anew by whoever calls."""
         self.log.get().truncate(position)
         self.size = position
-        self.flushed = False
+        self._flushed_size = -1
+        self.mark = (-1, 0)
         if position == 0:
             self._first_timestamp = None
 
@@ -249,7 +285,7 @@ class Segment:
 class Walk:
     """Headers one after the other, read a chunk at a time; it ends where no whole batch follows."""
 
-    __slots__ = ("_at", "_chunk", "_chunk_at", "_end", "_segment")
+    __slots__ = ("_at", "_chunk", "_chunk_at", "_end", "_segment", "_wanted")
 
     def __init__(self, segment: Segment, position: int, end: int):
         self._segment = segment
@@ -257,6 +293,7 @@ class Walk:
         self._end = end
         self._chunk = b""
         self._chunk_at = position
+        self._wanted = SCAN_BYTES
 
     def __iter__(self) -> "Walk":
         return self
@@ -267,7 +304,7 @@ class Walk:
             raise StopIteration
         within = at - self._chunk_at
         if within + HEADER_SIZE > len(self._chunk):
-            self._chunk = self._segment.log.get().read(min(SCAN_BYTES, self._end - at), at)
+            self._chunk = self._segment.log.get().read(min(self._wanted, self._end - at), at)
             self._chunk_at, within = at, 0
             if len(self._chunk) < HEADER_SIZE:
                 raise StopIteration
@@ -276,4 +313,5 @@ class Walk:
         if size < HEADER_SIZE or size > self._end - at:
             raise StopIteration
         self._at = at + size
+        self._wanted = SCAN_BYTES if size < SCAN_BYTES else HEADER_SIZE
         return Found(at, header)

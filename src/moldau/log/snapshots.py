@@ -13,8 +13,8 @@
         34   4  coordinator_epoch       of the last transaction marker, or -1
         38   8  transaction_start       first offset of the open transaction, or -1
 
-Only the last of a producer's batches is in it; the log puts the older ones back from the batches before it. A file that does not
-hold is reported as absent: the log deletes it and tries an older one.
+Only the last of a producer's batches is in it; the log puts the older ones back from the batches before it. A file that
+does not hold is reported as absent: the log deletes it and tries an older one.
 """
 
 import struct
@@ -74,9 +74,9 @@ def decode(data: bytes) -> Producers | None:
     return producers
 
 
-def write(disk: Disk, folder: Path, producers: Producers, offset: int, flush: bool) -> None:
-    """Snapshot the producers, which are those up to `offset`."""
-    replace_file(disk, folder / file_name(offset, SNAPSHOT_SUFFIX), encode(producers), flush)
+def write(disk: Disk, folder: Path, producers: Producers, offset: int) -> None:
+    """Snapshot the producers, which are those up to `offset`. It may not last: then the log is read again."""
+    replace_file(disk, folder / file_name(offset, SNAPSHOT_SUFFIX), encode(producers), flush=False)
 
 
 def read(disk: Disk, folder: Path, offset: int) -> Producers | None:
