@@ -1,0 +1,96 @@
+"""A broker process that tests start, stop, kill and start again on the same port and data."""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO
+
+SOURCE = Path(__file__).parents[2] / "src"
+START_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 20
+SETTINGS = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "3"}
+
+
+class Broker:
+    """`moldau server start` as a process of its own; `address` is what it said it listens on."""
+
+    def __init__(self, folder: Path, settings: dict[str, str] | None = None):
+        self.folder = folder
+        self.data = folder / "data"
+        self.address = ""
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start and wait for the line that says it is ready; the second time on the port of the first."""
+        port = self.address.rpartition(":")[2] or "0"
+        command = [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", port]
+        command += ["--data-dir", str(self.data)]
+        for name, value in self._settings.items():
+            command += ["--set", f"{name}={value}"]
+        with open(self.folder / "broker.log", "a") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            )
+        line = first_line(self._process)
+        if not line.startswith("listening on "):
+            self.kill()
+            raise AssertionError(f"the broker said {line!r}, and in its log:\n{self.log()}")
+        self.address = line.removeprefix("listening on ").strip()
+
+    def stop(self) -> None:
+        """SIGTERM; it has to leave by itself, with success."""
+        process = self._take()
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            code = process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"the broker did not stop on SIGTERM; its log:\n{self.log()}") from None
+        assert code == 0, f"the broker left with {code}; its log:\n{self.log()}"
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if process := self._take():
+            process.kill()
+            process.wait()
+
+    def log(self) -> str:
+        return (self.folder / "broker.log").read_text()[-4000:]
+
+    def _take(self) -> subprocess.Popen[str] | None:
+        process, self._process = self._process, None
+        if process and process.stdout:
+            process.stdout.close()
+        return process
+
+
+class ForeignBroker:
+    """A broker that somebody else runs (`MOLDAU_TEST_BROKER`): to see what the tests say of it."""
+
+    def __init__(self, address: str):
+        self.address = address
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    """The first line of its output, or what there is when it ends or takes too long."""
+    lines: queue.Queue[str] = queue.Queue()
+    output: IO[str] | None = process.stdout
+    assert output is not None
+    threading.Thread(target=lambda: lines.put(output.readline()), daemon=True).start()
+    try:
+        return lines.get(timeout=START_SECONDS_MAX)
+    except queue.Empty:
+        return ""

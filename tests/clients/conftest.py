@@ -1,0 +1,30 @@
+"""The broker under test: ours, one process a class of tests, or the one that `MOLDAU_TEST_BROKER` names."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.clients.broker import Broker, ForeignBroker
+from tests.clients.scenarios import group, topic
+
+__all__ = ["group", "topic"]
+
+
+@pytest.fixture(scope="class")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | ForeignBroker]:
+    if address := os.environ.get("MOLDAU_TEST_BROKER"):
+        yield ForeignBroker(address)
+        return
+    ours = Broker(tmp_path_factory.mktemp("broker"))
+    ours.start()
+    yield ours
+    ours.stop()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Somebody else's broker is not ours to restart."""
+    if os.environ.get("MOLDAU_TEST_BROKER"):
+        left_out = [item for item in items if item.get_closest_marker("restarts")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
