@@ -69,32 +69,29 @@ class LogFolder:
     """One folder, open. `logs` are its partitions; `clean` says how it was left; `failed` is why it is offline, or
     None."""
 
-    def __init__(self, path: Path, runtime: Runtime, unlock: Callable[[], None], open_files_max: int):
+    def __init__(self, path: Path, runtime: Runtime, open_files_max: int = OPEN_FILES_MAX):
+        """Makes the folder if it is not there, takes its lock, reads what describes it, deletes the marker; opens no log.
+
+        Raises `StorageError` if another process has it, `OSError`.
+        """
         self.path = path
         self.runtime = runtime
         self.logs: dict[TopicPartition, Log] = {}
         self.failed: OSError | None = None
         self.on_failure: Callable[[OSError], None] | None = None
-        self._unlock = unlock
         self._disk = runtime.disk
         self._files = OpenFiles(runtime.disk, open_files_max)
         self._doomed = Doomed(runtime.disk)
-        self.meta = self._read_meta()
-        self.clean, self.broker_epoch = self._take_marker()
-        self._recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
-        self._log_starts = self._offsets(checkpoints.LOG_STARTS)
-        self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
-
-    @classmethod
-    def open(cls, path: Path, runtime: Runtime, open_files_max: int = OPEN_FILES_MAX) -> "LogFolder":
-        """Make the folder if it is not there, take its lock, read what describes it, delete the marker; no log is opened
-        yet. Raises `StorageError` if another process has it, `OSError`."""
-        runtime.disk.make_folder(path)
-        unlock = runtime.disk.lock(path / LOCK)
+        self._disk.make_folder(path)
+        self._unlock = self._disk.lock(path / LOCK)
         try:
-            return cls(path, runtime, unlock, open_files_max)
+            self.meta = self._read_meta()
+            self.clean, self.broker_epoch = self._take_marker()
+            self._recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
+            self._log_starts = self._offsets(checkpoints.LOG_STARTS)
+            self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
         except BaseException:
-            unlock()
+            self._unlock()
             raise
 
     def _read_meta(self) -> dict[str, str]:

@@ -3,8 +3,8 @@
 Rules, by their numbers in the reliability notes:
     1, 2  leftovers of a deletion or a compaction are finished or thrown away
     3     an index without a log goes; a missing or impossible index is built anew
-    4     after an unclean stop every batch from the recovery point's segment on is read: the log is cut at the first one
-          that does not hold, and if a segment lost bytes all later segments go
+    4     after an unclean stop every batch from the recovery point's segment on is read: the log is cut at the first
+          one that does not hold, and if a segment lost bytes all later segments go
     5     a log that ends below its known start begins anew there
     6     the recovery point moves forward only where a clean stop flushed; producers come from the newest snapshot that
           holds and the batches behind it
