@@ -1,8 +1,9 @@
 """Partitions -> members of a group: pure functions that the client's group leader and the coordinator share.
 
-Every function takes what each member subscribes to and how many partitions each topic has, and returns an entry for every member,
-in the order of the members' ids; each partition of a subscribed topic has exactly one owner. Topics without a count are unknown and are left out.
-Sources: the range and round-robin assignors of Kafka's client documentation; KIP-54 for `sticky_assign`.
+Every function takes what each member subscribes to and how many partitions each topic has, and returns an entry for
+every member, in the order of the members' ids; each partition of a subscribed topic has exactly one owner. Topics
+without a count are unknown and are left out. Sources: the range and round-robin assignors of Kafka's client
+documentation; KIP-54 for `sticky_assign`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +28,7 @@ def range_assign(members: Subscriptions, partitions: Mapping[str, int]) -> Assig
 
 
 def round_robin_assign(members: Subscriptions, partitions: Mapping[str, int]) -> Assignment:
-    """All partitions, topic by topic, dealt out one by one to the members in turn; who does not subscribe is passed over."""
+    """All partitions, topic by topic, dealt out in turn; members that do not subscribe to one are passed over."""
     assigned: Assignment = {member: [] for member in sorted(members)}
     order = list(assigned)
     turn = 0
@@ -41,8 +42,10 @@ def round_robin_assign(members: Subscriptions, partitions: Mapping[str, int]) ->
     return assigned
 
 
-def sticky_assign(members: Subscriptions, partitions: Mapping[str, int], owned: Mapping[str, Iterable[TopicPartition]]) -> Assignment:
-    """As even as the subscriptions allow, and a partition stays with its owner (`owned`) unless another has two fewer."""
+def sticky_assign(
+    members: Subscriptions, partitions: Mapping[str, int], owned: Mapping[str, Iterable[TopicPartition]]
+) -> Assignment:
+    """As even as subscriptions allow; a partition stays with its owner (`owned`) unless another has two fewer."""
     assigned: Assignment = {member: [] for member in sorted(members)}
     by_topic = _subscribers(members, partitions)
     wanted = {topic: frozenset(subscribers) for topic, subscribers in by_topic.items()}

@@ -1,13 +1,24 @@
 """The group coordinator of this broker: which partition a group belongs to, and the questions put to it.
 
-Everything is answered at once or by an awaitable, and every failure is in the answer: what the host raises (not ours, still
-loading) becomes the error of that answer. Handlers know this class and `exchange`, and nothing behind it.
+Everything is answered at once or by an awaitable, and every failure is in the answer: what the host raises (not ours,
+still loading) becomes the error of that answer. Handlers know this class and `exchange`, and nothing behind it.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
-from moldau.coordinators.exchange import Commit, Described, GroupSettings, Join, Joined, Leaver, Left, Listed, Sync, Synced
+from moldau.coordinators.exchange import (
+    Commit,
+    Described,
+    GroupSettings,
+    Join,
+    Joined,
+    Leaver,
+    Left,
+    Listed,
+    Sync,
+    Synced,
+)
 from moldau.coordinators.host import Host, InternalLog, partition_of
 from moldau.coordinators.outcome import Now, Outcome, Ticket
 from moldau.coordinators.shard import GroupShard
@@ -24,7 +35,9 @@ class GroupCoordinator:
 
     def __init__(self, settings: GroupSettings, internal: InternalLog, runtime: Runtime, partitions: Callable[[], int]):
         self._partitions = partitions
-        self._host: Host[GroupShard] = Host(internal, lambda _: GroupShard(settings, lambda: str(runtime.random.uuid())), runtime.clock)
+        self._host: Host[GroupShard] = Host(
+            internal, lambda _: GroupShard(settings, lambda: str(runtime.random.uuid())), runtime.clock
+        )
 
     def lead(self, partition: int) -> None:
         """Load that partition of the offsets topic and answer for it."""
@@ -45,17 +58,26 @@ class GroupCoordinator:
         await self._host.loaded(self.partition_of(group_id))
 
     def join(self, ask: Join) -> Joined | Awaitable[Joined]:
-        refused: Callable[[ErrorCode], Joined] = lambda error: Joined(error=error, member_id=ask.member_id)  # noqa: E731
+        def refused(error: ErrorCode) -> Joined:
+            return Joined(error=error if ask.group_id else ErrorCode.INVALID_GROUP_ID, member_id=ask.member_id)
+
         return self._ask(ask.group_id, lambda shard, ticket, now: shard.groups.join(ask, ticket, now), refused)
 
     def sync(self, ask: Sync) -> Synced | Awaitable[Synced]:
-        return self._ask(ask.group_id, lambda shard, ticket, now: shard.groups.sync(ask, ticket, now), lambda error: Synced(error=error))
+        return self._ask(
+            ask.group_id,
+            lambda shard, ticket, now: shard.groups.sync(ask, ticket, now),
+            lambda error: Synced(error=error),
+        )
 
     def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
+        """A member of a group that is still being loaded is taken to be well."""
+        if not group_id:
+            return ErrorCode.INVALID_GROUP_ID
         try:
             shard = self._host.machine(self.partition_of(group_id))
         except KafkaError as error:
-            return error.code if group_id else ErrorCode.INVALID_GROUP_ID
+            return ErrorCode.NONE if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error.code
         return shard.groups.heartbeat(group_id, generation, member_id, instance_id, self._host.now())
 
     def leave(self, group_id: str, leavers: list[Leaver]) -> Left | Awaitable[Left]:
@@ -63,13 +85,19 @@ class GroupCoordinator:
 
     def commit(self, ask: Commit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """One error for each offset."""
-        return self._ask(ask.group_id, lambda shard, ticket, now: shard.commit(ask, ticket, now), lambda error: [error] * len(ask.offsets))
+        return self._ask(
+            ask.group_id,
+            lambda shard, ticket, now: shard.commit(ask, ticket, now),
+            lambda error: [error] * len(ask.offsets),
+        )
 
     def offsets(self, group_id: str) -> dict[TopicPartition, OffsetCommitValue]:
         """All that a group has committed. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
         return self._host.machine(self.partition_of(group_id)).offsets.of(group_id)
 
-    def delete_groups(self, group_ids: list[str]) -> list[tuple[list[str], list[ErrorCode] | Awaitable[list[ErrorCode]]]]:
+    def delete_groups(
+        self, group_ids: list[str]
+    ) -> list[tuple[list[str], list[ErrorCode] | Awaitable[list[ErrorCode]]]]:
         """The groups by the partition they belong to, each lot with its errors."""
         lots: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
@@ -77,24 +105,37 @@ class GroupCoordinator:
         return [(lot, self._delete_lot(lot)) for lot in lots.values()]
 
     def _delete_lot(self, lot: list[str]) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
-        return self._ask(lot[0], lambda shard, ticket, now: shard.delete_groups(lot, ticket, now), lambda error: [error] * len(lot))
+        return self._ask(
+            lot[0], lambda shard, ticket, now: shard.delete_groups(lot, ticket, now), lambda error: [error] * len(lot)
+        )
 
     def delete_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> tuple[ErrorCode, list[ErrorCode]] | Awaitable[tuple[ErrorCode, list[ErrorCode]]]:
         """An error for the whole, and if there is none, one for each partition."""
         asked = list(partitions)
-        return self._ask(group_id, lambda shard, ticket, now: shard.delete_offsets(group_id, asked, ticket, now), lambda error: (error, []))
+        return self._ask(
+            group_id,
+            lambda shard, ticket, now: shard.delete_offsets(group_id, asked, ticket, now),
+            lambda error: (error, []),
+        )
+
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """These topics have been deleted; their offsets go too."""
+        gone = frozenset(topics)
+        self._host.tell(lambda shard, now: shard.forget_topics(gone, now))
 
     def describe(self, group_id: str) -> Described | None:
         """None for a group that is not there. Raises `KafkaError` as `offsets` does."""
         return self._host.machine(self.partition_of(group_id)).groups.describe(group_id)
 
-    def list(self) -> Iterable[Listed]:
+    def listed(self) -> list[Listed]:
         """All groups of this broker. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS)."""
-        return [listed for shard in self._host.machines() for listed in shard.groups.list()]
+        return [listed for shard in self._host.machines() for listed in shard.groups.listed()]
 
-    def _ask(self, group_id: str, decide: Callable[[GroupShard, Ticket, Now], Outcome], refused: Callable[[ErrorCode], A]) -> A | Awaitable[A]:
+    def _ask(
+        self, group_id: str, decide: Callable[[GroupShard, Ticket, Now], Outcome], refused: Callable[[ErrorCode], A]
+    ) -> A | Awaitable[A]:
         try:
             answer: Any = self._host.ask(self.partition_of(group_id), decide)
         except KafkaError as error:

@@ -1,11 +1,12 @@
 """Deadlines by key, of which most are moved before they pass: a member's heartbeat moves its own every few seconds.
 
-Moving a deadline later costs one dictionary write, for the heap keeps the old entry and it is looked at again when it comes up.
-What is due comes out by time, and in the order of setting where times are equal.
+Moving a deadline later costs one dictionary write, for the heap keeps the old entry and it is looked at again when it
+comes up. What is due comes out by time, and in the order of setting where times are equal.
 """
 
 import heapq
-from typing import Generic, Hashable, TypeVar
+from collections.abc import Hashable
+from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 

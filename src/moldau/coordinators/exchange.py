@@ -1,6 +1,8 @@
-"""What is asked of the group coordinator and what it answers, in its own words: handlers translate from and to the protocol's.
+"""What is asked of the group coordinator and what it answers, in its own words: handlers translate from and to the
+protocol's.
 
-Byte strings (a member's metadata and assignment) are opaque here; only `group.Group.begin_generation` looks into them.
+Byte strings (a member's metadata and assignment) are opaque here; only `group.Group.begin_generation` looks into
+them.
 """
 
 import uuid
@@ -14,7 +16,7 @@ from moldau.names import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Kafka's settings for groups, by its names without the dots; the last two are ours: Kafka has them as constants."""
+    """Kafka's settings for groups; the last two are constants in Kafka."""
 
     initial_rebalance_delay_ms: int = 3000
     min_session_timeout_ms: int = 6000

@@ -1,9 +1,10 @@
 """One classic consumer group in memory: its state, its members, and the counts that keep every question about it cheap.
 
-`State` says what a group may be and `NEXT` from where to where it may go. A group here is the live one, with parked replies and members
-that no record knows yet; what outlives the broker is its last `GroupMetadataValue`. This module decides nothing: see `groups`.
-Invariants: `joining` is the number of members with a parked JoinGroup; `offers` counts, for each protocol name, the
-members that can speak it; `statics` maps every instance id to the one member that holds it. Members stay in the order they joined.
+`State` says what a group may be and `NEXT` from where to where it may go. A group here is the live one, with parked
+replies and members that no record knows yet; what outlives the broker is its last `GroupMetadataValue`. This module
+decides nothing: see `groups`. Invariants: `joining` is the number of members with a parked JoinGroup; `offers`
+counts, for each protocol name, the members that can speak it; `statics` maps every instance id to the one member that
+holds it. Members stay in the order they joined.
 """
 
 import enum
@@ -32,8 +33,14 @@ class State(enum.Enum):
         return member
 
     EMPTY = "Empty", "no members, though maybe offsets: members join, anybody may commit, and it can be deleted"
-    PREPARING_REBALANCE = "PreparingRebalance", "waits for every member to (re)join; heartbeats are told to, syncs are turned away"
-    COMPLETING_REBALANCE = "CompletingRebalance", "all have joined a new generation; syncs wait for the leader's assignment"
+    PREPARING_REBALANCE = (
+        "PreparingRebalance",
+        "waits for every member to (re)join; heartbeats are told to, syncs are turned away",
+    )
+    COMPLETING_REBALANCE = (
+        "CompletingRebalance",
+        "all have joined a new generation; syncs wait for the leader's assignment",
+    )
     STABLE = "Stable", "every member has its assignment of this generation, and it is in the log"
     DEAD = "Dead", "its deletion is on its way into the log: nothing is accepted any more"
 
@@ -51,7 +58,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 @dataclass(slots=True)
 class Member:
-    """One member. `new` until its first JoinGroup is answered: until then it cannot heartbeat, and only a deadline tells that it is gone."""
+    """One member. It is `new` until its first JoinGroup is answered, and cannot send heartbeats so long."""
 
     member_id: str
     instance_id: str | None
@@ -86,7 +93,9 @@ class Group:
     statics: dict[str, str] = field(default_factory=dict)
     offers: Counter[str] = field(default_factory=Counter)
     joining: int = 0
-    expected: dict[str, None] = field(default_factory=dict)  # ids we gave out, whose bearers have not joined yet (KIP-394)
+    expected: dict[str, None] = field(
+        default_factory=dict
+    )  # ids we gave out, whose bearers have not joined yet (KIP-394)
     unsynced: dict[str, None] = field(default_factory=dict)  # members of this generation that have not sent SyncGroup
     assigning: int = -1  # the generation whose assignment is on its way into the log
     grew: bool = False  # a member came while the first rebalance was being delayed
@@ -175,10 +184,12 @@ class Group:
             return False
         if not self.members:
             return True
-        return protocol_type == self.protocol_type and any(self.offers[name] == len(self.members) for name, _ in protocols)
+        return protocol_type == self.protocol_type and any(
+            self.offers[name] == len(self.members) for name, _ in protocols
+        )
 
     def elected_protocol(self) -> str:
-        """The protocol with most votes; every member votes for the first of its own that all speak. The first voted for wins a tie."""
+        """The protocol with most votes; each member votes for the first of its own that all speak."""
         everyone = len(self.members)
         votes: Counter[str] = Counter()
         for member in self.members.values():
@@ -200,7 +211,7 @@ class Group:
         return False
 
     def begin_generation(self, stamp_ms: int) -> None:
-        """The join phase is over: with members a protocol is elected and their syncs are awaited, without the group is empty."""
+        """The join phase is over: a protocol is elected and syncs are awaited; without members the group is empty."""
         self.generation = self.generation + 1 if self.generation < 0x7FFFFFFF else 1
         self.protocol = self.elected_protocol() if self.members else None
         self.topics = self._subscribed()
@@ -208,7 +219,7 @@ class Group:
         self.move_to(State.COMPLETING_REBALANCE if self.members else State.EMPTY, stamp_ms)
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether members use the topic; if a consumer group's subscriptions cannot be read, all topics are taken to be used."""
+        """Whether members read the topic; consumers whose subscriptions nobody can parse may be reading any."""
         return topic in self.topics if self.topics is not None else self.is_consumer and bool(self.members)
 
     def value(self) -> GroupMetadataValue:
@@ -242,7 +253,17 @@ class Group:
         for m in value.members:
             protocols = ((value.protocol or "", m.subscription),)
             timeout_ms = m.rebalance_timeout if m.rebalance_timeout >= 0 else m.session_timeout
-            member = Member(m.member_id, m.group_instance_id, m.client_id, m.client_host, m.session_timeout, timeout_ms, protocols, m.assignment, new=False)
+            member = Member(
+                m.member_id,
+                m.group_instance_id,
+                m.client_id,
+                m.client_host,
+                m.session_timeout,
+                timeout_ms,
+                protocols,
+                m.assignment,
+                new=False,
+            )
             group.add(member)
         group.leader = value.leader
         group.state = group.before = State.STABLE if value.members else State.EMPTY

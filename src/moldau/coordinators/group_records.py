@@ -1,8 +1,9 @@
 """The records of `__consumer_offsets` as bytes: which versions we write, and reading whatever Kafka has ever written.
 
-A key is an int16 that says what it is (0 and 1 an offset, 2 a classic group) and its fields; a value is an int16 version and its
-fields. As Kafka 4.3 does, groups are written as version 3, offsets as version 4, or as 1 where a client asked for an
-expiry of its own. Kinds and versions we do not know are skipped, not fatal: newer groups may have written beside us.
+A key is an int16 that says what it is (0 and 1 an offset, 2 a classic group) and its fields; a value is an int16
+version and its fields. As Kafka 4.3 does, groups are written as version 3, offsets as version 4, or as 1 where a
+client asked for an expiry of its own. Kinds and versions we do not know are skipped, not fatal: newer groups may have
+written beside us.
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,10 @@ Known: TypeAlias = GroupRecord | OffsetRecord
 
 
 def group_record(group: str, value: GroupMetadataValue | None) -> Record:
-    return Record(_bytes(GROUP_KIND, 0, GroupMetadataKey(group=group)), None if value is None else _bytes(GROUP_VERSION, GROUP_VERSION, value))
+    return Record(
+        _bytes(GROUP_KIND, 0, GroupMetadataKey(group=group)),
+        None if value is None else _bytes(GROUP_VERSION, GROUP_VERSION, value),
+    )
 
 
 def offset_record(group: str, partition: TopicPartition, value: OffsetCommitValue | None) -> Record:

@@ -1,15 +1,28 @@
-"""Classic consumer groups: every decision about joining, syncing, staying and leaving. Pure: time and new ids are handed in.
+"""Classic consumer groups: every decision about joining, syncing, staying and leaving. Pure: time and new ids are
+handed in.
 
-Two kinds of state. `stored` is what the log says and changes only in `apply`; after a restart it is whatever replaying gives, and
-`start` revives the live groups from it. `live` is what members see: parked replies, newcomers, the phase of a rebalance;
-losing it costs a rebalance and never an offset. A group becomes stable only in `apply`, once its assignment is committed.
-No answer is ever forgotten: whoever replaces or removes a parked ticket answers it. Source: Apache Kafka 4.3's answers, asked one by one.
+Two kinds of state. `stored` is what the log says and changes only in `apply`; after a restart it is whatever
+replaying gives, and `start` revives the live groups from it. `live` is what members see: parked replies, newcomers,
+the phase of a rebalance; losing it costs a rebalance and never an offset. A group becomes stable only in `apply`,
+once its assignment is committed. No answer is ever forgotten: whoever replaces or removes a parked ticket answers it.
+Source: Apache Kafka 4.3's answers, asked one by one.
 """
 
 from collections.abc import Callable
 
 from moldau.coordinators.deadlines import Deadlines
-from moldau.coordinators.exchange import Described, DescribedMember, GroupSettings, Join, Joined, Leaver, Left, Listed, Sync, Synced
+from moldau.coordinators.exchange import (
+    Described,
+    DescribedMember,
+    GroupSettings,
+    Join,
+    Joined,
+    Leaver,
+    Left,
+    Listed,
+    Sync,
+    Synced,
+)
 from moldau.coordinators.group import Group, Member, State
 from moldau.coordinators.group_records import GroupRecord, group_record
 from moldau.coordinators.outcome import Now, Outcome, Replies, Ticket
@@ -43,7 +56,11 @@ class Groups:
             return []
         self.stored[record.group] = record.value
         group = self.live.get(record.group)
-        if group is not None and group.state is State.COMPLETING_REBALANCE and group.generation == record.value.generation:
+        if (
+            group is not None
+            and group.state is State.COMPLETING_REBALANCE
+            and group.generation == record.value.generation
+        ):
             self._rebalance.settle(group, {m.member_id: m.assignment for m in record.value.members}, now, out)
         return out.replies
 
@@ -154,8 +171,10 @@ class Groups:
 
     # -- from others
 
-    def check_commit(self, group_id: str, generation: int, member_id: str, instance_id: str | None, now: Now) -> ErrorCode:
-        """Whether these may commit offsets; GROUP_ID_NOT_FOUND (older clients: ILLEGAL_GENERATION) for a member of no group."""
+    def check_commit(
+        self, group_id: str, generation: int, member_id: str, instance_id: str | None, now: Now
+    ) -> ErrorCode:
+        """Whether these may commit offsets; GROUP_ID_NOT_FOUND for a member of no group."""
         group = self.live.get(group_id)
         if group is None:
             return ErrorCode.NONE if generation < 0 else ErrorCode.GROUP_ID_NOT_FOUND
@@ -193,13 +212,23 @@ class Groups:
         stable = group.state is State.STABLE
         protocol = group.protocol if stable else None
         members = [
-            DescribedMember(m.member_id, m.instance_id, m.client_id, m.client_host, m.metadata(protocol), m.assignment if stable else b"")
+            DescribedMember(
+                m.member_id,
+                m.instance_id,
+                m.client_id,
+                m.client_host,
+                m.metadata(protocol),
+                m.assignment if stable else b"",
+            )
             for m in group.members.values()
         ]
         return Described(group.state.value, group.protocol_type or "", protocol or "", members)
 
-    def list(self) -> list[Listed]:
-        return [Listed(group.group_id, group.protocol_type or "", group.state.value, "classic") for group in self.live.values()]
+    def listed(self) -> list[Listed]:
+        return [
+            Listed(group.group_id, group.protocol_type or "", group.state.value, "classic")
+            for group in self.live.values()
+        ]
 
     def next_ms(self) -> int | None:
         return self._deadlines.next_ms()
@@ -297,8 +326,10 @@ class Groups:
         before = group.park_join(member, ticket)
         out.reply(before, Joined(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id))
 
-    def _replace_static(self, group: Group, member: Member, member_id: str, ask: Join, ticket: Ticket, now: Now, out: Outcome) -> None:
-        """A static member came back without its id: the old id is fenced, the assignment stays, and nobody rebalances if it need not."""
+    def _replace_static(
+        self, group: Group, member: Member, member_id: str, ask: Join, ticket: Ticket, now: Now, out: Outcome
+    ) -> None:
+        """A static member came back without its id: the old id is fenced, its assignment stays, others hear nothing."""
         old_id, old_leader = member.member_id, group.leader
         out.reply(group.take_join(member), Joined(error=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id))
         out.reply(member.sync, Synced(error=ErrorCode.FENCED_INSTANCE_ID))

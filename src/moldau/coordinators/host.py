@@ -1,10 +1,11 @@
-"""Runs coordinators: loads a partition of an internal topic, and then decides, appends, applies, answers. Knows no group.
+"""Runs coordinators: loads a partition of an internal topic, and then decides, appends, applies, answers. Knows no
+group.
 
-A `Machine` is the pure state of one partition. Its decisions come here as `Outcome`s; their records go into the log in the order of the
-decisions, as many in one batch as have gathered while the batch before was being committed; each is applied once it is
-committed, and then the replies go out. What is only asked, or only parked, is answered without a task. Should the log
-not say whether it took a batch, the partition is loaded anew: its state is always what replaying gives.
-Waiting is the loop's, stamps are the clock's; nothing here reads the time otherwise.
+A `Machine` is the pure state of one partition. Its decisions come here as `Outcome`s; their records go into the log
+in the order of the decisions, as many in one batch as have gathered while the batch before was being committed; each
+is applied once it is committed, and then the replies go out. What is only asked, or only parked, is answered without
+a task. Should the log not say whether it took a batch, the partition is loaded anew: its state is always what
+replaying gives. Waiting is the loop's, stamps are the clock's; nothing here reads the time otherwise.
 """
 
 import asyncio
@@ -23,14 +24,16 @@ log = logging.getLogger(__name__)
 BATCH_BYTES_MAX = 512 * 1024
 """What is gathered into one batch at most; a single record may be larger, as far as the topic takes it."""
 
-NOT_TAKEN = frozenset({
-    ErrorCode.NOT_ENOUGH_REPLICAS,
-    ErrorCode.MESSAGE_TOO_LARGE,
-    ErrorCode.RECORD_LIST_TOO_LARGE,
-    ErrorCode.INVALID_RECORD,
-    ErrorCode.INVALID_TIMESTAMP,
-    ErrorCode.POLICY_VIOLATION,
-})
+NOT_TAKEN = frozenset(
+    {
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.POLICY_VIOLATION,
+    }
+)
 """Errors after which the batch is certainly not in the log."""
 
 RETRY_LOAD_S = 1.0
@@ -69,7 +72,7 @@ def partition_of(key: str, count: int) -> int:
 
 
 def client_error(error: ErrorCode) -> ErrorCode:
-    """What a client is told when the log answered with `error`: to try again, to look elsewhere, or that it cannot be done."""
+    """What a client is told when the log answered `error`: to try again, to look elsewhere, or that it cannot be."""
     match error:
         case ErrorCode.NOT_LEADER_OR_FOLLOWER | ErrorCode.KAFKA_STORAGE_ERROR | ErrorCode.NOT_COORDINATOR:
             return ErrorCode.NOT_COORDINATOR
@@ -79,7 +82,7 @@ def client_error(error: ErrorCode) -> ErrorCode:
 
 
 class _Hosted(Generic[M]):
-    """One partition: `machine` answers once `loaded`; `queue` and `appending` hold decisions whose records are not in the log yet."""
+    """One partition. `queue` and `appending` hold the decisions whose records are not committed yet, in order."""
 
     def __init__(self, partition: int, machine: M):
         self.partition = partition
@@ -174,6 +177,12 @@ class Host(Generic[M]):
         self._carry_out(hosted, outcome)
         return future
 
+    def tell(self, decide: Callable[[M, Now], Outcome]) -> None:
+        """Let every machine that answers decide something nobody waits for."""
+        for hosted in list(self._hosted.values()):
+            if hosted.loaded:
+                self._carry_out(hosted, decide(hosted.machine, self.now()))
+
     def _find(self, partition: int) -> _Hosted[M]:
         hosted = self._hosted.get(partition)
         if hosted is None:
@@ -226,7 +235,7 @@ class Host(Generic[M]):
         return taken
 
     async def _append(self, hosted: _Hosted[M], outcomes: list[Outcome]) -> None:
-        """Commit these decisions together, or one by one if together they are refused. Raises `KafkaError` if that is not known."""
+        """Commit these together, or one by one if together they are refused. Raises `KafkaError` if nobody knows."""
         records = [record for outcome in outcomes for record in outcome.records]
         try:
             for part in _parts(records):

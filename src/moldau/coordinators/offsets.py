@@ -1,7 +1,8 @@
-"""Committed offsets by group: what is written, what is answered, and what is forgotten. Pure; knows no member and no generation.
+"""Committed offsets by group: what is written, what is answered, and what is forgotten. Pure; knows no member and no
+generation.
 
-The offsets change only in `apply`: after a restart they are whatever replaying the log gives. Whoever commits sees an offset once it
-is in the log, and of two commits the later record wins, whatever the clocks said.
+The offsets change only in `apply`: after a restart they are whatever replaying the log gives. Whoever commits sees an
+offset once it is in the log, and of two commits the later record wins, whatever the clocks said.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,7 +39,9 @@ class Offsets:
         """What a group has committed, by partition in the order of first commits."""
         return self._by_group.get(group_id, {})
 
-    def commit(self, group_id: str, offsets: Iterable[NewOffset], retention_ms: int, stamp_ms: int, out: Outcome) -> list[ErrorCode]:
+    def commit(
+        self, group_id: str, offsets: Iterable[NewOffset], retention_ms: int, stamp_ms: int, out: Outcome
+    ) -> list[ErrorCode]:
         """One error or none for each offset; those without one are in `out`'s records."""
         errors = []
         for new in offsets:
@@ -59,6 +62,10 @@ class Offsets:
 
     def delete_all(self, group_id: str, out: Outcome) -> None:
         out.records += self._tombstones(group_id, self.of(group_id))
+
+    def delete_topics(self, group_id: str, topics: frozenset[str], out: Outcome) -> None:
+        gone = [partition for partition in self.of(group_id) if partition.topic in topics]
+        out.records += self._tombstones(group_id, gone)
 
     def delete(self, group: Group, partitions: Iterable[TopicPartition], out: Outcome) -> list[ErrorCode]:
         """Forget these offsets, but for topics that the group's members are reading (KIP-496)."""
@@ -105,5 +112,3 @@ class Offsets:
     @staticmethod
     def _tombstones(group_id: str, partitions: Iterable[TopicPartition]) -> list[Record]:
         return [offset_record(group_id, partition, None) for partition in partitions]
-
-

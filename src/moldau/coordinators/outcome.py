@@ -1,8 +1,8 @@
 """What a coordinator decides, and the words in which it says so; knows no group, no request and no clock.
 
-A decision changes durable state only by naming records. Whoever runs it appends them as one batch, hands each to `apply` once it is
-committed, and only then sends the replies. A reply goes to a ticket: whoever asked was given one, and hears about it
-at once, after the commit, or much later (a parked JoinGroup is a ticket that a member holds).
+A decision changes durable state only by naming records. Whoever runs it appends them as one batch, hands each to
+`apply` once it is committed, and only then sends the replies. A reply goes to a ticket: whoever asked was given one,
+and hears about it at once, after the commit, or much later (a parked JoinGroup is a ticket that a member holds).
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Ticket = NewType("Ticket", int)
 
 
 class Now(NamedTuple):
-    """`ms` runs evenly and is what deadlines are measured with; `stamp_ms`, since 1970, is what records are stamped with."""
+    """`ms` runs evenly, and deadlines are measured with it; records are stamped with `stamp_ms`, since 1970."""
 
     ms: int
     stamp_ms: int
@@ -33,7 +33,7 @@ Replies: TypeAlias = list[tuple[Ticket, Any]]
 
 @dataclass(slots=True)
 class Outcome:
-    """One decision. `refused` gives the replies instead, should the records not be committed; without it they stay as they are."""
+    """One decision. Should its records not be committed, `refused` gives the replies; without it they stay."""
 
     records: list[Record] = field(default_factory=list)
     replies: Replies = field(default_factory=list)

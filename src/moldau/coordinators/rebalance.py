@@ -1,9 +1,10 @@
-"""How a classic group gets from one generation to the next: the join phase, the sync phase, and what a passed deadline does to them.
+"""How a classic group gets from one generation to the next: the join phase, the sync phase, and what a passed deadline
+does to them.
 
-Everything here works on one `Group` and writes into the `Outcome` of whatever decision is being made. The rules are Kafka's: a
-rebalance that starts from an empty group is delayed for more members to come; one that starts later ends when all have
-rejoined or the largest rebalance timeout has passed; who has not rejoined then is out, unless it is static.
-Deadline keys: (what, group id, member id or "").
+Everything here works on one `Group` and writes into the `Outcome` of whatever decision is being made. The rules are
+Kafka's: a rebalance that starts from an empty group is delayed for more members to come; one that starts later ends
+when all have rejoined or the largest rebalance timeout has passed; who has not rejoined then is out, unless it is
+static. Deadline keys: (what, group id, member id or "").
 """
 
 from moldau.coordinators.deadlines import Deadlines
@@ -55,7 +56,7 @@ class Rebalance:
             self.deadlines.set((JOIN, group.group_id, ""), now.ms + group.rebalance_timeout_ms())
 
     def complete(self, group: Group, now: Now, out: Outcome) -> None:
-        """End the join phase with those who are there; put it off if only static members remain and none has rejoined."""
+        """End the join phase with those who are there; put it off if none has rejoined and only static ones remain."""
         self.deadlines.cancel((JOIN, group.group_id, ""))
         for member in [m for m in group.members.values() if m.join is None and m.instance_id is None]:
             self.drop(group, member.member_id, out)
@@ -122,7 +123,7 @@ class Rebalance:
             self.start_or_go_on(group, now, out)
 
     def _session_passed(self, group: Group, member_id: str, now: Now, out: Outcome) -> None:
-        """A member that waits for us is alive as long as we let it wait, except for a newcomer: nobody else would notice it gone."""
+        """Whoever waits for us is alive, but for a newcomer: nothing else would tell that it is gone."""
         member = group.members.get(member_id)
         if member is None or (not member.new and (member.join is not None or member.sync is not None)):
             return
@@ -141,7 +142,9 @@ class Rebalance:
             self.complete(group, now, out)
 
 
-def joined(group: Group, member: Member, *, with_members: bool, leader: str | None = None, skip: bool = False) -> Joined:
+def joined(
+    group: Group, member: Member, *, with_members: bool, leader: str | None = None, skip: bool = False
+) -> Joined:
     """The answer to a JoinGroup that is in the current generation; `leader` says another leader than the group has."""
     assert group.leader is not None
     return Joined(
@@ -151,7 +154,11 @@ def joined(group: Group, member: Member, *, with_members: bool, leader: str | No
         protocol=group.protocol,
         leader=group.leader if leader is None else leader,
         skip_assignment=skip,
-        members=tuple(JoinedMember(m.member_id, m.instance_id, m.metadata(group.protocol)) for m in group.members.values()) if with_members else (),
+        members=tuple(
+            JoinedMember(m.member_id, m.instance_id, m.metadata(group.protocol)) for m in group.members.values()
+        )
+        if with_members
+        else (),
     )
 
 

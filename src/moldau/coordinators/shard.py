@@ -1,7 +1,8 @@
-"""One partition of the offsets topic: its groups and its offsets, changed by the same records. Pure, as both of them are.
+"""One partition of the offsets topic: its groups and its offsets, changed by the same records. Pure, as both of them
+are.
 
-Here are the decisions that need both: a commit is a member's right and an offset's value; a group that goes takes its offsets along.
-A group without members lives as long as it has offsets, or until the next round of forgetting.
+Here are the decisions that need both: a commit is a member's right and an offset's value; a group that goes takes its
+offsets along. A group without members lives as long as it has offsets, or until the next round of forgetting.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +28,7 @@ class GroupShard:
         self._forgetting: Deadlines[str] = Deadlines()
 
     def apply(self, record: Record, now: Now) -> Replies:
-        """A record is committed, or read back; what cannot be read is passed over, for one bad record must not take the groups down."""
+        """A record is committed, or read back; one that cannot be understood is passed over, and the rest stays up."""
         try:
             known = read_record(record)
         except ProtocolViolation:
@@ -112,6 +113,13 @@ class GroupShard:
             errors = self.offsets.delete(group, partitions, out)
             out.refuse(ticket, lambda error: (error, []))
             out.reply(ticket, (ErrorCode.NONE, errors))
+        return out
+
+    def forget_topics(self, topics: frozenset[str], now: Now) -> Outcome:
+        """The topics are deleted: so are the offsets that groups had in them."""
+        out = Outcome()
+        for group_id in self.offsets.groups():
+            self.offsets.delete_topics(group_id, topics, out)
         return out
 
     def forget(self, now: Now) -> Outcome:

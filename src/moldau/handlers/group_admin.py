@@ -1,8 +1,8 @@
 """ListGroups (key 16), DescribeGroups (15), DeleteGroups (42): groups as an administrator sees them, in all versions.
 
-A group that is not there is described as Dead; from DescribeGroups 6 on it is an error as well (KIP-1043). Members' metadata
-and assignments are shown of stable groups only. States and types are filtered without regard to case, and names nobody knows
-match nothing.
+A group that is not there is described as Dead; from DescribeGroups 6 on it is an error as well (KIP-1043). Members'
+metadata and assignments are shown of stable groups only. States and types are filtered without regard to case, and
+names nobody knows match nothing.
 """
 
 from collections.abc import Awaitable
@@ -14,7 +14,12 @@ from moldau.coordinators.group import State
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
-from moldau.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
+from moldau.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from moldau.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 DESCRIBE_NOT_FOUND = 6
@@ -26,24 +31,28 @@ class GroupAdminHandlers:
     def __init__(self, coordinator: GroupCoordinator):
         self._coordinator = coordinator
 
-    def list(self, request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
+    def list_groups(self, request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
         states = {state.lower() for state in request.states_filter}
         types = {group_type.lower() for group_type in request.types_filter}
         try:
-            listed = self._coordinator.list()
+            listed = self._coordinator.listed()
         except KafkaError as error:
             return ListGroupsResponse(error_code=error.code)
         return ListGroupsResponse(
             groups=[
-                ListedGroup(group_id=g.group_id, protocol_type=g.protocol_type, group_state=g.state, group_type=g.group_type)
+                ListedGroup(
+                    group_id=g.group_id, protocol_type=g.protocol_type, group_state=g.state, group_type=g.group_type
+                )
                 for g in listed
                 if (not states or g.state.lower() in states) and (not types or g.group_type in types)
             ]
         )
 
-    def describe(self, request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
+    def describe_groups(self, request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
         with_operations = request.include_authorized_operations
-        return DescribeGroupsResponse(groups=[self._describe(group, context.version, with_operations) for group in request.groups])
+        return DescribeGroupsResponse(
+            groups=[self._describe(group, context.version, with_operations) for group in request.groups]
+        )
 
     def _describe(self, group_id: str, version: int, with_operations: bool) -> DescribedGroup:
         try:
@@ -61,7 +70,9 @@ class GroupAdminHandlers:
             group.authorized_operations = OPERATIONS_OF_A_GROUP
         return group
 
-    def delete(self, request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:
+    def delete_groups(
+        self, request: DeleteGroupsRequest, context: Context
+    ) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:
         return self._delete(request.groups_names)
 
     async def _delete(self, group_ids: list[str]) -> DeleteGroupsResponse:
@@ -69,7 +80,10 @@ class GroupAdminHandlers:
         for lot, errors in self._coordinator.delete_groups(group_ids):
             found.update(zip(lot, await errors if isawaitable(errors) else errors, strict=True))
         return DeleteGroupsResponse(
-            results=[DeletableGroupResult(group_id=group_id, error_code=found[group_id]) for group_id in dict.fromkeys(group_ids)]
+            results=[
+                DeletableGroupResult(group_id=group_id, error_code=found[group_id])
+                for group_id in dict.fromkeys(group_ids)
+            ]
         )
 
 

@@ -1,7 +1,7 @@
 """JoinGroup (key 11), SyncGroup (14), Heartbeat (12), LeaveGroup (13): the life of a member, in all versions.
 
-JoinGroup 0 has one timeout for session and rebalance; 4 and newer make newcomers join a second time with the id they are given
-(KIP-394); 5 brings instance ids (KIP-345); 9 lets a returning static leader skip the assignment (KIP-814).
+JoinGroup 0 has one timeout for session and rebalance; 4 and newer make newcomers join a second time with the id they
+are given (KIP-394); 5 brings instance ids (KIP-345); 9 lets a returning static leader skip the assignment (KIP-814).
 SyncGroup 5 must name the protocol it is part of. LeaveGroup 3 takes many members, earlier ones one.
 """
 
@@ -30,7 +30,7 @@ def answer(what: A | Awaitable[A], respond: Callable[[A], R]) -> R | Awaitable[R
     """The response to an answer that is here, or to one that will be."""
     if isawaitable(what):
         return _later(what, respond)
-    return respond(what)  # type: ignore[arg-type]
+    return respond(what)
 
 
 async def _later(what: Awaitable[A], respond: Callable[[A], R]) -> R:
@@ -59,7 +59,10 @@ class GroupHandlers:
         nobody = None if version >= JOIN_NULLABLE_PROTOCOL else ""
 
         def respond(joined: Joined) -> JoinGroupResponse:
-            members = [JoinGroupResponseMember(member_id=m.member_id, group_instance_id=m.instance_id, metadata=m.metadata) for m in joined.members]
+            members = [
+                JoinGroupResponseMember(member_id=m.member_id, group_instance_id=m.instance_id, metadata=m.metadata)
+                for m in joined.members
+            ]
             return JoinGroupResponse(
                 error_code=joined.error,
                 generation_id=joined.generation,
@@ -88,13 +91,18 @@ class GroupHandlers:
 
         def respond(synced: Synced) -> SyncGroupResponse:
             return SyncGroupResponse(
-                error_code=synced.error, protocol_type=synced.protocol_type, protocol_name=synced.protocol, assignment=synced.assignment
+                error_code=synced.error,
+                protocol_type=synced.protocol_type,
+                protocol_name=synced.protocol,
+                assignment=synced.assignment,
             )
 
         return answer(self._coordinator.sync(ask), respond)
 
     def heartbeat(self, request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
-        error = self._coordinator.heartbeat(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
+        error = self._coordinator.heartbeat(
+            request.group_id, request.generation_id, request.member_id, request.group_instance_id
+        )
         return HeartbeatResponse(error_code=error)
 
     def leave(self, request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:

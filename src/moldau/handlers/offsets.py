@@ -1,9 +1,10 @@
 """OffsetCommit (key 8), OffsetFetch (9), OffsetDelete (47): what a group has read, in all versions.
 
-Topics come by name, and by id in OffsetCommit 10 and OffsetFetch 10. Offsets are taken for partitions that exist; what was committed is
-given out whether they still do or not. A group nobody knows has committed nothing, which is no error: offset -1. OffsetCommit
-2 to 4 may ask for a retention of their own. A commit for a group that is not there is ILLEGAL_GENERATION
-before version 9, GROUP_ID_NOT_FOUND since. In answers, partitions that are not there come first, as Kafka puts them.
+Topics come by name, and by id in OffsetCommit 10 and OffsetFetch 10. Offsets are taken for partitions that exist;
+what was committed is given out whether they still do or not. A group nobody knows has committed nothing, which is no
+error: offset -1. OffsetCommit 2 to 4 may ask for a retention of their own. A commit for a group that is not there is
+ILLEGAL_GENERATION before version 9, GROUP_ID_NOT_FOUND since. In answers, partitions that are not there come first,
+as Kafka puts them.
 """
 
 import uuid
@@ -57,7 +58,9 @@ class OffsetHandlers:
 
     # -- OffsetCommit
 
-    def commit(self, request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
+    def commit(
+        self, request: OffsetCommitRequest, context: Context
+    ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
         by_id = context.version >= COMMIT_BY_ID
         errors: Errors = {}
         places: list[tuple[Hashable, int]] = []
@@ -72,7 +75,11 @@ class OffsetHandlers:
                     continue
                 partition = TopicPartition(topic.name, p.partition_index)
                 places.append((place, p.partition_index))
-                offsets.append(NewOffset(partition, p.committed_offset, p.committed_leader_epoch, p.committed_metadata or "", topic.id))
+                offsets.append(
+                    NewOffset(
+                        partition, p.committed_offset, p.committed_leader_epoch, p.committed_metadata or "", topic.id
+                    )
+                )
 
         def respond(committed: list[ErrorCode]) -> OffsetCommitResponse:
             for (place, index), error in zip(places, committed, strict=True):
@@ -111,11 +118,15 @@ class OffsetHandlers:
             offsets = self._coordinator.offsets(asked.group_id)
         except KafkaError as error:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
-        topics = self._all(offsets, by_id) if asked.topics is None else [self._some(offsets, topic, by_id) for topic in asked.topics]
+        topics = (
+            self._all(offsets, by_id)
+            if asked.topics is None
+            else [self._some(offsets, topic, by_id) for topic in asked.topics]
+        )
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
     def _all(self, offsets: dict[TopicPartition, OffsetCommitValue], by_id: bool) -> list[OffsetFetchResponseTopics]:
-        """Everything the group has committed; topics that are gone have no id and are left out where ids are asked for."""
+        """Everything the group has committed; topics that are gone have no id and are left out where ids count."""
         image = self._image()
         topics: dict[str, OffsetFetchResponseTopics] = {}
         for partition, value in offsets.items():
@@ -138,12 +149,17 @@ class OffsetHandlers:
         return OffsetFetchResponseTopics(
             name=asked.name,
             topic_id=asked.topic_id,
-            partitions=[_fetched(p, None if error else offsets.get(TopicPartition(name, p)), error) for p in asked.partition_indexes],
+            partitions=[
+                _fetched(p, None if error else offsets.get(TopicPartition(name, p)), error)
+                for p in asked.partition_indexes
+            ],
         )
 
     # -- OffsetDelete
 
-    def delete(self, request: OffsetDeleteRequest, context: Context) -> OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]:
+    def delete(
+        self, request: OffsetDeleteRequest, context: Context
+    ) -> OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]:
         image = self._image()
         errors: Errors = {}
         partitions: list[TopicPartition] = []

@@ -1,7 +1,8 @@
 """Singles into lists, and back: requests whose older versions ask for one thing where the newer ask for many.
 
-A handler reads every version as the newest structure: `lift_*` moves what an older version carries in its own fields into the
-list of the newest, and `lower_*` moves the answers back to where that version has them. Both change the message in place.
+A handler reads every version as the newest structure: `lift_*` moves what an older version carries in its own fields
+into the list of the newest, and `lower_*` moves the answers back to where that version has them. Both change the
+message in place.
 """
 
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -47,7 +48,11 @@ def lower_leave_group(response: LeaveGroupResponse, version: int) -> None:
 def lift_offset_fetch(request: OffsetFetchRequest, version: int) -> None:
     if version < OFFSET_FETCH_GROUPS:
         topics = request.topics
-        lifted = None if topics is None else [OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes) for t in topics]
+        lifted = (
+            None
+            if topics is None
+            else [OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes) for t in topics]
+        )
         request.groups = [OffsetFetchRequestGroup(group_id=request.group_id, topics=lifted)]
 
 
@@ -62,7 +67,9 @@ def lower_offset_fetch(request: OffsetFetchRequest, response: OffsetFetchRespons
             OffsetFetchResponseTopic(
                 name=topic.name,
                 partitions=[
-                    OffsetFetchResponsePartition(partition_index=p, committed_offset=-1, metadata="", error_code=only.error_code)
+                    OffsetFetchResponsePartition(
+                        partition_index=p, committed_offset=-1, metadata="", error_code=only.error_code
+                    )
                     for p in topic.partition_indexes
                 ],
             )
