@@ -105,7 +105,7 @@ class RangeWriter:
         self._open: dict[str, DateFile] = {}  # the least recently used first
         self._done: list[Staged] = []
         self._created = 0
-        self._buffered_bytes = 0
+        self.buffered_bytes = 0
         staging.mkdir(parents=True, exist_ok=True)
 
     def add(self, batch: Any) -> None:
@@ -115,6 +115,9 @@ class RangeWriter:
         days = batch.column("timestamp").cast(pyarrow.date32(), safe=False).cast(pyarrow.int32())
         columns = batch.select(SCHEMA.names)
         edges = compute.min_max(days)
+        if edges["min"].as_py() not in DAYS_OF_CALENDAR or edges["max"].as_py() not in DAYS_OF_CALENDAR:
+            days = _without_undated(days)
+            edges = compute.min_max(days)
         if edges["min"] == edges["max"]:
             self._add(_date(edges["min"].as_py()), columns)
             return
@@ -141,18 +144,18 @@ class RangeWriter:
         self._open[date] = file
         before = file.waiting_bytes
         file.add(batch)
-        self._buffered_bytes += file.waiting_bytes - before
+        self.buffered_bytes += file.waiting_bytes - before
         if file.waiting_bytes >= ROW_GROUP_BYTES:
             self._write(file)
-        while self._buffered_bytes > BUFFERED_BYTES_MAX:
+        while self.buffered_bytes > BUFFERED_BYTES_MAX:
             self._write(max(self._open.values(), key=lambda one: one.waiting_bytes))
 
     def _write(self, file: DateFile) -> None:
-        self._buffered_bytes -= file.waiting_bytes
+        self.buffered_bytes -= file.waiting_bytes
         file.write()
 
     def _close(self, file: DateFile) -> None:
-        self._buffered_bytes -= file.waiting_bytes
+        self.buffered_bytes -= file.waiting_bytes
         size = file.close()
         del self._open[file.date]
         part = self._part
@@ -164,6 +167,13 @@ class RangeWriter:
             timestamp_ms_min=file.timestamp_ms_min, timestamp_ms_max=file.timestamp_ms_max,
         )  # fmt: skip
         self._done.append(Staged(str(file.path), described))
+
+
+def _without_undated(days: Any) -> Any:
+    """All days outside the calendar made one, so that their records keep their order."""
+    first, last = pyarrow.scalar(DAYS_OF_CALENDAR[0], days.type), pyarrow.scalar(DAYS_OF_CALENDAR[-1], days.type)
+    dated = compute.and_(compute.greater_equal(days, first), compute.less_equal(days, last))
+    return compute.if_else(dated, days, pyarrow.scalar(DAYS_OF_CALENDAR[-1] + 1, days.type))
 
 
 def _date(day: int) -> str:

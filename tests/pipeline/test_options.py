@@ -1,0 +1,77 @@
+"""Options of the data source: Kafka's names in any case, and one sentence for each that is wrong."""
+
+import pytest
+
+from moldau.names import TopicPartition
+from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Subscription, read_options
+
+GOOD = {"bootstrapServers": "localhost:9092", "subscribe": "a"}
+
+
+def test_the_kafka_connectors_names_are_understood_in_any_case() -> None:
+    options = read_options(
+        {
+            "KAFKA.bootstrap.servers": "one:1,two:2",
+            "SubscribePattern": "fl.*",
+            "startingoffsets": '{"a":{"0":23,"1":-2}}',
+            "endingOffsets": "latest",
+            "failondataloss": "FALSE",
+            "minPartitions": "8",
+        }
+    )
+    assert options.bootstrap_servers == "one:1,two:2"
+    assert options.subscription == Subscription(pattern="fl.*")
+    assert options.starting == Edge(
+        EARLIEST, offsets=((TopicPartition("a", 0), 23), (TopicPartition("a", 1), EARLIEST))
+    )
+    assert options.ending == Edge(LATEST)
+    assert (options.fail_on_data_loss, options.partitions_min) == (False, 8)
+
+
+def test_topics_and_partitions_can_be_named() -> None:
+    assert read_options({**GOOD, "subscribe": "b, a,b"}).subscription.topics == ("b", "a")
+    assigned = read_options({"bootstrapServers": "h:1", "assign": '{"t":[2,0]}'}).subscription.assigned
+    assert assigned == (TopicPartition("t", 0), TopicPartition("t", 2))
+
+
+def test_a_timestamp_wins_over_offsets() -> None:
+    starting = read_options({**GOOD, "startingTimestamp": "1357000000000", "startingOffsets": "latest"}).starting
+    assert starting is not None and starting.timestamp_ms == 1_357_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"subscribe": "a"}, "which broker"),
+        ({"bootstrapServers": "h:1"}, "exactly one of the options subscribe, subscribePattern and assign (none"),
+        ({**GOOD, "assign": '{"a":[0]}'}, "subscribe and assign given"),
+        ({**GOOD, "kafka.bootstrap.servers": "other:1"}, "disagree"),
+        ({**GOOD, "subscribe": " "}, "subscribe is empty"),
+        ({**GOOD, "subscribe": ",,"}, "names no topic"),
+        ({"bootstrapServers": "h:1", "subscribePattern": "("}, "not a regular expression"),
+        ({"bootstrapServers": "h:1", "assign": "[1]"}, 'like {"topic":[0,1]}'),
+        ({"bootstrapServers": "h:1", "assign": '{"t":[-1]}'}, "no list of partitions"),
+        ({"bootstrapServers": "h:1", "assign": "{}"}, "names no partition"),
+        ({**GOOD, "startingOffsets": "yesterday"}, "startingOffsets must be earliest, latest or JSON"),
+        ({**GOOD, "startingOffsets": '{"a":5}'}, "no object of partitions"),
+        ({**GOOD, "startingOffsets": '{"a":{"0":-3}}'}, "at -3"),
+        ({**GOOD, "startingOffsets": '{"a":{"x":1}}'}, "partition x"),
+        ({**GOOD, "startingOffsets": '{"a":{"0":true}}'}, "at True"),
+        ({**GOOD, "startingOffsets": "[" * 100_000}, "must be earliest"),
+        ({**GOOD, "endingOffsets": "earliest"}, "cannot be earliest"),
+        ({**GOOD, "endingOffsets": '{"a":{"0":-2}}'}, "cannot be -2"),
+        ({**GOOD, "startingTimestamp": "2013-01-01"}, "milliseconds since 1970"),
+        ({**GOOD, "startingOffsetsByTimestampStrategy": "never"}, "is error or latest"),
+        ({**GOOD, "maxOffsetsPerTrigger": "0"}, "above zero"),
+        ({**GOOD, "maxOffsetsPerTrigger": "many"}, "above zero"),
+        ({**GOOD, "failOnDataLoss": "maybe"}, "true or false"),
+        ({**GOOD, "includeHeaders": "false"}, "headers column is always there"),
+        ({**GOOD, "startingOffset": "latest"}, "did you mean startingOffsets"),
+        ({**GOOD, "kafka.security.protocol": "SSL"}, "no option 'kafka.security.protocol'"),
+    ],
+)
+def test_a_wrong_option_is_said_in_one_sentence(options: dict[str, str], said: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        read_options(options)
+    text = str(raised.value)
+    assert said in text and text.endswith(".") and "\n" not in text and len(text) < 400
