@@ -1,0 +1,78 @@
+"""One real Apache Kafka node (KRaft) from Maven Central, started for a test and stopped after it.
+
+Needs mvn and java. The jars are downloaded once, into ~/.cache/apache-kafka/VERSION, by way of a folder that is renamed
+when it is whole, so that two runs at once or one that is killed leave nothing half done.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.differential.brokers import Broker, free_port, stop, wait_until_ready
+
+VERSION = "4.3.1"
+ARTIFACTS = ("kafka_2.13", "kafka-tools")
+JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>moldau</groupId><artifactId>apache-kafka</artifactId><version>1</version><dependencies>{}</dependencies></project>
+"""
+DEPENDENCY = "<dependency><groupId>org.apache.kafka</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+
+
+def class_path(version: str = VERSION) -> str:
+    """Kafka and its command-line tools, for `java -cp`."""
+    folder = Path.home() / ".cache" / "apache-kafka" / version
+    if not (folder / "ready").exists():
+        _download(folder, version)
+    return f"{folder}/*"
+
+
+def _download(folder: Path, version: str) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f"{version}-", dir=folder.parent))
+    (partial / "pom.xml").write_text(POM.format("".join(DEPENDENCY.format(name, version) for name in ARTIFACTS)))
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
+    subprocess.run(["mvn", "-q", "-B", "-f", partial / "pom.xml", *goal], check=True)
+    (partial / "ready").touch()
+    try:
+        partial.rename(folder)
+    except OSError:  # another run was faster, or a folder without `ready` is in the way
+        if not (folder / "ready").exists():
+            shutil.rmtree(folder)
+            partial.rename(folder)
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def running(settings: Mapping[str, str]) -> Iterator[Broker]:
+    """A Kafka with these settings on a free port, its data in a temporary folder."""
+    jars = class_path()
+    port, controller = free_port(), free_port()
+    with tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        properties = {
+            "process.roles": "broker,controller",
+            "controller.quorum.voters": f"{settings['node.id']}@127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": f"{folder}/data",
+            **settings,
+        }
+        conf = folder / "server.properties"
+        conf.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        java = ["java", *JVM, "-cp", jars]
+        log = (folder / "kafka.log").open("w+")
+        with log:
+            format_it = [*java, "kafka.tools.StorageTool", "format", "-t", "gZW1xyrxToKXBiAjZfFIVg", "-c", str(conf)]
+            subprocess.run(format_it, check=True, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                [*java, "kafka.Kafka", str(conf)], stdout=log, stderr=log, env={**os.environ, "KAFKA_OPTS": ""}
+            )
+            try:
+                yield wait_until_ready(Broker("Kafka", "127.0.0.1", port), process, folder / "kafka.log")
+            finally:
+                stop(process)

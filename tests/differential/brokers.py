@@ -1,0 +1,109 @@
+"""The two brokers of a run and what is the same for both: settings, waiting until one answers, stopping it.
+
+`SETTINGS` go to both. Our broker is started as a user starts it: the command, a free port, a temporary folder.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from moldau.protocol.apis import METADATA
+from moldau.protocol.codec import read_reply, write_request
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 90.0
+SETTINGS = {
+    "node.id": "1",
+    "num.partitions": "2",
+    "auto.create.topics.enable": "true",
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.max.size": "3",
+    "log.retention.check.interval.ms": "3600000",
+    "log.initial.task.delay.ms": "3600000",
+}
+FOR_KAFKA = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
+
+
+@dataclass(frozen=True)
+class Broker:
+    name: str
+    host: str
+    port: int
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def ask_metadata(broker: Broker) -> int:
+    """How many brokers its metadata names."""
+    with socket.create_connection((broker.host, broker.port), 5) as connection:
+        connection.sendall(write_request(METADATA, 1, 1, "waiting", METADATA.request(topics=[])))
+        stream = connection.makefile("rb")
+        size = int.from_bytes(stream.read(4), "big")
+        return len(read_reply(METADATA, 1, stream.read(size)).brokers)
+
+
+def wait_until_ready(broker: Broker, process: subprocess.Popen[str] | subprocess.Popen[bytes], log: Path) -> Broker:
+    """Wait until the broker names itself in its metadata."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"{broker.name} stopped with code {process.returncode}:\n{log.read_text()[-4000:]}")
+        with contextlib.suppress(OSError, ValueError):
+            if ask_metadata(broker):
+                return broker
+        time.sleep(0.05)
+    raise RuntimeError(f"{broker.name} did not answer within {START_SECONDS} s:\n{log.read_text()[-4000:]}")
+
+
+def stop(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(20)
+
+
+@contextlib.contextmanager
+def running_moldau(settings: Mapping[str, str]) -> Iterator[Broker]:
+    """Our broker with these settings."""
+    with tempfile.TemporaryDirectory(prefix="moldau-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        command = [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", "0"]
+        command += ["--data-dir", str(folder / "data")]
+        for setting, value in settings.items():
+            command += ["--set", f"{setting}={value}"]
+        path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+        log = folder / "moldau.log"
+        with log.open("w+") as errors:
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, "PYTHONPATH": path}
+            )
+            try:
+                assert process.stdout
+                line = process.stdout.readline()
+                if "listening on" not in line:
+                    process.wait(20)
+                    raise RuntimeError(f"moldau did not start: {line}\n{log.read_text()[-4000:]}")
+                host, _, port = line.split("listening on ")[1].split()[0].rpartition(":")
+                yield wait_until_ready(Broker("Moldau", host.strip("[]"), int(port)), process, log)
+            finally:
+                stop(process)
+                assert process.stdout
+                process.stdout.close()
+                if text := log.read_text():
+                    print(f"--- what moldau wrote to standard error ---\n{text[-8000:]}")

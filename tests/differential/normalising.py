@@ -1,0 +1,149 @@
+"""What may differ between two right brokers, each taken out by a named rule: ids, times, ports, hosts, texts, orders.
+
+A rule sees one field of a reply at a time: where it is, its value, and the broker's variables. It returns the value to
+compare. A value that the script saved is replaced by its variable's name, so that the same id in two places of a reply
+must still be the same. A rule that changed nothing in a whole run fails it: rules are as few as they can be.
+"""
+
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.protocol.apis import APIS
+from tests.differential.batches import NOW
+from tests.differential.playing import Outcome
+from tests.differential.script import Tree, Variables
+
+NO_ID = uuid.UUID(int=0)
+RUN_MS = (NOW - 600_000, NOW + 3_600_000)
+MEMBER_ID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|-[0-9A-Za-z_-]{22}$")
+
+UNORDERED = {
+    ("Metadata", "topics"): ("name", "topic_id"),
+    ("Metadata", "partitions"): ("partition_index",),
+    ("ApiVersions", "api_keys"): ("api_key",),
+    ("ApiVersions", "supported_features"): ("name",),
+    ("ApiVersions", "finalized_features"): ("name",),
+    ("CreateTopics", "topics"): ("name",),
+    ("CreateTopics", "configs"): ("name",),
+    ("DeleteTopics", "responses"): ("name",),
+    ("DescribeConfigs", "configs"): ("name",),
+    ("ListGroups", "groups"): ("group_id",),
+    ("DescribeGroups", "members"): ("client_id",),
+    ("JoinGroup", "members"): ("member_id",),
+    ("IncrementalAlterConfigs", "responses"): ("resource_type", "resource_name"),
+    ("DeleteRecords", "topics"): ("name",),
+    ("DeleteRecords", "partitions"): ("partition_index",),
+    ("DescribeConfigs", "results"): ("resource_type", "resource_name"),
+    ("CreatePartitions", "results"): ("name",),
+    ("DeleteGroups", "results"): ("group_id",),
+}
+"""Arrays that Kafka fills from hash maps, and by what they are compared."""
+
+
+@dataclass(frozen=True)
+class At:
+    """One place in a reply."""
+
+    api: str
+    field: str
+    variables: Variables
+
+
+Rule = Callable[[At, Any], Any]
+
+
+def ports(at: At, value: Any) -> Any:
+    return "<port>" if at.field == "port" and value > 0 else value
+
+
+def hosts(at: At, value: Any) -> Any:
+    return "<host>" if at.field == "host" and value else value
+
+
+def clusters(at: At, value: Any) -> Any:
+    return "<cluster>" if at.field == "cluster_id" and value else value
+
+
+def topic_ids(at: At, value: Any) -> Any:
+    return _named(at, value, "<an id>") if isinstance(value, uuid.UUID) and value != NO_ID else value
+
+
+def member_ids(at: At, value: Any) -> Any:
+    if at.field not in ("member_id", "leader") or not value:
+        return value
+    return _named(at, value, MEMBER_ID.sub("-<an id>", value))
+
+
+def producer_ids(at: At, value: Any) -> Any:
+    return _named(at, value, "<a producer id>") if at.field == "producer_id" and value >= 0 else value
+
+
+def feature_epochs(at: At, value: Any) -> Any:
+    return "<epoch>" if at.field == "finalized_features_epoch" and value >= 0 else value
+
+
+def texts(at: At, value: Any) -> Any:
+    if at.field in ("error_message", "batch_index_error_message", "documentation") and value is not None:
+        return "<text>"
+    return value
+
+
+def times(at: At, value: Any) -> Any:
+    """Times that a broker took from its clock: those of the script are a day older."""
+    timed = at.field in ("timestamp", "log_append_time_ms", "base_timestamp", "max_timestamp")
+    return "<now>" if timed and RUN_MS[0] < value < RUN_MS[1] else value
+
+
+def orders(at: At, value: Any) -> Any:
+    keys = UNORDERED.get((at.api, at.field))
+    if keys is None or not isinstance(value, list):
+        return value
+    return sorted(value, key=lambda item: [str(item.get(key)) for key in keys])
+
+
+def apis_of_both(at: At, value: Any) -> Any:
+    """Kafka has more APIs than we have: the ranges of those that our table names are compared."""
+    if (at.api, at.field) != ("ApiVersions", "api_keys"):
+        return value
+    return [one for one in value if one["api_key"] in APIS]
+
+
+def _named(at: At, value: Any, otherwise: str) -> str:
+    return next((f"<{name}>" for name, known in at.variables.items() if known == value), otherwise)
+
+
+RULES: tuple[Rule, ...] = (
+    ports,
+    hosts,
+    clusters,
+    topic_ids,
+    member_ids,
+    producer_ids,
+    feature_epochs,
+    texts,
+    times,
+    apis_of_both,
+    orders,
+)
+
+
+def normalise(api: str, outcome: Outcome, used: set[str]) -> Tree:
+    """The outcome's reply with everything that may differ taken out; `used` collects the names of rules that did."""
+
+    def walk(field: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            value = {name: walk(name, item) for name, item in value.items()}
+        elif isinstance(value, list):
+            value = [walk("", item) if isinstance(item, dict | list) else walk(field, item) for item in value]
+        at = At(api, field, outcome.variables)
+        for rule in RULES:
+            after = rule(at, value)
+            if after is not value and after != value:
+                used.add(rule.__name__)
+            value = after
+        return value
+
+    return walk("", outcome.tree)
