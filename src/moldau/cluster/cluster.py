@@ -15,6 +15,7 @@ from dataclasses import replace
 from moldau.cluster import alterations, controller, layout
 from moldau.cluster.alterations import Alteration
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
+from moldau.cluster.descriptions import Sources
 from moldau.cluster.image import BrokerImage, Image, TopicImage
 from moldau.cluster.reading import document, read_changes, read_image
 from moldau.cluster.store import Delete, MetadataStore, Operation
@@ -88,9 +89,10 @@ class Cluster:
         return self._config
 
     @property
-    def static_config(self) -> BrokerConfig:
-        """This broker's settings as it was started with."""
-        return self._static
+    def sources(self) -> Sources:
+        """Who said what of the settings in force."""
+        own, everyone = _dynamic(self.broker_id, self._image)
+        return Sources(self._static, self._config, own, everyone)
 
     @property
     def broker_id(self) -> int:
@@ -268,10 +270,14 @@ def _new_cluster_id(runtime: Runtime) -> str:
     return made
 
 
+def _dynamic(broker_id: int, image: Image) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """What was changed while running, for this broker and for all."""
+    return image.broker_overrides.get(str(broker_id), {}), image.broker_overrides.get(layout.DEFAULT_BROKER, {})
+
+
 def _with_dynamic(config: BrokerConfig, image: Image) -> BrokerConfig:
-    """The settings with those on top that were changed while running: of this broker first, then of all."""
-    own: Mapping[str, str] = image.broker_overrides.get(str(config.node_id), {})
-    everyone: Mapping[str, str] = image.broker_overrides.get(layout.DEFAULT_BROKER, {})
+    """The settings with those on top that were changed while running: of all brokers, then of this one."""
+    own, everyone = _dynamic(config.node_id, image)
     changed = {**everyone, **own}
     values = {SETTINGS[name].field: SETTINGS[name].parse(text) for name, text in changed.items() if name in SETTINGS}
     return replace(config, **values) if values else config  # type: ignore[arg-type]

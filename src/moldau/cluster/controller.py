@@ -203,33 +203,27 @@ def _in_turn(brokers: Sequence[int], count: int, factor: int, start: int) -> lis
 def delete_topics(
     image: Image, wanted: Sequence[tuple[str | None, uuid.UUID | None]]
 ) -> list[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]]:
-    """The topics to delete, each wish by name or (name None) by id."""
-    resolved = [image.topic(name, topic_id) for name, topic_id in wanted]
-    counts: dict[object, int] = {}
-    for (name, topic_id), topic in zip(wanted, resolved, strict=True):
-        key = topic.id if topic else name if name is not None else topic_id
-        counts[key] = counts.get(key, 0) + 1
+    """The topics to delete, each wish by name or (name None) by id; what is meant twice is refused once."""
+    found = [image.topic(name, topic_id) for name, topic_id in wanted]
+    keys = [topic.id if topic else wish for topic, wish in zip(found, wanted, strict=True)]
+    counts = Counter(keys)
+    asked = dict.fromkeys(part for wish in wanted for part in wish)
     results: list[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]] = []
-    told: dict[object, None] = {}
-    for (name, topic_id), topic in zip(wanted, resolved, strict=True):
-        key = topic.id if topic else name if name is not None else topic_id
+    for (name, topic_id), topic, key in zip(wanted, found, keys, strict=True):
         if name is None and topic_id is None:
             results.append((None, None, Refusal(ErrorCode.INVALID_REQUEST, "neither a topic's name nor its id")))
         elif name is not None and topic_id is not None:
-            results.append(
-                (name, topic_id, Refusal(ErrorCode.INVALID_REQUEST, "give a topic's name or its id, not both"))
-            )
+            both = Refusal(ErrorCode.INVALID_REQUEST, "give a topic's name or its id, not both")
+            results.append((name, topic_id, both))
         elif counts[key] > 1:
-            if key not in told:
-                told[key] = None
-                results.append((name, topic_id, _DOUBLED))
-        elif topic is None and name is not None:
-            results.append(
-                (name, None, Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:NAME_MAX]}"))
-            )
-        else:
-            unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id")
-            results.append((name, topic_id, topic or unknown))
+            if topic is not None:
+                name = topic.name if topic.name in asked else None
+                topic_id = topic.id if topic.id in asked else None
+            results.append((name, topic_id, _DOUBLED))
+            counts[key] = -1
+        elif counts[key] == 1:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            results.append((name, topic_id, topic or Refusal(code, "there is no such topic")))
     return results
 
 

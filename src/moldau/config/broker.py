@@ -1,8 +1,8 @@
 """Every setting of a broker that we have, one line each: Kafka's type, name, default and bounds, and our sentence.
 
 `fixed` settings are read at start only (Kafka calls them read-only); the others may be changed while the broker runs.
-Names are Kafka's with dots for underscores. What Kafka has and we do not is in `kafka_names`; what neither knows is refused.
-This module knows no topic and no socket: it says what was asked for, not whether it can be had.
+Names are Kafka's with dots for underscores. What Kafka has and we do not is in `kafka_names`; what neither knows is
+refused. This module knows no topic and no socket: it says what was asked for, not whether it can be had.
 """
 
 import difflib
@@ -122,6 +122,9 @@ class BrokerConfig:
     offsets_topic_segment_bytes: int = INT(104857600, "The segment.bytes of the offsets topic.", low=1, **_FIXED)
     offsets_topic_compression_codec: int = INT(0, "How the offsets topic is compressed: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", **_FIXED)
 
+    given: frozenset[str] = frozenset()
+    """The names that were said, whatever their values: DescribeConfigs tells them from defaults."""
+
     @property
     def listener(self) -> Listener:
         """Where to listen: host (empty for every interface) and port (0 for a free one)."""
@@ -154,8 +157,11 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
         else:
             close = difflib.get_close_matches(name, [*SETTINGS, *kafka_names.NAMES], 1)
             raise ConfigError(f"there is no setting {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
+    given = {name for name in properties if name in SETTINGS}
+    if given & {"node.id", "broker.id"}:
+        given |= {"node.id", "broker.id"}
     _agree_on_node_id(values)
-    config = BrokerConfig(**values)
+    config = BrokerConfig(**values, given=frozenset(given))
     _check(config)
     warnings = [f"these settings of Kafka's are not used here: {', '.join(absent)}"] if absent else []
     warnings += chosen_listeners(config)[2]

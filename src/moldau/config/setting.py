@@ -1,9 +1,10 @@
 """One setting: its name, type, default, bounds and sentence, and how a line of text becomes its value.
 
-A setting is declared as one dataclass field (`INT(default, "sentence", low=...)`); `settings_of` reads the declarations
-back into a table, from which parsing, DescribeConfigs and the reference page are all derived. Values are what Kafka's
-types say: `int` within 32 or 64 bits, `float`, `bool`, `str`, a tuple of `str` for a list; None where nothing is set.
-Whatever is wrong with a value is a `ConfigError` of one sentence. Source: "Configuration" of Kafka's documentation.
+A setting is declared as one dataclass field (`INT(default, "sentence", low=...)`); `settings_of` reads the
+declarations back into a table, from which parsing, DescribeConfigs and the reference page are all derived. Values are
+what Kafka's types say: `int` within 32 or 64 bits, `float`, `bool`, `str`, a tuple of `str` for a list; None where
+nothing is set. Whatever is wrong with a value is a `ConfigError` of one sentence. Source: "Configuration" of Kafka's
+documentation.
 """
 
 import dataclasses
@@ -119,9 +120,7 @@ class Setting:
         for item in items:
             if self.choices and item not in self.choices:
                 raise ConfigError(f"{self.name} must be a list of {', '.join(self.choices)}, not {_quote(text)}")
-            if self.choices and items.count(item) > 1:
-                raise ConfigError(f"{self.name} names {item} twice")
-        return items
+        return tuple(dict.fromkeys(items)) if self.choices else items
 
     def text(self, value: Value) -> str | None:
         """A value as Kafka writes it; None for no value."""

@@ -1,7 +1,9 @@
-"""Every setting of a topic, one line each, and how a topic gets its values: its own, else the broker's, else the default.
+"""Every setting of a topic, one line each, and how a topic gets its values: its own, else the broker's, else the
+default.
 
-`broker_names` names the broker settings a topic's default comes from, the strongest first; those in minutes or hours are
-converted. All of Kafka 4.3's names are here, so that DescribeConfigs lists what clients expect; tiered storage is refused.
+`broker_names` names the broker settings a topic's default comes from, the strongest first; those in minutes or hours
+are converted. All of Kafka 4.3's names are here, so that DescribeConfigs lists what clients expect; tiered storage is
+refused.
 """
 
 import difflib

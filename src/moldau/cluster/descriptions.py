@@ -1,0 +1,101 @@
+"""What a setting is in force as, and why: each value with the places that could have said it, the strongest first.
+
+Pure. The sources, their order and when they are left out are those that Kafka 4.3.1 shows: a topic's setting lists
+its broker setting only where that has a value under its strongest name (`retention.ms` is silent about
+`log.retention.hours` until `log.retention.ms` is set), and then all weaker names of it too.
+"""
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from moldau.config import SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting, inherited
+
+
+class Source(enum.IntEnum):
+    """Kafka's numbers for who said a value."""
+
+    TOPIC = 1
+    BROKER = 2
+    ALL_BROKERS = 3
+    STATIC = 4
+    DEFAULT = 5
+
+
+class Synonym(NamedTuple):
+    name: str
+    value: str | None
+    source: Source
+
+
+class Described(NamedTuple):
+    setting: Setting
+    value: str | None
+    source: Source
+    synonyms: list[Synonym]
+
+
+_CHAINS = {
+    name: setting.broker_names[at:]
+    for setting in TOPIC_SETTINGS.values()
+    for at, name in enumerate(setting.broker_names)
+}
+"""A broker setting -> itself and the weaker names of the same thing."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Everything that can say a value: how the broker was started, what was changed since, and the result."""
+
+    static: BrokerConfig
+    in_force: BrokerConfig
+    own: Mapping[str, str]
+    everyone: Mapping[str, str]
+
+    def topic(self, overrides: Mapping[str, str]) -> list[Described]:
+        """All settings of a topic with these of its own, sorted by name."""
+        return [self._topic_setting(TOPIC_SETTINGS[name], overrides) for name in sorted(TOPIC_SETTINGS)]
+
+    def broker(self) -> list[Described]:
+        """All settings of this broker, sorted by name."""
+        return [self._broker_setting(SETTINGS[name]) for name in sorted(SETTINGS)]
+
+    def all_brokers(self) -> list[Described]:
+        """What was set for all brokers at once, sorted by name."""
+        found = []
+        for name in sorted(name for name in self.everyone if name in SETTINGS):
+            setting = SETTINGS[name]
+            text = setting.text(setting.parse(self.everyone[name]))
+            found.append(Described(setting, text, Source.ALL_BROKERS, [Synonym(name, text, Source.ALL_BROKERS)]))
+        return found
+
+    def _topic_setting(self, setting: Setting, overrides: Mapping[str, str]) -> Described:
+        synonyms = []
+        value = setting.text(inherited(setting, self.in_force))
+        if setting.name in overrides:
+            value = setting.text(setting.parse(overrides[setting.name]))
+            synonyms.append(Synonym(setting.name, value, Source.TOPIC))
+        if setting.broker_names:
+            synonyms += self._synonyms(setting.broker_names[0])
+        return Described(setting, value, synonyms[0].source if synonyms else Source.DEFAULT, synonyms)
+
+    def _broker_setting(self, setting: Setting) -> Described:
+        value = setting.text(getattr(self.in_force, setting.field))
+        synonyms = self._synonyms(setting.name)
+        return Described(setting, value, synonyms[0].source if synonyms else Source.DEFAULT, synonyms)
+
+    def _synonyms(self, name: str) -> list[Synonym]:
+        if getattr(self.in_force, SETTINGS[name].field) is None:
+            return []
+        return [synonym for one in _CHAINS.get(name, (name,)) for synonym in self._said(SETTINGS[one])]
+
+    def _said(self, setting: Setting) -> Iterator[Synonym]:
+        name = setting.name
+        for source, changed in ((Source.BROKER, self.own), (Source.ALL_BROKERS, self.everyone)):
+            if name in changed:
+                yield Synonym(name, setting.text(setting.parse(changed[name])), source)
+        if name in self.static.given:
+            yield Synonym(name, setting.text(getattr(self.static, setting.field)), Source.STATIC)
+        if setting.default is not None:
+            yield Synonym(name, setting.text(setting.default), Source.DEFAULT)

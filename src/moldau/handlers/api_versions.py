@@ -1,0 +1,27 @@
+"""ApiVersions (key 18), versions 0 to 4: which APIs there are, in which versions.
+
+A version that is not known is answered in version 0, with UNSUPPORTED_VERSION and only this API's own range
+(KIP-511): the client asks again. From version 3 the client says its name and version, which must be plain. No feature
+is finalized: clients choose behaviour by them, and each comes with the code that does it (KIP-584).
+"""
+
+import re
+
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.protocol.apis import API_VERSIONS, APIS
+from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
+_ALL = [ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high) for _, api in sorted(APIS.items())]
+_OWN = [ApiVersion(api_key=API_VERSIONS.key, min_version=API_VERSIONS.low, max_version=API_VERSIONS.high)]
+
+
+def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
+    if not API_VERSIONS.low <= context.version <= API_VERSIONS.high:
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_OWN)
+    if context.version >= 3:
+        for said in (request.client_software_name, request.client_software_version):
+            if not _SOFTWARE.fullmatch(said):
+                return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(api_keys=_ALL)

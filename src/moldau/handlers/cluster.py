@@ -1,0 +1,46 @@
+"""DescribeCluster (key 60), versions 0 to 2: the brokers and the controller, for administrators.
+
+Only the endpoints of brokers are there: asking for those of controllers is a mismatch, anything else is no kind
+(KIP-919). No broker is ever fenced here: one that is not up is not in the image.
+"""
+
+from moldau.cluster.cluster import Cluster
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.handlers.metadata import CLUSTER_OPERATIONS
+from moldau.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+_BROKERS = 1
+_CONTROLLERS = 2
+
+
+class DescribeCluster:
+    def __init__(self, cluster: Cluster):
+        self._cluster = cluster
+
+    def __call__(self, request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
+        if request.endpoint_type == _CONTROLLERS:
+            return DescribeClusterResponse(
+                error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message="this is a broker, not a controller"
+            )
+        if request.endpoint_type != _BROKERS:
+            return DescribeClusterResponse(
+                error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+                error_message=f"there are no endpoints of type {request.endpoint_type}",
+            )
+        image = self._cluster.image
+        response = DescribeClusterResponse(
+            cluster_id=image.cluster_id,
+            controller_id=image.controller_id,
+            brokers=[
+                DescribeClusterBroker(broker_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
+                for broker in image.brokers.values()
+            ],
+        )
+        if request.include_cluster_authorized_operations:
+            response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        return response

@@ -1,0 +1,145 @@
+"""Metadata (key 3), versions 0 to 13: the brokers, and who leads the partitions of which topic.
+
+Which topics are meant: all, if the list is null (in version 0: empty). If any topic is asked for by id (from version
+12), ids count and names do not. A topic that is not there is made when the client and `auto.create.topics.enable`
+allow it, and the answer then has it already. Answers come from the image; partitions are built once for each image of
+a topic.
+"""
+
+import uuid
+from collections.abc import Awaitable, Mapping, Sequence
+
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.controller import Refusal, name_refusal
+from moldau.cluster.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
+from moldau.errors import ErrorCode, StorageError
+from moldau.handlers.context import Context
+from moldau.names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
+from moldau.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from moldau.protocol.primitives import ZERO_UUID
+
+TOPIC_OPERATIONS = 0b110111111000
+"""Every operation on a topic, as bits (KIP-430): there are no ACLs yet, so everyone may do everything."""
+CLUSTER_OPERATIONS = 0b1111110100000
+_BY_ID_SINCE = 12
+_CREATIONS_MAX = 100
+"""How many topics one request may make."""
+
+
+class Metadata:
+    def __init__(self, cluster: Cluster):
+        self._cluster = cluster
+        self._brokers = cluster.image.brokers
+        self._partitions: dict[str, list[MetadataResponsePartition]] = {}
+        cluster.subscribe(self._forget)
+
+    def _forget(self, image: Image, changed: Sequence[str]) -> None:
+        if image.brokers != self._brokers:
+            self._brokers = image.brokers
+            self._partitions.clear()
+        for name in changed:
+            self._partitions.pop(name, None)
+
+    def __call__(self, request: MetadataRequest, context: Context) -> MetadataResponse | Awaitable[MetadataResponse]:
+        image, asked = self._cluster.image, request.topics
+        if asked is None or (context.version == 0 and not asked):
+            return self._reply(image, request, [self._topic(topic, request) for topic in image.topics.values()])
+        if context.version < _BY_ID_SINCE and any(one.topic_id.int or one.name is None for one in asked):
+            return _invalid(request)
+        if any(one.topic_id.int for one in asked):
+            ids = dict.fromkeys(one.topic_id for one in asked if one.topic_id.int)
+            return self._reply(image, request, [self._by_id(image, topic_id, request) for topic_id in ids])
+        if any(one.name is None for one in asked):
+            return _invalid(request)
+        names = list(dict.fromkeys(one.name for one in asked if one.name is not None))
+        missing = [name for name in names if name not in image.topics and self._may_create(name, request)]
+        if missing:
+            return self._create(names, missing[:_CREATIONS_MAX], request)
+        return self._reply(image, request, [self._by_name(image, name, request, {}) for name in names])
+
+    def _may_create(self, name: str, request: MetadataRequest) -> bool:
+        allowed = request.allow_auto_topic_creation and self._cluster.config.auto_create_topics_enable
+        return allowed and name != TRANSACTIONS_TOPIC and name_refusal(name) is None
+
+    async def _create(self, names: Sequence[str], missing: Sequence[str], request: MetadataRequest) -> MetadataResponse:
+        refused: dict[str, ErrorCode] = {}
+        for name in missing:
+            try:
+                made = await self._cluster.ensure_topic(name)
+            except StorageError:
+                made = Refusal(ErrorCode.LEADER_NOT_AVAILABLE)
+            if isinstance(made, Refusal):
+                refused[name] = made.code
+        image = self._cluster.image
+        return self._reply(image, request, [self._by_name(image, name, request, refused) for name in names])
+
+    def _by_name(
+        self, image: Image, name: str, request: MetadataRequest, refused: dict[str, ErrorCode]
+    ) -> MetadataResponseTopic:
+        topic = image.topics.get(name)
+        if topic is not None:
+            return self._topic(topic, request)
+        refusal = name_refusal(name)
+        code = refused.get(name) or (refusal.code if refusal else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+    def _by_id(self, image: Image, topic_id: uuid.UUID, request: MetadataRequest) -> MetadataResponseTopic:
+        topic = image.topics_by_id.get(topic_id)
+        if topic is not None:
+            return self._topic(topic, request)
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+
+    def _topic(self, topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
+        partitions = self._partitions.get(topic.name)
+        if partitions is None:
+            partitions = [_partition(number, part, self._brokers) for number, part in enumerate(topic.partitions)]
+            self._partitions[topic.name] = partitions
+        response = MetadataResponseTopic(
+            name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=partitions
+        )
+        if request.include_topic_authorized_operations:
+            response.topic_authorized_operations = TOPIC_OPERATIONS
+        return response
+
+    def _reply(self, image: Image, request: MetadataRequest, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+        response = MetadataResponse(
+            brokers=[
+                MetadataResponseBroker(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
+                for broker in image.brokers.values()
+            ],
+            cluster_id=image.cluster_id,
+            controller_id=image.controller_id,
+            topics=topics,
+        )
+        if request.include_cluster_authorized_operations:
+            response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        return response
+
+
+def _partition(number: int, part: PartitionImage, brokers: Mapping[int, BrokerImage]) -> MetadataResponsePartition:
+    led = part.leader in brokers
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if led else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=number,
+        leader_id=part.leader if led else NO_LEADER,
+        leader_epoch=part.leader_epoch,
+        replica_nodes=list(part.replicas),
+        isr_nodes=list(part.isr),
+        offline_replicas=[replica for replica in part.replicas if replica not in brokers],
+    )
+
+
+def _invalid(request: MetadataRequest) -> MetadataResponse:
+    topics = [
+        MetadataResponseTopic(
+            error_code=ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id or ZERO_UUID
+        )
+        for one in request.topics or ()
+    ]
+    return MetadataResponse(topics=topics, error_code=ErrorCode.INVALID_REQUEST)

@@ -1,0 +1,149 @@
+"""CreateTopics (key 19, versions 2 to 7), DeleteTopics (20, 1 to 6), CreatePartitions (37, 0 to 3).
+
+The controller decides; these turn its decisions into replies. A request that gives no time (`timeout_ms` not above 0)
+is answered with REQUEST_TIMED_OUT and does nothing, as by Kafka; otherwise a reply means that the change is on the
+disk. From version 5 CreateTopics tells the settings that the topic got (KIP-525). DeleteTopics names topics by id
+from version 6 (KIP-516); before, its names are lifted into the same list.
+"""
+
+import uuid
+from collections.abc import Sequence
+
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
+from moldau.cluster.image import TopicImage
+from moldau.errors import ErrorCode, StorageError
+from moldau.handlers.context import Context
+from moldau.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from moldau.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from moldau.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from moldau.protocol.primitives import ZERO_UUID
+
+_NAMES_UNTIL = 5
+_DISABLED_SINCE = 3
+_TOO_LATE = Refusal(ErrorCode.REQUEST_TIMED_OUT)
+
+
+class Topics:
+    def __init__(self, cluster: Cluster):
+        self._cluster = cluster
+
+    async def create(self, request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+        wanted = [_wish(topic) for topic in request.topics]
+        made: Sequence[tuple[str, TopicImage | Refusal]]
+        if request.timeout_ms <= 0:
+            made = [(name, _TOO_LATE) for name in dict.fromkeys(wish.name for wish in wanted)]
+        else:
+            try:
+                made = await self._cluster.create_topics(wanted, validate_only=request.validate_only)
+            except StorageError as error:
+                broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+                made = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
+        return CreateTopicsResponse(topics=[self._created(name, result) for name, result in made])
+
+    def _created(self, name: str, result: TopicImage | Refusal) -> CreatableTopicResult:
+        if isinstance(result, Refusal):
+            return CreatableTopicResult(name=name, error_code=result.code, error_message=result.message)
+        configs = [
+            CreatableTopicConfigs(
+                name=one.setting.name,
+                value=one.value,
+                read_only=one.setting.read_only,
+                config_source=one.source,
+                is_sensitive=one.setting.sensitive,
+            )
+            for one in self._cluster.sources.topic(result.overrides)
+        ]
+        return CreatableTopicResult(
+            name=name,
+            topic_id=result.id,
+            error_message=None,
+            num_partitions=len(result.partitions),
+            replication_factor=len(result.partitions[0].replicas),
+            configs=configs,
+        )
+
+    async def delete(self, request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
+        if context.version <= _NAMES_UNTIL:
+            asked = [DeleteTopicState(name=name) for name in request.topic_names]
+        else:
+            asked = request.topics
+        if not self._cluster.config.delete_topic_enable:
+            old = context.version < _DISABLED_SINCE
+            code = ErrorCode.INVALID_REQUEST if old else ErrorCode.TOPIC_DELETION_DISABLED
+            return _deleted([(one.name, one.topic_id, Refusal(code, "topics cannot be deleted here")) for one in asked])
+        wanted = [(one.name, one.topic_id if one.topic_id.int else None) for one in asked]
+        if request.timeout_ms <= 0:
+            return _deleted([(name, topic_id, _TOO_LATE) for name, topic_id in wanted])
+        try:
+            return _deleted(await self._cluster.delete_topics(wanted))
+        except StorageError as error:
+            broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            return _deleted([(name, topic_id, broken) for name, topic_id in wanted])
+
+    async def create_partitions(self, request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
+        wanted = [
+            MorePartitions(
+                topic.name,
+                topic.count,
+                None if topic.assignments is None else [tuple(one.broker_ids) for one in topic.assignments],
+            )
+            for topic in request.topics
+        ]
+        grown: Sequence[tuple[str, TopicImage | Refusal]]
+        if request.timeout_ms <= 0:
+            grown = [(name, _TOO_LATE) for name in dict.fromkeys(wish.name for wish in wanted)]
+        else:
+            try:
+                grown = await self._cluster.create_partitions(wanted, validate_only=request.validate_only)
+            except StorageError as error:
+                broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+                grown = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
+        results = []
+        for name, result in grown:
+            refusal = result if isinstance(result, Refusal) else Refusal(ErrorCode.NONE)
+            results.append(
+                CreatePartitionsTopicResult(name=name, error_code=refusal.code, error_message=refusal.message)
+            )
+        return CreatePartitionsResponse(results=results)
+
+
+def _wish(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        [(one.partition_index, tuple(one.broker_ids)) for one in topic.assignments],
+        [(one.name, one.value) for one in topic.configs],
+    )
+
+
+def _deleted(
+    results: Sequence[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]],
+) -> DeleteTopicsResponse:
+    responses = []
+    for name, topic_id, result in results:
+        if isinstance(result, Refusal):
+            responses.append(
+                DeletableTopicResult(
+                    name=name, topic_id=topic_id or ZERO_UUID, error_code=result.code, error_message=result.message
+                )
+            )
+        else:
+            responses.append(DeletableTopicResult(name=result.name, topic_id=result.id))
+    return DeleteTopicsResponse(responses=responses)
