@@ -1,7 +1,8 @@
 """Environments of other projects' programs, each made once from exact pins by the package manager it belongs to.
 
-They lie below `~/.cache/moldau` (or `$MOLDAU_CACHE`), one folder a pin, and are complete if they exist: a folder is filled
-beside its place and renamed. What cannot be made is an error, never a skipped test. Safe for several processes at once.
+They lie below `~/.cache/moldau` (or `$MOLDAU_CACHE`), one folder a pin, and are complete if they exist: a folder is
+filled beside its place and renamed. What cannot be made is an error, never a skipped test. Safe for several processes
+at once.
 """
 
 import fcntl

@@ -1,4 +1,4 @@
-"""The near end of a driver: a client library in a process of its own that does what it is told, one line of JSON at a time.
+"""The near end of a driver: a client library in a process of its own that does what lines of JSON tell it.
 
 A request is `{"do": verb, ...}`, an answer `{"ok": value}` or `{"error": text}`. The verbs are the methods here. The
 driver keeps its producer between calls, and its consumer from `subscribe` to `unsubscribe`, so that a test can see them

@@ -1,0 +1,24 @@
+"""Apache Kafka's Java client, the reference of all clients."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.broker import Broker
+from tests.clients.client import DRIVERS, Client
+from tests.clients.scenarios import Administers, Compresses, Exchanges
+from tests.environments import java_class, kafka_jars
+
+pytestmark = pytest.mark.foreign
+
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
+
+
+class TestJavaClient(Exchanges, Compresses, Administers):
+    @pytest.fixture
+    def client(self, broker: Broker, tmp_path: Path) -> Iterator[Client]:
+        class_path = java_class(DRIVERS / "Driver.java", kafka_jars())
+        client = Client(["java", *QUICK_START, "-cp", class_path, "Driver"], broker.address, tmp_path)
+        yield client
+        client.close()

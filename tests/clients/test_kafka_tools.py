@@ -1,0 +1,101 @@
+"""Apache Kafka's own command-line tools, as their users call them."""
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.clients.broker import Broker
+from tests.clients.test_java_client import QUICK_START
+from tests.environments import kafka_jars
+
+pytestmark = pytest.mark.foreign
+
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+PRODUCER_PERF = "org.apache.kafka.tools.ProducerPerformance"
+CONSUMER_PERF = "org.apache.kafka.tools.ConsumerPerformance"
+CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
+CONFIGS = "kafka.admin.ConfigCommand"
+OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
+SECONDS_MAX = 60
+
+Tool = Callable[..., str]
+
+
+@pytest.fixture
+def tool(broker: Broker, tmp_path: Path) -> Tool:
+    """Runs one tool against the broker and returns what it printed; it must succeed."""
+
+    def run(name: str, *options: str, text: str = "") -> str:
+        server = ["--bootstrap-server", broker.address]
+        done = subprocess.run(
+            ["java", *QUICK_START, "-cp", kafka_jars(), name, *server, *options],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, f"{name} {' '.join(options)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+class TestKafkaTools:
+    def test_kafka_topics_creates_lists_describes_alters_and_deletes(self, tool: Tool, topic: str) -> None:
+        tool(TOPICS, "--create", "--topic", topic, "--partitions", "2", "--config", "retention.ms=3600000")
+        assert topic in tool(TOPICS, "--list").split()
+        tool(TOPICS, "--alter", "--topic", topic, "--partitions", "3")
+        described = tool(TOPICS, "--describe", "--topic", topic)
+        assert "PartitionCount: 3" in described
+        assert "retention.ms=3600000" in described
+        assert len(re.findall(r"Leader: \d+", described)) == 3
+        tool(TOPICS, "--delete", "--topic", topic)
+        assert topic not in tool(TOPICS, "--list").split()
+
+    def test_perf_producer_and_console_consumer_agree_and_the_group_shows_it(
+        self, tool: Tool, topic: str, group: str
+    ) -> None:
+        tool(TOPICS, "--create", "--topic", topic, "--partitions", "3")
+        size = ("--num-records", "20000", "--record-size", "200", "--throughput", "-1")
+        assert "20000 records sent" in tool(PRODUCER_PERF, "--topic", topic, *size)
+        assert tool(OFFSETS, "--topic", topic).strip().count(":") == 6
+        reading = ("--topic", topic, "--group", group, "--from-beginning", "--timeout-ms", "20000")
+        first = tool(CONSOLE_CONSUMER, *reading, "--max-messages", "15000").splitlines()
+        assert [len(line) for line in first] == [200] * 15000
+        assert group in tool(GROUPS, "--list").split()
+        described = tool(GROUPS, "--describe", "--group", group)
+        positions = re.findall(rf"^{group}\s+{topic}\s+\d+\s+(\d+)\s+(\d+)\s+(\d+)", described, re.MULTILINE)
+        assert sum(int(end) for _, end, _ in positions) == 20000
+        assert sum(int(lag) for _, _, lag in positions) == 5000
+        second = tool(CONSOLE_CONSUMER, *reading, "--max-messages", "5000").splitlines()
+        assert len(second) == 5000
+        tool(GROUPS, "--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
+        again = tool(CONSOLE_CONSUMER, *reading, "--max-messages", "1").splitlines()
+        assert len(again) == 1
+        tool(GROUPS, "--delete", "--group", group)
+        assert group not in tool(GROUPS, "--list").split()
+
+    def test_console_producer_and_configs(self, tool: Tool, topic: str) -> None:
+        lines = [f"key-{n}\tvalue {n}" for n in range(50)]
+        reading = ("--topic", topic, "--from-beginning", "--max-messages", "50", "--timeout-ms", "20000")
+        keys = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=\t")
+        tool(CONSOLE_PRODUCER, "--topic", topic, *keys, text="\n".join(lines) + "\n")
+        shown = tool(CONSOLE_CONSUMER, *reading, "--formatter-property", "print.key=true")
+        assert sorted(shown.splitlines()) == sorted(lines)
+        entity = ("--entity-type", "topics", "--entity-name", topic)
+        tool(CONFIGS, *entity, "--alter", "--add-config", "max.message.bytes=2000000")
+        assert "max.message.bytes=2000000" in tool(CONFIGS, *entity, "--describe")
+        tool(CONFIGS, *entity, "--alter", "--delete-config", "max.message.bytes")
+        assert "max.message.bytes" not in tool(CONFIGS, *entity, "--describe")
+
+    def test_perf_consumer_reads_all(self, tool: Tool, topic: str) -> None:
+        tool(TOPICS, "--create", "--topic", topic, "--partitions", "2")
+        tool(PRODUCER_PERF, "--topic", topic, "--num-records", "5000", "--record-size", "100", "--throughput", "-1")
+        shown = tool(CONSUMER_PERF, "--topic", topic, "--num-records", "5000", "--timeout", "20000")
+        assert "5000" in [column.strip() for column in shown.splitlines()[-1].split(",")]
