@@ -17,7 +17,7 @@ def cfunc(function: F) -> F:
     return function
 
 
-inline = cclass = cfunc
+inline = cclass = final = cfunc
 
 
 def exceptval(*_: Any, **__: Any) -> Callable[[F], F]:

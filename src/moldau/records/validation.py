@@ -32,6 +32,7 @@ from moldau.records.batch import (
     stamp,
     write_batch,
 )
+from moldau.records.columns import Section
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -135,9 +136,7 @@ def _check_compressed(section: memoryview, codec: int, header: BatchHeader, rule
     return _check_records(records, 0, len(records), header, rules, now_ms)
 
 
-def _check_records(
-    records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int
-) -> Checked:
+def _check_records(records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int) -> Checked:
     flaw, index, largest, at_largest, smallest, null_keys = columns.scan(
         records, start, stop, header.count, header.base_timestamp
     )
@@ -145,7 +144,9 @@ def _check_records(
         return _refused(ErrorCode.INVALID_RECORD, f"record {index} is bad: {columns.FLAWS[flaw]}")
     if header.attributes & LOG_APPEND_TIME_BIT:
         if rules.timestamp_type == LOG_APPEND_TIME:
-            errors = [(0, "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.")]
+            errors = [
+                (0, "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.")
+            ]
             return _rejected(errors, True)
         largest = smallest = header.max_timestamp
         at_largest = 0
@@ -209,23 +210,25 @@ def _misshapen(buffer: memoryview, header: BatchHeader) -> tuple[ErrorCode, str]
     return None
 
 
-def _reject_records(
-    records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int
-) -> Checked:
+def _reject_records(records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int) -> Checked:
     """Find, among sound records, those that the topic refuses: no key, or a timestamp out of range."""
-    _, _, rows = columns.rows(
-        records, start, stop, header.count, header.last_offset_delta, 0, header.base_timestamp
+    fixed = header.max_timestamp if header.log_append_time else None
+    count = header.count
+    rows = columns.rows(
+        Section(records, start, stop, count, count - 1, 0, header.base_timestamp, fixed, 0, count), tuple
     )
     earliest, latest = now_ms - rules.before_max_ms, now_ms + rules.after_max_ms
     errors: list[tuple[int, str]] = []
     timestamps_refused = False
-    for index, (_, timestamp, key, _, _) in enumerate(rows):
-        if header.log_append_time:
-            timestamp = header.max_timestamp
+    for index, (_, timestamp, _, key, _, _) in enumerate(rows):
         if rules.compacted and key is None:
             where = f" in topic partition {rules.partition}" if rules.partition else ""
             errors.append((index, f"Compacted topic cannot accept message without key{where}"))
-        elif rules.timestamp_type != LOG_APPEND_TIME and timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+        elif (
+            rules.timestamp_type != LOG_APPEND_TIME
+            and timestamp != NO_TIMESTAMP
+            and not earliest <= timestamp <= latest
+        ):
             timestamps_refused = True
             errors.append(
                 (
@@ -243,9 +246,12 @@ def _rejected(errors: list[tuple[int, str]], timestamps_refused: bool) -> Checke
         error, message = ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp"
     elif errors:
         first = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
-        error, message = ErrorCode.INVALID_RECORD, (
-            f"One or more records have been rejected due to {len(errors)} record errors in total, "
-            f"and only showing the first three errors at most: [{first}]"
+        error, message = (
+            ErrorCode.INVALID_RECORD,
+            (
+                f"One or more records have been rejected due to {len(errors)} record errors in total, "
+                f"and only showing the first three errors at most: [{first}]"
+            ),
         )
     else:
         return _refused(ErrorCode.NONE, "")

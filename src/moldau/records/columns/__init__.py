@@ -1,14 +1,16 @@
 """The one compiled extension: all work that is done per record.
 
-`reading` walks the records of a batch (scan on append, decode to columns), `writing` encodes rows and columns. Both are
-Cython in its pure-Python mode: compiled where there was a compiler, interpreted elsewhere, from the same files.
+`scanning` checks records on append and before they are read, `decoding` makes columns and rows of them, `encoding` writes them.
+All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted elsewhere, from the same files.
 """
 
-from moldau.records.columns.reading import COMPILED as READING_COMPILED
-from moldau.records.columns.reading import FLAWS, rows, scan
-from moldau.records.columns.writing import COMPILED as WRITING_COMPILED
-from moldau.records.columns.writing import encode_rows
+from moldau.records.columns import decoding, encoding, scanning
+from moldau.records.columns.decoding import Binary, Columns, decode, rows
+from moldau.records.columns.encoding import encode_rows
+from moldau.records.columns.scanning import FLAWS, Section, measure, scan
 
-COMPILED: bool = READING_COMPILED and WRITING_COMPILED
+COMPILED: bool = scanning.COMPILED and decoding.COMPILED and encoding.COMPILED
 
-__all__ = ["COMPILED", "FLAWS", "encode_rows", "rows", "scan"]
+__all__ = [
+    "COMPILED", "FLAWS", "Binary", "Columns", "Section", "decode", "encode_rows", "measure", "rows", "scan",
+]  # fmt: skip

@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# mypy: ignore-errors
 """Writing the records of one batch, from rows and from Arrow's buffers, with offset deltas 0, 1, 2 ...
 
-The format is drawn in `reading`. Each of the two goes twice over its input: once to add up sizes, once to write into a
+The format is drawn in `scanning`. Each of the two goes twice over its input: once to add up sizes, once to write into a
 buffer of exactly that size. Nothing here knows of headers of batches or of compression.
 """
 
@@ -11,9 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 try:
-    from cython.cimports.libc.string import memcpy
-
     import cython
+    from cython.cimports.libc.string import memcpy
 except (ImportError, AttributeError):
     from moldau.records import untyped as cython
 

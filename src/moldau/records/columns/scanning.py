@@ -1,32 +1,33 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Reading the records of one batch: `scan` checks them where they lie, `decode` lays them out as Arrow's buffers.
+# mypy: ignore-errors
+"""Looking at every record of a batch where it lies, without an object for any: `scan` on append, `measure` before reading.
 
     record = length varint | attributes 1 | timestamp delta varlong | offset delta varint
              | key length varint (-1 null), key | value length varint (-1 null), value
              | header count varint | headers: key length varint, key | value length varint (-1 null), value
 
-`walk` alone looks at bytes nobody has vouched for: it reads nothing outside [at, end), and what it passed is sound. `fill`
-follows it over the same bytes, so it needs no checks of its own. Varints are zig-zag, at most 5 bytes (varlongs 10).
-Nothing here knows of headers of batches, of compression or of Python objects per record. Interpreted, the same lines work
-on memoryviews and lists where the compiled code has pointers.
+`walk` alone looks at bytes that nobody has vouched for: it reads nothing outside [at, end), and what it passed is sound.
+Varints are zig-zag, at most 5 bytes (varlongs 10). Nothing here knows of headers of batches or of compression. Interpreted,
+the same lines work on memoryviews where compiled ones have pointers; types mean nothing to mypy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-try:
-    from cython.cimports.libc.string import memcpy
+from moldau.errors import ErrorCode, KafkaError
 
+try:
     import cython
+    from cython.cimports.libc.string import memcpy  # noqa: F401  (fails where this file is interpreted)
 except (ImportError, AttributeError):
     from moldau.records import untyped as cython
 
 COMPILED: bool = cython.compiled
 
 FLAWS = (
-    "the record is sound",
+    "it is sound",
     "its length is no varint",
     "its length goes beyond the batch",
     "its timestamp delta is no varint",
@@ -66,7 +67,7 @@ RELEASE_GIL_FROM = cython.declare(cython.Py_ssize_t, 65536)
 
 
 class Section(NamedTuple):
-    """The uncompressed records of one batch in `records[start:stop]`, and which of its offsets are wanted."""
+    """The uncompressed records of one batch in records[start:stop], and which of its offsets are wanted."""
 
     records: Any
     start: int
@@ -76,43 +77,10 @@ class Section(NamedTuple):
     base_offset: int
     base_timestamp: int
     append_timestamp: int | None
-    """The timestamp of every record under log append time."""
+    """The timestamp of every record under log append time, else None."""
     low: int
-    """Offset deltas wanted: low <= delta < high."""
     high: int
-
-
-class Columns(NamedTuple):
-    """Records as Arrow lays them out: int32 offsets, bytes, validity bits (None: no null)."""
-
-    rows: int
-    key_offsets: Any
-    keys: Any
-    key_validity: Any
-    null_keys: int
-    value_offsets: Any
-    values: Any
-    value_validity: Any
-    null_values: int
-    offsets: Any
-    timestamps: Any
-    timestamp_types: Any
-    headers: HeaderColumns | None
-
-
-class HeaderColumns(NamedTuple):
-    """The headers of all rows: the lists' offsets and validity (a row without headers is null), then one row a header."""
-
-    rows: int
-    list_offsets: Any
-    list_validity: Any
-    null_lists: int
-    key_offsets: Any
-    keys: Any
-    value_offsets: Any
-    values: Any
-    value_validity: Any
-    null_values: int
+    """Offset deltas wanted: low <= delta < high."""
 
 
 @cython.cfunc
@@ -166,6 +134,21 @@ def varlong(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def sized(
+    p: cython.p_const_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """The length of a byte string, -1 for null, and the position behind the string, -1 if it is not all before `stop`."""
+    length: cython.longlong
+    length, at = varint(p, at, stop)
+    if at < 0 or length < -1 or length > stop - at:
+        return 0, -1
+    return length, (at + length if length > 0 else at)
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def walk(
@@ -181,16 +164,15 @@ def walk(
 ) -> cython.int:
     """Check `count` records in p[at:end] and add them up in `found`; returns the flaw of record found.bad, or 0.
 
-    Offset deltas rise up to `last_offset_delta`: with a count of one more, they are 0, 1, 2 ... by necessity.
+    Offset deltas rise up to `last_offset_delta`: with a count of one more they can only be 0, 1, 2 ...
     """
     i: cython.longlong
     stop: cython.Py_ssize_t
     length: cython.longlong
+    timestamp: cython.longlong
     delta: cython.longlong
     previous: cython.longlong = -1
-    timestamp: cython.longlong
-    key_length: cython.longlong
-    value_length: cython.longlong
+    values: cython.longlong
     headers: cython.longlong
     flaw: cython.int
     for i in range(count):
@@ -201,26 +183,22 @@ def walk(
         if length < 1 or length > end - at:
             return 2
         stop = at + length
-        delta, at = varlong(p, at + 1, stop)
+        timestamp, at = varlong(p, at + 1, stop)
         if at < 0:
             return 3
-        if (delta > 0 and base_timestamp > INT64_MAX - delta) or (delta < 0 and base_timestamp < -1 - INT64_MAX - delta):
+        if (timestamp > 0) == (base_timestamp > 0) and past_int64(base_timestamp, timestamp):
             return 4
-        timestamp = base_timestamp + delta
+        timestamp += base_timestamp
         delta, at = varint(p, at, stop)
         if at < 0 or delta <= previous or delta > last_offset_delta - (count - 1 - i):
             return 5
         previous = delta
-        key_length, at = varint(p, at, stop)
-        if at < 0 or key_length < -1 or key_length > stop - at:
+        length, at = sized(p, at, stop)
+        if at < 0:
             return 6
-        if key_length > 0:
-            at += key_length
-        value_length, at = varint(p, at, stop)
-        if at < 0 or value_length < -1 or value_length > stop - at:
+        values, at = sized(p, at, stop)
+        if at < 0:
             return 7
-        if value_length > 0:
-            at += value_length
         headers, at = varint(p, at, stop)
         if at < 0 or headers < 0 or headers > stop - at:
             return 8
@@ -237,19 +215,34 @@ def walk(
         if timestamp < found.min_timestamp:
             found.min_timestamp = timestamp
         if low <= delta < high:
-            found.rows += 1
-            if key_length < 0:
-                found.null_keys += 1
-            else:
-                found.key_bytes += key_length
-            if value_length < 0:
-                found.null_values += 1
-            else:
-                found.value_bytes += value_length
+            count_row(length, values, found)
     found.bad = count
-    if at != end:
-        return 12
-    return 0
+    return 0 if at == end else 12
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def past_int64(a: cython.longlong, b: cython.longlong) -> cython.bint:
+    """Whether a + b, of one sign, does not fit into 64 bits."""
+    return b > INT64_MAX - a if a > 0 else b < -1 - INT64_MAX - a
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def count_row(key: cython.longlong, value: cython.longlong, found: cython.pointer[Found]) -> cython.void:
+    found.rows += 1
+    if key < 0:
+        found.null_keys += 1
+    else:
+        found.key_bytes += key
+    if value < 0:
+        found.null_values += 1
+    else:
+        found.value_bytes += value
 
 
 @cython.cfunc
@@ -264,25 +257,21 @@ def walk_headers(
     found: cython.pointer[Found],
 ) -> cython.int:
     """The headers of one record, which must end at `stop`."""
-    j: cython.longlong
-    key_length: cython.longlong
-    value_length: cython.longlong
-    for j in range(count):
-        key_length, at = varint(p, at, stop)
-        if at < 0 or key_length < 0 or key_length > stop - at:
+    key: cython.longlong
+    value: cython.longlong
+    for _ in range(count):
+        key, at = sized(p, at, stop)
+        if at < 0 or key < 0:
             return 9
-        at += key_length
-        value_length, at = varint(p, at, stop)
-        if at < 0 or value_length < -1 or value_length > stop - at:
+        value, at = sized(p, at, stop)
+        if at < 0:
             return 10
-        if value_length > 0:
-            at += value_length
         if wanted:
-            found.header_key_bytes += key_length
-            if value_length < 0:
+            found.header_key_bytes += key
+            if value < 0:
                 found.null_header_values += 1
             else:
-                found.header_value_bytes += value_length
+                found.header_value_bytes += value
     if wanted:
         found.headers += count
         found.rows_with_headers += 1
@@ -303,7 +292,7 @@ def scan(
     """
     flaw: cython.int
     found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    if start < 0 or stop > len(data) or start > stop:
+    if not 0 <= start <= stop <= len(data):
         raise ValueError("a section outside its buffer")
     p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
     if stop - start < RELEASE_GIL_FROM:
@@ -314,57 +303,42 @@ def scan(
     return flaw, found.bad, found.max_timestamp, found.at_max, found.min_timestamp, found.null_keys
 
 
-def rows(
-    data: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    count: cython.longlong,
-    last_offset_delta: cython.longlong,
-    base_offset: cython.longlong,
-    base_timestamp: cython.longlong,
-) -> tuple[int, int, list[tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]]]:
-    """The records one by one: (flaw, index of the bad record, rows (offset, timestamp, key, value, headers))."""
+def measure(sections: Sequence[Section]) -> tuple[int, ...]:
+    """Check the records of whole batches and add up those that are wanted.
+
+    Returns the numbers of rows, null keys, bytes of keys, null values, bytes of values, rows with headers, headers, bytes of
+    their keys, null ones among their values, bytes of these. Raises `KafkaError` (CORRUPT_MESSAGE) for what are no records.
+    """
     found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    if start < 0 or stop > len(data) or start > stop:
-        raise ValueError("a section outside its buffer")
-    p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
+    data: cython.const[cython.uchar][::1]
+    p: cython.p_const_uchar
     flaw: cython.int
-    flaw = walk(p, start, stop, count, last_offset_delta, base_timestamp, 0, 0, cython.address(found))
-    out: list = []
-    if flaw != 0:
-        return flaw, found.bad, out
-    at: cython.Py_ssize_t = start
-    i: cython.longlong
-    j: cython.longlong
-    timestamp: cython.longlong
-    offset: cython.longlong
-    length: cython.longlong
-    headers: cython.longlong
-    for i in range(count):
-        length, at = varint(p, at, stop)
-        timestamp, at = varlong(p, at + 1, stop)
-        offset, at = varint(p, at, stop)
-        length, at = varint(p, at, stop)
-        key = None
-        if length >= 0:
-            key = bytes(p[at : at + length])
-            at += length
-        length, at = varint(p, at, stop)
-        value = None
-        if length >= 0:
-            value = bytes(p[at : at + length])
-            at += length
-        headers, at = varint(p, at, stop)
-        pairs: list = []
-        for j in range(headers):
-            length, at = varint(p, at, stop)
-            name = bytes(p[at : at + length]).decode("utf-8", "replace")
-            at += length
-            length, at = varint(p, at, stop)
-            if length < 0:
-                pairs.append((name, None))
-            else:
-                pairs.append((name, bytes(p[at : at + length])))
-                at += length
-        out.append((base_offset + offset, base_timestamp + timestamp, key, value, pairs))
-    return 0, count, out
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    count: cython.longlong
+    last: cython.longlong
+    base_timestamp: cython.longlong
+    low: cython.longlong
+    high: cython.longlong
+    for section in sections:
+        data, start, stop, count, last, base_offset, base_timestamp, _, low, high = section
+        if not 0 <= start <= stop <= len(data):
+            raise ValueError("a section outside its buffer")
+        p = cython.address(data[0]) if cython.compiled else data
+        with cython.nogil:
+            flaw = walk(p, start, stop, count, last, base_timestamp, low, high, cython.address(found))
+        if flaw != 0:
+            where = f"record {found.bad} of the batch at offset {base_offset}"
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{where} is bad: {FLAWS[flaw]}")
+    return (
+        found.rows,
+        found.null_keys,
+        found.key_bytes,
+        found.null_values,
+        found.value_bytes,
+        found.rows_with_headers,
+        found.headers,
+        found.header_key_bytes,
+        found.null_header_values,
+        found.header_value_bytes,
+    )

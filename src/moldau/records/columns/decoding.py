@@ -1,0 +1,306 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# mypy: ignore-errors
+"""Reading records that `scanning.measure` has passed: `rows` makes an object of each, `decode` fills Arrow's buffers.
+
+The format is drawn in `scanning`. Nothing is checked a second time, so nothing here may be given bytes that were not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from moldau.records.columns.scanning import Section, measure
+
+try:
+    import cython
+    from cython.cimports.libc.string import memcpy
+except (ImportError, AttributeError):
+    from moldau.records import untyped as cython
+
+COMPILED: bool = cython.compiled
+
+INT32_MAX = 0x7FFFFFFF
+CREATE_TIME, LOG_APPEND_TIME = 0, 1
+
+
+class Binary(NamedTuple):
+    """A column of byte strings: int32 offsets, the bytes, and validity bits (None where nothing is null)."""
+
+    offsets: Any
+    data: Any
+    validity: Any
+    nulls: int
+
+
+class Columns(NamedTuple):
+    """Records as Arrow lays them out."""
+
+    rows: int
+    keys: Binary
+    values: Binary
+    offsets: Any
+    timestamps: Any
+    timestamp_types: Any
+    lists: Binary | None
+    """The rows' headers as lists (`data` is empty), a row without any being null; None if no row has headers."""
+    headers: int
+    header_keys: Binary | None
+    header_values: Binary | None
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def number(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """The zig-zag number at `at`, and the position behind it."""
+    byte: cython.ulonglong = p[at]
+    raw: cython.ulonglong = byte & 0x7F
+    shift: cython.int = 7
+    at += 1
+    while byte > 0x7F:
+        byte = p[at]
+        at += 1
+        raw |= (byte & 0x7F) << shift
+        shift += 7
+    return cython.cast(cython.longlong, raw >> 1) ^ -cython.cast(cython.longlong, raw & 1), at
+
+
+def rows(section: Section, make: Callable[[tuple[Any, ...]], Any]) -> list[Any]:
+    """What `make` gives for (offset, timestamp, its type, key, value, headers) of each wanted record, in a list.
+
+    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no records.
+    """
+    measure((section,))
+    data: cython.const[cython.uchar][::1] = section.records
+    at: cython.Py_ssize_t = section.start
+    count: cython.longlong = section.count
+    base_timestamp: cython.longlong = section.base_timestamp
+    base_offset: cython.longlong = section.base_offset
+    low: cython.longlong = section.low
+    high: cython.longlong = section.high
+    length: cython.longlong
+    timestamp: cython.longlong
+    offset: cython.longlong
+    stop: cython.Py_ssize_t
+    p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
+    fixed = section.append_timestamp
+    kind = CREATE_TIME if fixed is None else LOG_APPEND_TIME
+    out: list = []
+    for _ in range(count):
+        length, at = number(p, at)
+        stop = at + length
+        timestamp, at = number(p, at + 1)
+        offset, at = number(p, at)
+        if low <= offset < high:
+            length, at = number(p, at)
+            key = None
+            if length >= 0:
+                key = bytes(p[at : at + length])
+                at += length
+            length, at = number(p, at)
+            value = None
+            if length >= 0:
+                value = bytes(p[at : at + length])
+                at += length
+            headers = [] if stop - at == 1 else headers_of(p, at)
+            stamp = base_timestamp + timestamp if fixed is None else fixed
+            out.append(make((base_offset + offset, stamp, kind, key, value, headers)))
+        at = stop
+    return out
+
+
+@cython.cfunc
+def headers_of(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> list:
+    """The headers of one record; what is no UTF-8 in a key is replaced, as Kafka's clients do."""
+    count: cython.longlong
+    length: cython.longlong
+    count, at = number(p, at)
+    out: list = []
+    for _ in range(count):
+        length, at = number(p, at)
+        key = bytes(p[at : at + length]).decode("utf-8", "replace")
+        at += length
+        length, at = number(p, at)
+        value = None
+        if length >= 0:
+            value = bytes(p[at : at + length])
+            at += length
+        out.append((key, value))
+    return out
+
+
+def decode(sections: Sequence[Section], allocate: Callable[[int], Any] = bytearray, ticks_per_ms: int = 1) -> Columns:
+    """The wanted records of whole batches as columns; `allocate` gives the buffers, writable ones of so many bytes.
+
+    Timestamps are in ticks since 1970; those that do not fit become the largest or smallest that does. Raises `KafkaError`
+    (CORRUPT_MESSAGE) for bytes that are no records, `OverflowError` for a column of more than 2 GiB.
+    """
+    totals = measure(sections)
+    if max(totals) > INT32_MAX:
+        raise OverflowError("more than 2 GiB of records at once")
+    filler = Filler(totals, allocate, ticks_per_ms)
+    for section in sections:
+        filler.add(section)
+    return filler.columns()
+
+
+@cython.final
+@cython.cclass
+class Strings:
+    """A column of byte strings being filled: `put` adds one."""
+
+    offsets: cython.int[::1]
+    data: cython.uchar[::1]
+    validity: cython.uchar[::1]
+    nulls: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    binary: object
+
+    def __init__(self, rows: int, size: int, nulls: int, allocate: Callable[[int], Any]):
+        self.binary = Binary(allocate(4 * rows + 4), allocate(size or 1), bytearray(rows // 8 + 1), nulls)
+        self.offsets = memoryview(self.binary.offsets).cast("B").cast("i")
+        self.data = memoryview(self.binary.data).cast("B")
+        self.validity = self.binary.validity
+        self.nulls = nulls
+        self.row = 0
+        self.end = 0
+        self.offsets[0] = 0
+
+    def finished(self) -> Binary:
+        return self.binary if self.nulls else self.binary._replace(validity=None)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def put(self, p: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Add the byte string whose length stands at p[at]; returns the position behind it."""
+        length: cython.longlong
+        length, at = number(p, at)
+        if length > 0:
+            if cython.compiled:
+                memcpy(cython.address(self.data[self.end]), p + at, length)
+            else:
+                self.data[self.end : self.end + length] = p[at : at + length]
+            self.end += length
+            at += length
+        if self.nulls and length >= 0:
+            self.validity[self.row >> 3] |= 1 << (self.row & 7)
+        self.row += 1
+        self.offsets[self.row] = self.end
+        return at
+
+
+@cython.final
+@cython.cclass
+class Filler:
+    """The columns of records being filled, batch by batch, in buffers of exactly the size they need."""
+
+    keys: Strings
+    values: Strings
+    offsets: cython.longlong[::1]
+    timestamps: cython.longlong[::1]
+    timestamp_types: cython.int[::1]
+    row: cython.Py_ssize_t
+    ticks_per_ms: cython.longlong
+    timestamp_max: cython.longlong
+    has_headers: cython.bint
+    list_offsets: cython.int[::1]
+    list_validity: cython.uchar[::1]
+    headers: cython.longlong
+    header_keys: Strings
+    header_values: Strings
+    buffers: object
+    lists: object
+
+    def __init__(self, totals: tuple[int, ...], allocate: Callable[[int], Any], ticks_per_ms: int):
+        count, null_keys, key_bytes, null_values, value_bytes, rows_with_headers, headers = totals[:7]
+        header_key_bytes, null_header_values, header_value_bytes = totals[7:]
+        self.keys = Strings(count, key_bytes, null_keys, allocate)
+        self.values = Strings(count, value_bytes, null_values, allocate)
+        self.buffers = (allocate(8 * count or 8), allocate(8 * count or 8), allocate(4 * count or 4))
+        self.offsets = memoryview(self.buffers[0]).cast("B").cast("q")
+        self.timestamps = memoryview(self.buffers[1]).cast("B").cast("q")
+        self.timestamp_types = memoryview(self.buffers[2]).cast("B").cast("i")
+        self.row = 0
+        self.ticks_per_ms = ticks_per_ms
+        self.timestamp_max = 0x7FFFFFFFFFFFFFFF // ticks_per_ms
+        self.has_headers = headers > 0
+        self.headers = 0
+        if headers:
+            nulls = count - rows_with_headers
+            self.lists = Binary(allocate(4 * count + 4), b"", bytearray(count // 8 + 1) if nulls else None, nulls)
+            self.list_offsets = memoryview(self.lists.offsets).cast("B").cast("i")
+            self.list_offsets[0] = 0
+            self.list_validity = self.lists.validity or bytearray(count // 8 + 1)
+            self.header_keys = Strings(headers, header_key_bytes, 0, allocate)
+            self.header_values = Strings(headers, header_value_bytes, null_header_values, allocate)
+
+    def add(self, section: Section) -> None:
+        """The wanted records of one measured batch."""
+        data: cython.const[cython.uchar][::1]
+        at: cython.Py_ssize_t
+        stop: cython.Py_ssize_t
+        count: cython.longlong
+        base_offset: cython.longlong
+        base_timestamp: cython.longlong
+        low: cython.longlong
+        high: cython.longlong
+        delta: cython.longlong
+        timestamp: cython.longlong
+        length: cython.longlong
+        data, at, _, count, _, base_offset, base_timestamp, append_timestamp, low, high = section
+        p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
+        kind: cython.int = CREATE_TIME if append_timestamp is None else LOG_APPEND_TIME
+        fixed: cython.longlong = append_timestamp or 0
+        for _ in range(count):
+            length, at = number(p, at)
+            stop = at + length
+            timestamp, at = number(p, at + 1)
+            delta, at = number(p, at)
+            if low <= delta < high:
+                at = self.keys.put(p, at)
+                at = self.values.put(p, at)
+                self.offsets[self.row] = base_offset + delta
+                self.timestamps[self.row] = self.ticks(fixed if kind else base_timestamp + timestamp)
+                self.timestamp_types[self.row] = kind
+                if self.has_headers:
+                    self.add_headers(p, at)
+                self.row += 1
+            at = stop
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def ticks(self, timestamp: cython.longlong) -> cython.longlong:
+        if timestamp > self.timestamp_max:
+            timestamp = self.timestamp_max
+        elif timestamp < -self.timestamp_max:
+            timestamp = -self.timestamp_max
+        return timestamp * self.ticks_per_ms
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def add_headers(self, p: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.void:
+        """The headers of the row being added, whose count stands at p[at]."""
+        count: cython.longlong
+        count, at = number(p, at)
+        for _ in range(count):
+            at = self.header_keys.put(p, at)
+            at = self.header_values.put(p, at)
+        if count:
+            self.list_validity[self.row >> 3] |= 1 << (self.row & 7)
+            self.headers += count
+        self.list_offsets[self.row + 1] = self.headers
+
+    def columns(self) -> Columns:
+        offsets, timestamps, kinds = self.buffers
+        keys, values = self.keys.finished(), self.values.finished()
+        if not self.has_headers:
+            return Columns(self.row, keys, values, offsets, timestamps, kinds, None, 0, None, None)
+        header_keys, header_values = self.header_keys.finished(), self.header_values.finished()
+        return Columns(
+            self.row, keys, values, offsets, timestamps, kinds, self.lists, self.headers, header_keys, header_values
+        )
