@@ -1,0 +1,68 @@
+"""What the tests of the log make: batches, topic settings, logs and folders on the real disk."""
+
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from moldau.config import TopicConfig
+from moldau.log.log import Appended, Log
+from moldau.names import TopicPartition
+from moldau.records.batch import Row, encode_batch
+from moldau.records.rows import Record, iterate
+from moldau.records.validation import Rules, check_produce
+from moldau.runtime import Runtime
+
+TP = TopicPartition("flights", 0)
+TOPIC_ID = uuid.UUID(int=77)
+NOW_MS = 1_700_000_000_000
+FOREVER = {"retention_ms": -1}
+
+
+class HandClock:
+    """A clock that a test moves."""
+
+    def __init__(self, now_ms: int = NOW_MS):
+        self.ms = now_ms
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+def config(**settings: Any) -> TopicConfig:
+    return TopicConfig(**{**FOREVER, **settings})
+
+
+def open_log(folder: Path, runtime: Runtime | None = None, *, clean: bool = True, **more: Any) -> Log:
+    settings = more.pop("config", None) or config()
+    return Log.open(folder, TP, settings, runtime or Runtime(clock=HandClock()), clean=clean, topic_id=TOPIC_ID, **more)
+
+
+def rows(count: int, timestamp_ms: int = NOW_MS, value: bytes = b"v") -> list[Row]:
+    return [Row(b"k", value, timestamp_ms) for _ in range(count)]
+
+
+def append(
+    log: Log, records: Sequence[Row] | int = 1, now_ms: int = NOW_MS, leader_epoch: int = 0, **batch: Any
+) -> Appended:
+    """One batch, as a producer would send it and a broker check it."""
+    data = memoryview(encode_batch(rows(records) if isinstance(records, int) else records, **batch))
+    checked = check_produce(data, Rules(), now_ms)
+    assert not checked.error, checked
+    return log.append(data, checked, leader_epoch, now_ms)
+
+
+def read_all(log: Log, offset: int | None = None) -> list[Record]:
+    """Every record from `offset`, or the log's start, on: fetched as consumers do, a slice at a time."""
+    at = int(log.log_start_offset) if offset is None else offset
+    found: list[Record] = []
+    while data := log.read_batches(at, 3000):
+        for record in iterate(data):
+            if record.offset >= at:
+                found.append(record)
+                at = record.offset + 1
+    return found
+
+
+def names(folder: Path, suffix: str = "") -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.endswith(suffix))
