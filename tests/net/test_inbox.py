@@ -1,4 +1,5 @@
-"""Whatever the pieces in which bytes arrive, the same frames come out; and memory follows what arrived, not what was declared."""
+"""Whatever the pieces in which bytes arrive, the same frames come out; and memory follows what arrived, not what was
+declared."""
 
 import struct
 

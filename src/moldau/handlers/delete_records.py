@@ -1,10 +1,11 @@
 """DeleteRecords (key 21), versions 0 to 2: move the start of a log forward.
 
-Offset -1 means everything that is committed; an offset beyond the watermark is out of range; a topic that is only compacted
-refuses (POLICY_VIOLATION), since its older records are still its state; internal topics are never touched.
+Offset -1 means everything that is committed; an offset beyond the watermark is out of range; a topic that is only
+compacted refuses (POLICY_VIOLATION), since its older records are still its state; internal topics are never touched.
 """
 
 from moldau.errors import ErrorCode, KafkaError
+from moldau.handlers.context import Context
 from moldau.names import INTERNAL_TOPICS
 from moldau.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -22,7 +23,7 @@ class DeleteRecordsHandler:
     def __init__(self, partitions: Partitions):
         self._partitions = partitions
 
-    def __call__(self, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    def __call__(self, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
         return DeleteRecordsResponse(
             topics=[
                 DeleteRecordsTopicResult(
@@ -52,4 +53,4 @@ class DeleteRecordsHandler:
         offset = hosted.high_watermark if part.offset == EVERYTHING else part.offset
         if not 0 <= offset <= hosted.high_watermark:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        return hosted.delete_records_before(offset)
+        return hosted.log.delete_records_before(offset)

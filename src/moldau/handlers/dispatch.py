@@ -1,8 +1,9 @@
 """A frame -> the handler of its API -> a reply.
 
-Which APIs there are, and in which versions, is `protocol/apis.py`; who answers each is the table the broker is assembled
-with. What is not in both closes the connection, as Kafka does; ApiVersions alone answers a version it does not know, in
-version 0 and with the range it has (KIP-511). Produce and Fetch see their frames: one is read and both are packed by hand.
+Which APIs there are, and in which versions, is `protocol/apis.py`; who answers each is the table the broker is
+assembled with. What is not in both closes the connection, as Kafka does; ApiVersions alone answers a version it does
+not know, in version 0 and with the range it has (KIP-511). Produce and Fetch see their frames: one is read and both
+are packed by hand.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,9 +1,10 @@
 """Fetch (key 1), versions 4 to 18: slices of the log, up to where this reader may see.
 
-Kafka's behaviour: the request's and each partition's byte limit hold but for the first batch of the first partition that has
-one, which goes out whole (KIP-74); fewer than `min_bytes` wait for up to `max_wait_ms`, unless a partition has an error.
-Sessions (KIP-227) are refused by answering session id 0, so every request is a full one. From version 13 a topic is named by
-its id. Slices end where the watermark stands; a batch that contains the offset asked for is sent from its start.
+Kafka's behaviour: the request's and each partition's byte limit hold but for the first batch of the first partition
+that has one, which goes out whole (KIP-74); fewer than `min_bytes` wait for up to `max_wait_ms`, unless a partition
+has an error. Sessions (KIP-227) are refused by answering session id 0, so every request is a full one. From version 13
+a topic is named by its id. Slices end where the watermark stands; a batch that contains the offset asked for is sent
+from its start.
 """
 
 import asyncio
@@ -86,17 +87,10 @@ class FetchHandler:
 
 
 def _read_one(hosted: Hosted, part: FetchPartition, left: int, not_first: bool, committed: bool) -> PartRead:
-    bytes_max = min(part.partition_max_bytes, left)
     try:
-        records = None
-        if not (not_first and bytes_max <= 0):
-            records = hosted.read(part.fetch_offset, max(bytes_max, 0))
+        records = hosted.read(part.fetch_offset, max(min(part.partition_max_bytes, left), 0), not not_first)
     except KafkaError as error:
         return _error(part, error.code)
-    if records is not None and not_first and records.length > bytes_max:
-        if records.release:
-            records.release()
-        records = None
     watermark = hosted.high_watermark
     length = records.length if records is not None else 0
     aborted: list[tuple[int, int]] | None = [] if committed else None

@@ -1,11 +1,13 @@
 """ListOffsets (key 2), versions 1 to 11: the offset at a time, or at one of the ends.
 
 Kafka's special timestamps: -1 the end that this reader may see, -2 the first offset, -3 the record with the largest
-timestamp (version 7), -4 the first local offset (8) and -5 the last tiered one (9), -6 the first not yet uploaded (11): with
-nothing tiered the first is the log's start and the other two are unknown (-1). A time answers the first record at or after it.
+timestamp (version 7), -4 the first local offset (8) and -5 the last tiered one (9), -6 the first not yet uploaded
+(11): with nothing tiered the first is the log's start and the other two are unknown (-1). A time answers the first
+record at or after it.
 """
 
 from moldau.errors import ErrorCode, KafkaError
+from moldau.handlers.context import Context
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -24,7 +26,7 @@ class ListOffsetsHandler:
     def __init__(self, partitions: Partitions):
         self._partitions = partitions
 
-    def __call__(self, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+    def __call__(self, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
         asked: dict[tuple[str, int], int] = {}
         for topic in request.topics:
             for part in topic.partitions:
@@ -36,7 +38,7 @@ class ListOffsetsHandler:
                 if asked[topic.name, part.partition_index] > 1:
                     parts.append(_error(part, ErrorCode.INVALID_REQUEST))
                 else:
-                    parts.append(self._one(topic.name, part, version))
+                    parts.append(self._one(topic.name, part, context.version))
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=parts))
         return ListOffsetsResponse(topics=topics)
 

@@ -1,17 +1,17 @@
 """Produce (key 0), versions 3 to 13: append batches, answer for each partition where they stand.
 
-Kafka's behaviour: versions 0 to 2 are advertised and close the connection; acks=0 has no reply, and an error there closes the
-connection, since nothing else could tell; acks=all answers when the in-sync replicas have it, and `min.insync.replicas` is
-checked before appending. From version 8 an error may name the records, from version 13 a topic is named by its id.
+Kafka's behaviour: versions 0 to 2 are advertised and close the connection; acks=0 has no reply, and an error there
+closes the connection, since nothing else could tell; acks=all answers when the in-sync replicas have it, and
+`min.insync.replicas` is checked before appending. From version 8 an error may name the records, from version 13 a
+topic is named by its id.
 
-A request that only needs the loop is answered without awaiting. If any of its batches is heavy (D14), or a log wants its
-flush before the answer, the frame is copied and the request goes through the executor; its connection is muted meanwhile,
-so order holds.
+A request that only needs the loop is answered without awaiting. If any of its batches is heavy (D14), or a log wants
+its flush before the answer, the frame is copied and the request goes through the executor; its connection is muted
+meanwhile, so order holds.
 """
 
 import uuid
 from collections.abc import Callable
-from functools import partial
 
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.log.log import Appended
@@ -39,6 +39,7 @@ TRANSACTIONAL = 0x10
 LOW_ATTRIBUTES = 22
 
 Outcome = Appended | Checked
+Results = list[tuple[str | None, bytes | None, list[ProduceResult]]]
 Details = dict[tuple[int, int], Checked]
 """Refusals that have more to say than a code, by the position of topic and partition in the request."""
 
@@ -46,7 +47,6 @@ Details = dict[tuple[int, int], Checked]
 class ProduceHandler:
     def __init__(self, partitions: Partitions, runtime: Runtime):
         self._partitions = partitions
-        self._runtime = runtime
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
 
     def __call__(self, header: RequestHeader, frame: memoryview) -> Answer:
@@ -60,7 +60,7 @@ class ProduceHandler:
                     copied = read_produce(memoryview(bytearray(frame)), header.version, header.body)
                     return self._through_executor(header, copied)
         now_ms, details = self._now_ms(), Details()
-        answer = []
+        answer: Results = []
         for topic in request.topics:
             results = []
             for part in topic.partitions:
@@ -79,7 +79,7 @@ class ProduceHandler:
     async def _through_executor(self, header: RequestHeader, request: Produce) -> Reply:
         """The same, in the same order, with the heavy parts off the loop."""
         details = Details()
-        answer = []
+        answer: Results = []
         for topic in request.topics:
             results = []
             for part in topic.partitions:
@@ -88,22 +88,12 @@ class ProduceHandler:
                 if hosted is None or part.records is None or refusal:
                     results.append(ProduceResult(part.index, refusal, -1, -1, -1))
                     continue
-                outcome = await self._append(hosted, part.records)
+                outcome = await hosted.produce_in_executor(part.records, self._now_ms())
                 results.append(_result(part.index, outcome))
                 if outcome.error and isinstance(outcome, Checked):
                     details[len(answer), len(results) - 1] = outcome
             answer.append((topic.name, topic.topic_id, results))
         return _reply(header, request.acks, answer, details)
-
-    async def _append(self, hosted: Hosted, records: memoryview) -> Outcome:
-        now_ms = self._now_ms()
-        checked = None
-        if hosted.is_heavy(records):
-            checked = await self._runtime.run(partial(hosted.check, records, now_ms))
-        outcome = hosted.produce(records, now_ms, checked)
-        if not outcome.error and hosted.flush_due():
-            await hosted.flush()
-        return outcome
 
     def _refusal(self, request: Produce, topic: ProduceTopic, part: ProducePartition, hosted: Hosted | None) -> int:
         """Why this partition is not even looked at, or 0."""
@@ -132,9 +122,6 @@ def _result(index: int, outcome: Outcome) -> ProduceResult:
     if outcome.error:
         return ProduceResult(index, outcome.error, -1, -1, -1)
     return ProduceResult(index, 0, outcome.base_offset, outcome.log_append_time_ms, outcome.log_start_offset)
-
-
-Results = list[tuple[str | None, bytes | None, list[ProduceResult]]]
 
 
 def _reply(header: RequestHeader, acks: int, answer: Results, details: Details) -> list[bytes] | None:

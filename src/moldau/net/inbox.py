@@ -1,9 +1,9 @@
 """Bytes that arrived -> whole frames, with memory that grows only as bytes arrive.
 
-A frame is four bytes of size and a body. Reads land in one buffer shared by all connections of a loop; what does not make a
-whole frame, or may not be served yet, is kept here. A large frame gets a buffer of its own that grows as it fills, so a peer that declares two
-gigabytes and sends ten bytes costs ten bytes; beyond `FREE_BYTES` a frame needs a share of the server's `Pool`, so that
-many peers with half-sent giants cannot take the memory of all.
+A frame is four bytes of size and a body. Reads land in one buffer shared by all connections of a loop; what does not
+make a whole frame, or may not be served yet, is kept here. A large frame gets a buffer of its own that grows as it
+fills, so a peer that declares two gigabytes and sends ten bytes costs ten bytes; beyond `FREE_BYTES` a frame needs a
+share of the server's `Pool`, so that many peers with half-sent giants cannot take the memory of all.
 """
 
 import struct
@@ -79,7 +79,8 @@ class Inbox:
         self._seen = 0
 
     def buffer(self, shared: memoryview) -> memoryview | None:
-        """Where the next read goes: the shared buffer, the unfinished frame's own, or None while the pool has no room."""
+        """Where the next read goes: the shared buffer, the unfinished frame's own, or None while the pool has no
+        room."""
         if not self._filled:
             return shared
         if self._filled == len(self._own) and not self._grow():

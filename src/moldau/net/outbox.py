@@ -1,9 +1,10 @@
 """What a connection still has to send, in order: bytes, and slices of files that leave by `sendfile`.
 
-Two outboxes with one face. `SocketOutbox` writes to a descriptor of its own (a `dup` of the transport's, so that it can never
-be somebody else's after the transport closed) at once, and waits for writability only when the kernel takes no more.
-`TransportOutbox` goes through the transport, reading file slices piece by piece: for TLS and for simulated networks.
-`on_room` is called when everything handed in has left after it once had not; until then the connection takes no request.
+Two outboxes with one face. `SocketOutbox` writes to a descriptor of its own (a `dup` of the transport's, so that it
+can never be somebody else's after the transport closed) at once, and waits for writability only when the kernel takes
+no more. `TransportOutbox` goes through the transport, reading file slices piece by piece: for TLS and for simulated
+networks. `on_room` is called when everything handed in has left after it once had not; until then the connection takes
+no request.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
 """The listening side: connections, frames in, replies out, in order. It never learns what a Produce is.
 
-A `Server` is given `handle(frame, peer) -> Answer`. What can be answered at once is: all frames that one read brought are
-handled, their replies joined and sent in one call. An awaitable answer mutes its connection (one request in flight) until
-it is there, and so does a reply that the socket does not take at once: a peer that asks and never reads costs what one read
-brings. A frame is valid only until `handle` returns. `ProtocolViolation` from `handle` closes the connection; any other
-exception is a fault of ours: it is logged and the connection closed.
+A `Server` is given `handle(frame, peer) -> Answer`. What can be answered at once is: all frames that one read brought
+are handled, their replies joined and sent in one call. An awaitable answer mutes its connection (one request in
+flight) until it is there, and so does a reply that the socket does not take at once: a peer that asks and never reads
+costs what one read brings. A frame is valid only until `handle` returns. `ProtocolViolation` from `handle` closes the
+connection; any other exception is a fault of ours: it is logged and the connection closed.
 """
 
 import asyncio
@@ -67,13 +67,16 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self, host: str | None, port: int) -> int:
-        """Listen; returns the port (a free one for 0). `localhost` is listened on as 127.0.0.1 and ::1, the same port on both."""
+        """Listen; returns the port (a free one for 0). `localhost` is listened on as 127.0.0.1 and ::1, the same port
+        on both."""
         loop = asyncio.get_running_loop()
         hosts: list[str | None] = [host or None]
         if host == "localhost":
             hosts = ["127.0.0.1", "::1"] if _has_ipv6() else ["127.0.0.1"]
         for each in hosts:
-            server = await loop.create_server(lambda: Connection(self, loop), each, port, backlog=512, start_serving=False)
+            server = await loop.create_server(
+                lambda: Connection(self, loop), each, port, backlog=512, start_serving=False
+            )
             self._listening.append(server)
             port = port or server.sockets[0].getsockname()[1]
         self._sweeper = loop.call_later(STALL_S, self._sweep, loop)
@@ -131,7 +134,8 @@ def _has_ipv6() -> bool:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One accepted connection. `busy`: a request is in flight, or a reply has not left; nothing is handled until it has."""
+    """One accepted connection. `busy`: a request is in flight, or a reply has not left; nothing is handled until it
+    has."""
 
     def __init__(self, server: Server, loop: asyncio.AbstractEventLoop):
         self.server = server
@@ -207,7 +211,8 @@ class Connection(asyncio.BufferedProtocol):
             self._pause_reading()
 
     def _handle_frames(self, ready: list[Piece]) -> Awaitable[Reply] | None:
-        """Append the replies to `ready`; stops at one that is still awaited (and returned), or has files, or at a share."""
+        """Append the replies to `ready`; stops at one that is still awaited (and returned), or has files, or at a
+        share."""
         handle, peer, inbox, size = self._handle, self.peer, self.inbox, 0
         while (frame := inbox.next_frame()) is not None:
             answer = handle(frame, peer)

@@ -1,11 +1,12 @@
 """One partition that this broker hosts: its log, what its leader knows, and who waits for it, moved together.
 
-Appending is: check the batch (records), append it (log), move the watermark (partition), tell those who wait. All of it runs
-on the loop but for what `is_heavy` says: such a batch is checked in the executor first, and `produce` is given the result.
+Appending is: check the batch (records), append it (log), move the watermark (partition), tell those who wait. All of
+it runs on the loop but for what `wants_executor` says: a batch that is heavy to check is checked in the executor, and
+`produce` is given the result; a log that must be flushed before the answer is flushed there.
 """
 
 import uuid
-from collections.abc import Callable
+from functools import partial
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
@@ -16,22 +17,27 @@ from moldau.replication.partition import Partition
 from moldau.replication.waiting import Waiters
 from moldau.runtime import FileSlice, Runtime
 
-NEVER_FLUSH = 2**63 - 1
+FLUSH_NEVER = 2**63 - 1
 """`flush.messages`: leave flushing to the operating system."""
 
 
+def rules_of(config: TopicConfig) -> Rules:
+    """What a topic's settings ask of every batch."""
+    return Rules(
+        max_message_bytes=config.max_message_bytes,
+        compacted=config.compacts,
+        timestamp_type=config.message_timestamp_type,
+        before_max_ms=config.message_timestamp_before_max_ms,
+        after_max_ms=config.message_timestamp_after_max_ms,
+        compression_type=config.compression_type,
+    )
+
+
 class Hosted:
-    __slots__ = ("_runtime", "_storage_failed", "config", "flushes", "log", "rules", "state", "topic_id", "tp", "waiters")
+    __slots__ = ("_flushes", "_runtime", "config", "log", "rules", "state", "topic_id", "tp", "waiters")
 
     def __init__(
-        self,
-        tp: TopicPartition,
-        topic_id: uuid.UUID,
-        log: Log,
-        config: TopicConfig,
-        state: Partition,
-        runtime: Runtime,
-        storage_failed: Callable[[OSError], None],
+        self, tp: TopicPartition, topic_id: uuid.UUID, log: Log, config: TopicConfig, state: Partition, runtime: Runtime
     ):
         self.tp = tp
         self.topic_id = topic_id
@@ -39,79 +45,73 @@ class Hosted:
         self.state = state
         self.waiters = Waiters()
         self._runtime = runtime
-        self._storage_failed = storage_failed
         self.configure(config)
 
     def configure(self, config: TopicConfig) -> None:
         """Take new topic settings; what is appended from now on follows them."""
         self.config = config
-        self.rules = Rules.of(config)
+        self.rules = rules_of(config)
         self.log.config = config
-        self.flushes = config.flush_messages < NEVER_FLUSH
+        self._flushes = config.flush_messages < FLUSH_NEVER
 
     @property
     def high_watermark(self) -> Offset:
         return self.state.high_watermark
 
-    def is_heavy(self, records: memoryview) -> bool:
-        """Whether checking these records would hold the loop (D14)."""
-        return needs_executor(records)
-
     def wants_executor(self, records: memoryview) -> bool:
-        """Whether appending these records takes more than the loop: a heavy check, or a flush before the answer."""
-        return needs_executor(records) or self.flushes
+        """Whether appending these records takes more than the loop: a heavy check (D14), or a flush before the
+        answer."""
+        return self._flushes or needs_executor(records)
 
-    def flush_due(self) -> bool:
-        """Whether `flush.messages` wants the log on the disk before the answer."""
-        return self.flushes and self.log.unflushed_records >= self.config.flush_messages
-
-    async def flush(self) -> None:
-        """Raises `KafkaError(KAFKA_STORAGE_ERROR)`; a failed flush is never tried again."""
-        try:
-            await self._runtime.run(self.log.flush)
-        except OSError as error:
-            self._storage_failed(error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-
-    def check(self, records: memoryview, now_ms: int) -> Checked:
-        """Everything a broker checks before it appends; safe in another thread."""
-        return check_produce(records, self.rules, now_ms)
-
-    def produce(
-        self, records: memoryview, now_ms: int, checked: Checked | None = None
-    ) -> Appended | Checked:
-        """Append one batch from a client. `records` is patched in place."""
+    def produce(self, records: memoryview, now_ms: int, checked: Checked | None = None) -> Appended | Checked:
+        """Append one batch from a client, which is patched in place; a `Checked` says why it was not even tried."""
         if checked is None:
             checked = check_produce(records, self.rules, now_ms)
         if checked.error:
             return checked
-        return self.append(records, checked, now_ms)
+        try:
+            return self.append(records, checked, now_ms)
+        except KafkaError as error:
+            return Appended(-1, -1, -1, -1, error.code, False)
+
+    async def produce_in_executor(self, records: memoryview, now_ms: int) -> Appended | Checked:
+        """As `produce`, with what is heavy off the loop, and the flush that `flush.messages` asks for before the
+        answer."""
+        checked = None
+        if needs_executor(records):
+            checked = await self._runtime.run(partial(check_produce, records, self.rules, now_ms))
+        outcome = self.produce(records, now_ms, checked)
+        if self._flushes and not outcome.error and self.log.unflushed_records >= self.config.flush_messages:
+            try:
+                await self._runtime.run(self.log.flush)
+            except KafkaError as error:
+                return Appended(-1, -1, -1, -1, error.code, False)
+        return outcome
 
     def append(self, records: memoryview, checked: Checked, now_ms: int) -> Appended:
-        """Append a checked batch, move the watermark, wake whom it concerns.
-
-        Raises `KafkaError(KAFKA_STORAGE_ERROR)` where the disk fails.
-        """
-        state = self.state
-        try:
-            appended = self.log.append(records, checked, state.leader_epoch, now_ms)
-        except OSError as error:
-            self._storage_failed(error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-        if not appended.error and state.reached(state.local, self.log.log_end_offset) and self.waiters.parked:
+        """Append a checked batch, move the watermark, wake whom it concerns. Raises
+        `KafkaError(KAFKA_STORAGE_ERROR)`."""
+        state, log = self.state, self.log
+        appended = log.append(records, checked, state.leader_epoch, now_ms)
+        if not appended.error and state.reached(state.local, log.log_end_offset) and self.waiters.parked:
             self.waiters.grew(checked.size)
         return appended
 
-    def read(self, offset: int, bytes_max: int) -> FileSlice | None:
-        """What a consumer may see from `offset` on, whole batches first; None where it has all there is.
+    def append_own(self, batch: bytearray, now_ms: int) -> Appended:
+        """Append a batch that this broker wrote itself, for an internal topic; it is patched in place.
 
-        Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+        Raises `KafkaError`: KAFKA_STORAGE_ERROR, or what is wrong with the batch.
         """
-        try:
-            return self.log.read(Offset(offset), bytes_max, self.state.high_watermark)
-        except OSError as error:
-            self._storage_failed(error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+        records = memoryview(batch)
+        checked = check_produce(records, self.rules, now_ms)
+        if checked.error:
+            raise KafkaError(checked.error, checked.message)
+        return self.append(records, checked, now_ms)
+
+    def read(self, offset: int, bytes_max: int, min_one: bool = True) -> FileSlice | None:
+        """What a consumer may see from `offset` on; None where it has all there is. `min_one`: the first batch goes out
+        whole even if it is larger than `bytes_max`. Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
+        return self.log.read(offset, bytes_max, self.state.high_watermark, min_one)
 
     def leadership_error(self, current_leader_epoch: int) -> ErrorCode | None:
         """What is wrong with the leader epoch a client believes in (-1: it does not say), per KIP-320."""
@@ -126,11 +126,3 @@ class Hosted:
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of the record at `offset`, the current one at the end of the log."""
         return self.log.epoch_at(offset) if offset < self.log.log_end_offset else self.state.leader_epoch
-
-    def delete_records_before(self, offset: int) -> Offset:
-        """Move the log's start; returns where it is now."""
-        try:
-            return self.log.delete_records_before(Offset(offset))
-        except OSError as error:
-            self._storage_failed(error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error

@@ -1,8 +1,8 @@
 """Requests that wait for a partition to move: fetches that want more bytes than there are yet.
 
 A `Wait` counts down the bytes it still misses and is done when it has them, when its time is over, or when something
-changed that its reader must be told (`wake`). Waking is O(1) for each parked request; nobody recomputes a fetch that cannot
-be answered yet.
+changed that its reader must be told (`wake`). Waking is O(1) for each parked request; nobody recomputes a fetch that
+cannot be answered yet.
 """
 
 import asyncio
@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 
 class Wait:
-    """One parked request, at one or more `Waiters`. `done` is resolved with None, once; its bytes are then read anew."""
+    """One parked request, at one or more `Waiters`. `done` is resolved with None, once; its bytes are then read
+    anew."""
 
     __slots__ = ("_missing", "_timer", "_where", "done")
 

@@ -1,0 +1,155 @@
+"""`moldau consume`: records as lines."""
+
+import base64
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, unescaped
+from moldau.client.consumer import Consumer
+from moldau.client.fetching import topic_partitions
+from moldau.client.offsets import EARLIEST, LATEST
+from moldau.client.polling import ConsumedRecord
+from moldau.errors import ConfigError
+from moldau.names import TopicPartition
+
+POLL_MS = 200
+POLL_RECORDS = 2_000
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+
+
+def consume(
+    topic: Annotated[str, typer.Argument(help="Where from.")],
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Also what is there already.")] = False,
+    group: Annotated[str, typer.Option(metavar="NAME", help="Read as a member of this group, and commit.")] = "",
+    partition: Annotated[int | None, typer.Option(help="Only this partition.")] = None,
+    offset: Annotated[int | None, typer.Option(help="Begin there; needs --partition.")] = None,
+    max_messages: Annotated[int | None, typer.Option("--max-messages", "-n", min=0, help="Then end.")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="End when nothing came for so long.")] = None,
+    record_format: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="Text with placeholders, or json.")
+    ] = "{value}",
+    as_json: Json = False,
+) -> None:
+    """
+    Print records, one on each line, as they come; until Ctrl-C, --max-messages or --timeout.
+
+    Placeholders of --format: {topic} {partition} {offset} {timestamp} {timestamp_ms} {key} {value} {headers}, and \\t \\n.
+    A record of a group counts as read when it was printed. What is not UTF-8 is base64 in JSON.
+
+    Examples:
+
+      moldau consume greetings --from-beginning
+
+      moldau consume events --group billing --max-messages 100 --json
+
+      moldau consume events --partition 0 --offset 42 --format '{offset}\\t{key}\\t{value}'
+    """
+    if offset is not None and partition is None:
+        raise ConfigError("--offset needs --partition")
+    if group and partition is not None:
+        raise ConfigError("--group shares the partitions out, so it cannot go with --partition")
+    write = _json_line if as_json or record_format == "json" else line_format(unescaped(record_format))
+    reset = "earliest" if from_beginning else "latest"
+    settings = {"group_id": group} if group else {}
+    with Consumer(bootstrap_server, client_id="moldau-consume", auto_offset_reset=reset, **settings) as consumer:
+        if group:
+            consumer.subscribe([topic])
+        else:
+            chosen = _chosen(bootstrap_server, topic, partition)
+            consumer.assign(chosen)
+            if offset is not None:
+                consumer.seek(chosen[0], offset)
+            else:
+                consumer.seek_to(dict.fromkeys(chosen, EARLIEST if from_beginning else LATEST))
+        _print(consumer, write, max_messages, timeout)
+
+
+def _chosen(bootstrap_server: str, topic: str, partition: int | None) -> list[TopicPartition]:
+    partitions = topic_partitions(bootstrap_server, [topic])[topic]
+    if partition is not None and partition not in partitions:
+        raise ConfigError(f"topic {topic} has no partition {partition}, only 0 to {len(partitions) - 1}")
+    return [TopicPartition(topic, p) for p in (partitions if partition is None else [partition])]
+
+
+def _print(
+    consumer: Consumer, write: Callable[[ConsumedRecord], bytes], max_messages: int | None, timeout_s: float | None
+) -> None:
+    out = sys.stdout.buffer
+    printed, last_s = 0, time.monotonic()
+    while max_messages is None or printed < max_messages:
+        most = POLL_RECORDS if max_messages is None else min(POLL_RECORDS, max_messages - printed)
+        records = consumer.poll(POLL_MS, most)
+        if records:
+            out.write(b"".join(map(write, records)))
+            out.flush()
+            printed, last_s = printed + len(records), time.monotonic()
+        elif timeout_s is not None and time.monotonic() - last_s >= timeout_s:
+            break
+
+
+def line_format(text: str) -> Callable[[ConsumedRecord], bytes]:
+    """A function that writes a record as a line in that format. Raises `ConfigError` for an unknown placeholder."""
+    pieces: list[bytes | Callable[[ConsumedRecord], bytes]] = []
+    for number, piece in enumerate(_PLACEHOLDER.split(text)):
+        if number % 2 == 0:
+            pieces.append(piece.encode())
+        elif piece in _FIELDS:
+            pieces.append(_FIELDS[piece])
+        else:
+            raise ConfigError(f"--format knows no {{{piece}}}, only {' '.join(f'{{{name}}}' for name in _FIELDS)}")
+    pieces.append(b"\n")
+    return lambda record: b"".join(piece if isinstance(piece, bytes) else piece(record) for piece in pieces)
+
+
+def _time(timestamp_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+
+
+def _headers(record: ConsumedRecord) -> bytes:
+    return b",".join(name.encode() + b"=" + (b"null" if value is None else value) for name, value in record.headers)
+
+
+_FIELDS: dict[str, Callable[[ConsumedRecord], bytes]] = {
+    "topic": lambda r: r.topic.encode(),
+    "partition": lambda r: b"%d" % r.partition,
+    "offset": lambda r: b"%d" % r.offset,
+    "timestamp": lambda r: _time(r.timestamp_ms).encode(),
+    "timestamp_ms": lambda r: b"%d" % r.timestamp_ms,
+    "key": lambda r: b"null" if r.key is None else r.key,
+    "value": lambda r: b"null" if r.value is None else r.value,
+    "headers": _headers,
+}
+
+
+def _json_line(record: ConsumedRecord) -> bytes:
+    fields: dict[str, Any] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": _time(record.timestamp_ms),
+        "timestamp_ms": record.timestamp_ms,
+        **_content("key", record.key),
+        **_content("value", record.value),
+        "headers": [{"name": name, **_content("value", value)} for name, value in record.headers],
+    }
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _content(name: str, content: bytes | None) -> dict[str, str | None]:
+    if content is None:
+        return {name: None}
+    try:
+        return {name: content.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(content).decode()}

@@ -1,0 +1,108 @@
+"""`moldau groups`: list, describe."""
+
+from typing import Annotated, Any
+
+import typer
+
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.output import print_json, print_table
+from moldau.client.admin import Admin
+from moldau.client.offsets import LATEST
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+
+app = typer.Typer(name="groups", help="Consumer groups: list, describe.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_groups(bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = False) -> None:
+    """
+    List the consumer groups and their states.
+
+    Examples:
+
+      moldau groups list
+    """
+    with Admin(bootstrap_server) as admin:
+        groups = admin.list_groups()
+    if as_json:
+        print_json([{"group": g.group_id, "state": g.state, "protocol_type": g.protocol_type} for g in groups])
+    else:
+        print_table(["GROUP", "STATE", "PROTOCOL TYPE"], [[g.group_id, g.state, g.protocol_type] for g in groups])
+
+
+@app.command()
+def describe(
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="One or more groups.")],
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """
+    Describe groups: members, their partitions, committed offsets, ends and lag.
+
+    Examples:
+
+      moldau groups describe billing
+
+      moldau groups describe billing --json
+    """
+    with Admin(bootstrap_server) as admin:
+        found = [_description(admin, group) for group in groups]
+    if as_json:
+        print_json(found)
+        return
+    for number, group in enumerate(found):
+        members = len(group["members"])
+        print(f"{chr(10) if number else ''}{group['group']}  {group['state']}  {members} member{'s'[:members != 1]}")
+        headers = ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER", "CLIENT", "HOST"]
+        print_table(headers, [list(p.values()) for p in group["partitions"]])
+        idle = [m for m in group["members"] if not m["partitions"]]
+        for member in idle:
+            print(f"member {member['member_id']} of client {member['client_id']} has no partitions")
+
+
+def _description(admin: Admin, group_id: str) -> dict[str, Any]:
+    committed = admin.group_offsets(group_id)
+    try:
+        group = admin.describe_group(group_id)
+    except KafkaError as failure:
+        if failure.code != ErrorCode.GROUP_ID_NOT_FOUND or not committed:
+            raise
+        state, members = "Empty", []
+    else:
+        state, members = group.state, group.members
+    owners = {tp: m for m in members for tp in m.partitions}
+    ends = _ends(admin, sorted({*committed, *owners}))
+    partitions = []
+    for tp in sorted({*committed, *owners}):
+        offset = committed[tp].offset if tp in committed else None
+        end, owner = ends.get(tp), owners.get(tp)
+        partitions.append(
+            {
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "committed": offset,
+                "end": end,
+                "lag": None if end is None or offset is None else max(end - offset, 0),
+                "member_id": owner.member_id if owner else None,
+                "client_id": owner.client_id if owner else None,
+                "host": owner.client_host if owner else None,
+            }
+        )
+    described = [
+        {
+            "member_id": m.member_id,
+            "client_id": m.client_id,
+            "host": m.client_host,
+            "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in m.partitions],
+        }
+        for m in members
+    ]
+    return {"group": group_id, "state": state, "members": described, "partitions": partitions}
+
+
+def _ends(admin: Admin, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """End offsets of the partitions whose topics still exist."""
+    existing = admin.list_topics(internal=True)
+    there = [tp for tp in partitions if tp.topic in existing and tp.partition in existing[tp.topic].partitions]
+    return admin.offsets(dict.fromkeys(there, LATEST)) if there else {}

@@ -1,0 +1,82 @@
+"""Where the command `moldau` begins and ends: which group it is, and how a failure looks.
+
+`moldau server start` is dispatched before anything of the other commands is imported, because the time until a broker listens
+counts. Whatever goes wrong is one sentence on standard error and an exit code that is not 0; Ctrl-C is 130 and says nothing,
+and a reader that went away (`moldau consume ... | head`) ends the command without a word.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from moldau.errors import MoldauError
+
+FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; returns the exit code."""
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except MoldauError as failure:
+        return _say(str(failure))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except OSError as failure:
+        what = f"{failure.filename}: " if failure.filename else ""
+        return _say(f"{what}{failure.strerror or failure}")
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments[:2] == ["server", "start"]:
+        from moldau.cli.server import start
+
+        return start(arguments[2:])
+    if arguments in (["--version"], ["version"]):
+        print(version())
+        return 0
+    return _run_app(arguments)
+
+
+def _run_app(arguments: list[str]) -> int:
+    import click
+
+    from moldau.cli.app import app
+
+    try:
+        result = app(arguments, prog_name="moldau", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as asked:
+        asked.show()
+        return USAGE
+    except click.UsageError as wrong:
+        where = f" ({wrong.ctx.command_path} --help says more)" if wrong.ctx else ""
+        return _say(wrong.format_message().rstrip(".") + where, USAGE)
+    except click.ClickException as wrong:
+        return _say(wrong.format_message(), wrong.exit_code)
+    except click.exceptions.Abort:
+        return INTERRUPTED
+    return result if isinstance(result, int) else 0
+
+
+def version() -> str:
+    """What `moldau --version` prints: compiled columns are many times as fast as interpreted ones."""
+    from moldau import __version__
+    from moldau.records.columns import COMPILED
+
+    return f"moldau {__version__} (columns {'compiled' if COMPILED else 'interpreted'})"
+
+
+def _say(sentence: str, code: int = FAILURE) -> int:
+    print(f"error: {sentence}", file=sys.stderr)
+    return code

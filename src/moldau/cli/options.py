@@ -1,0 +1,40 @@
+"""Options that several commands share, and what they turn into."""
+
+import re
+from typing import Annotated
+
+import typer
+
+from moldau.errors import ConfigError
+
+BOOTSTRAP = "localhost:9092"
+_ESCAPE = re.compile(r"\\(.)")
+_MEANT = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
+
+BootstrapServer = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        envvar="MOLDAU_BOOTSTRAP_SERVER",
+        metavar="HOST:PORT",
+        help="A broker to ask first; several with commas between.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def pairs(texts: list[str], option: str) -> dict[str, str]:
+    """`name=value` for each. Raises `ConfigError`."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"{option} {text!r} is no NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def unescaped(text: str) -> str:
+    """A separator or format as it is meant: \\t, \\n, \\r, \\0 and \\\\ stand for what they do in Python."""
+    return _ESCAPE.sub(lambda m: _MEANT.get(m[1], m[0]), text)

@@ -1,0 +1,82 @@
+"""`moldau server start`: settings from a file and the command line, handed to the broker.
+
+Read with argparse and not with the rest of the commands, which would cost a start more than the broker itself needs.
+"""
+
+import argparse
+import re
+from collections.abc import Sequence
+
+from moldau.errors import ConfigError
+
+_EXAMPLES = """\
+Settings have Kafka's names. The command line goes before the file. Without a file and without --host the broker
+listens on localhost only; `--host 0.0.0.0` listens on every interface. When ready it prints `listening on HOST:PORT`;
+SIGTERM and Ctrl-C stop it cleanly.
+
+examples:
+  moldau server start
+  moldau server start --port 0 --data-dir /var/lib/moldau
+  moldau server start server.properties --set num.partitions=4 --set log.retention.hours=24
+"""
+_LISTENER = re.compile(r"\s*([^:]+)://(.*):(\d*)\s*")
+DEFAULT_LISTENER = "PLAINTEXT://localhost:9092"
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        "moldau server start",
+        description="Start a broker and run it until it is told to stop.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    found.add_argument("file", nargs="?", metavar="FILE.properties", help="a server.properties of Kafka's")
+    found.add_argument("--host", help="where to listen (localhost)")
+    found.add_argument("--port", type=int, help="the port, 0 takes a free one (9092)")
+    found.add_argument("--data-dir", metavar="DIR", help="the folder of the log and the metadata (moldau-data)")
+    found.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one setting; may be repeated")
+    return found
+
+
+def properties_of(arguments: Sequence[str]) -> dict[str, str]:
+    """The settings that the command line stands for, by Kafka's names. Raises `ConfigError`."""
+    given = parser().parse_args(arguments)
+    properties: dict[str, str] = {}
+    if given.file is not None:
+        from moldau.config import read_properties
+
+        properties = read_properties(given.file)
+    for pair in given.set:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"--set {pair!r} is no NAME=VALUE")
+        properties[name.strip()] = value.strip()
+    if given.data_dir is not None:
+        properties.pop("log.dir", None)
+        properties["log.dirs"] = given.data_dir
+    if given.host is not None or given.port is not None or "listeners" not in properties:
+        properties["listeners"] = _listen(properties.get("listeners", DEFAULT_LISTENER), given.host, given.port)
+    return properties
+
+
+def _listen(listeners: str, host: str | None, port: int | None) -> str:
+    """The listeners with host and port of the first that clients use replaced."""
+    chosen = []
+    replaced = False
+    for text in listeners.split(","):
+        found = _LISTENER.fullmatch(text)
+        if found is not None and not replaced and found[1].upper() != "CONTROLLER":
+            name = f"[{host}]" if host and ":" in host else host
+            text = f"{found[1]}://{found[2] if host is None else name}:{found[3] if port is None else port}"
+            replaced = True
+        chosen.append(text)
+    return ",".join(chosen)
+
+
+def start(arguments: Sequence[str]) -> int:
+    """Run a broker until it is stopped; returns the exit code."""
+    properties = properties_of(arguments)
+    from moldau.broker import run
+
+    return run(properties)

@@ -1,0 +1,159 @@
+"""`moldau topics`: list, create, describe, delete."""
+
+from typing import Annotated, Any
+
+import typer
+
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs
+from moldau.cli.output import note, print_json, print_table
+from moldau.client.admin import Admin
+from moldau.errors import ErrorCode, KafkaError
+
+app = typer.Typer(name="topics", help="Topics: list, create, describe, delete.", no_args_is_help=True)
+
+Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="One or more topics.")]
+
+
+@app.command("list")
+def list_topics(
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    internal: Annotated[bool, typer.Option("--internal", help="Also the broker's own topics.")] = False,
+    as_json: Json = False,
+) -> None:
+    """
+    List the topics.
+
+    Examples:
+
+      moldau topics list
+
+      moldau topics list --internal --json
+    """
+    with Admin(bootstrap_server) as admin:
+        topics = admin.list_topics(internal=internal)
+    found = [
+        {
+            "topic": name,
+            "partitions": len(topic.partitions),
+            "replication_factor": max((len(p.replicas) for p in topic.partitions.values()), default=0),
+            "internal": topic.internal,
+        }
+        for name, topic in topics.items()
+    ]
+    if as_json:
+        print_json(found)
+    else:
+        print_table(["TOPIC", "PARTITIONS", "REPLICAS"], [list(t.values())[:3] for t in found])
+
+
+@app.command()
+def create(
+    topics: Topics,
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many; -1 is the broker's default.")] = -1,
+    replication_factor: Annotated[int, typer.Option(help="How many; -1 is the broker's default.")] = -1,
+    config: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting; repeatable.")] = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="No error if it is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Create topics.
+
+    Examples:
+
+      moldau topics create events --partitions 4
+
+      moldau topics create accounts --config cleanup.policy=compact --if-not-exists
+    """
+    configs = pairs(config or [], "--config")
+    created: list[str] = []
+    with Admin(bootstrap_server) as admin:
+        for topic in topics:
+            try:
+                admin.create_topic(
+                    topic, partitions=partitions, replication_factor=replication_factor, configs=configs
+                )
+            except KafkaError as failure:
+                if failure.code != ErrorCode.TOPIC_ALREADY_EXISTS or not if_not_exists:
+                    raise
+                note(f"topic {topic} exists already")
+            else:
+                created.append(topic)
+    if as_json:
+        print_json({"created": created})
+    else:
+        for topic in created:
+            print(f"created topic {topic}")
+
+
+@app.command()
+def describe(topics: Topics, bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = False) -> None:
+    """
+    Describe topics: partitions, leaders, replicas, offsets, and the settings that differ from the defaults.
+
+    Examples:
+
+      moldau topics describe events
+
+      moldau topics describe events accounts --json
+    """
+    with Admin(bootstrap_server) as admin:
+        found = [_description(admin, topic) for topic in topics]
+    if as_json:
+        print_json(found)
+        return
+    for number, topic in enumerate(found):
+        configs = " ".join(f"{name}={value}" for name, value in topic["configs"].items())
+        print(f"{chr(10) if number else ''}{topic['topic']}  id {topic['topic_id']}  {configs}".rstrip())
+        headers = ["PARTITION", "LEADER", "REPLICAS", "ISR", "FIRST OFFSET", "END OFFSET"]
+        print_table(headers, [list(p.values()) for p in topic["partitions"]])
+
+
+def _description(admin: Admin, name: str) -> dict[str, Any]:
+    topic = admin.describe_topics([name])[name]
+    watermarks = {tp.partition: ends for tp, ends in admin.watermarks(name).items()}
+    configs = {c.name: c.value for c in admin.topic_configs(name) if not c.is_default}
+    partitions = [
+        {
+            "partition": number,
+            "leader": p.leader,
+            "replicas": list(p.replicas),
+            "isr": list(p.isr),
+            "first_offset": watermarks[number][0],
+            "end_offset": watermarks[number][1],
+        }
+        for number, p in topic.partitions.items()
+    ]
+    return {"topic": name, "topic_id": str(topic.topic_id), "configs": configs, "partitions": partitions}
+
+
+@app.command()
+def delete(
+    topics: Topics,
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="No error if it is not there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Delete topics with all their records.
+
+    Examples:
+
+      moldau topics delete events
+    """
+    deleted: list[str] = []
+    with Admin(bootstrap_server) as admin:
+        for topic in topics:
+            try:
+                admin.delete_topic(topic)
+            except KafkaError as failure:
+                if failure.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not if_exists:
+                    raise
+                note(f"topic {topic} does not exist")
+            else:
+                deleted.append(topic)
+    if as_json:
+        print_json({"deleted": deleted})
+    else:
+        for topic in deleted:
+            print(f"deleted topic {topic}")

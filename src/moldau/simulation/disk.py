@@ -1,0 +1,241 @@
+"""A disk in memory that tells *written* from *flushed*, so that a crash can lose, tear and reorder what was not
+flushed.
+
+A file's bytes are kept twice: as a reader sees them, and as they would be found after a power loss, with the writes
+since the last flush in between. A crash keeps the flushed bytes and, of the rest, whatever sectors the seed says.
+Names are kept as a file system with an ordered journal keeps them: a crash keeps a prefix of the changes to each
+folder, at least up to the last `sync_folder`. SIGKILL of a process is no crash of the disk: then nothing that was
+written is lost.
+"""
+
+import errno
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from moldau.errors import StorageError
+from moldau.runtime import Buffer, File
+
+SECTOR_BYTES = 512
+
+
+class Inode:
+    """The bytes of one file. `pending`: the writes since the last flush, as (position, bytes), or (size, None) for a
+    cut."""
+
+    def __init__(self) -> None:
+        self.now = bytearray()
+        self.flushed = bytearray()
+        self.pending: list[tuple[int, bytes | None]] = []
+
+    def crash(self, seed: random.Random) -> None:
+        """Become what is found after a power loss."""
+        found = self.flushed
+        for position, data in self.pending:
+            if data is None:
+                if seed.random() < 0.5:
+                    _resize(found, position)
+                continue
+            for start in range(0, len(data), SECTOR_BYTES):
+                if seed.random() < 0.5:
+                    _put(found, data[start : start + SECTOR_BYTES], position + start)
+        self.now = bytearray(found)
+        self.pending.clear()
+
+
+def _resize(content: bytearray, size: int) -> None:
+    if size <= len(content):
+        del content[size:]
+    else:
+        content.extend(bytes(size - len(content)))
+
+
+def _put(content: bytearray, data: Buffer, at: int) -> None:
+    if at > len(content):
+        _resize(content, at)
+    content[at : at + len(data)] = data
+
+
+class SimulatedFile:
+    def __init__(self, inode: Inode, writable: bool, disk: "SimulatedDisk"):
+        self._inode = inode
+        self._writable = writable
+        self._disk = disk
+
+    def read(self, length: int, at: int) -> bytes:
+        self._disk.check_alive()
+        return bytes(self._inode.now[at : at + length])
+
+    def write(self, data: Buffer, at: int) -> None:
+        self._check()
+        _put(self._inode.now, data, at)
+        self._inode.pending.append((at, bytes(data)))
+
+    def size(self) -> int:
+        return len(self._inode.now)
+
+    def truncate(self, size: int) -> None:
+        self._check()
+        _resize(self._inode.now, size)
+        self._inode.pending.append((size, None))
+
+    def flush(self) -> None:
+        self._disk.check_alive()
+        self._inode.flushed = bytearray(self._inode.now)
+        self._inode.pending.clear()
+
+    def close(self) -> None:
+        """The bytes stay where they are."""
+
+    def fileno(self) -> int | None:
+        return None
+
+    def _check(self) -> None:
+        self._disk.check_alive()
+        if not self._writable:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+Change = tuple[str, Inode | None]
+"""A name that now stands for that file, or (None) for nothing."""
+
+
+class Folder:
+    def __init__(self) -> None:
+        self.now: dict[str, Inode] = {}
+        self.synced: dict[str, Inode] = {}
+        self.pending: list[tuple[Change, ...]] = []
+
+    def change(self, *changes: Change) -> None:
+        """One step of the journal: all of it or nothing lasts."""
+        _apply(self.now, changes)
+        self.pending.append(changes)
+
+    def sync(self) -> None:
+        self.synced = dict(self.now)
+        self.pending.clear()
+
+    def crash(self, seed: random.Random) -> None:
+        for changes in self.pending[: seed.randint(0, len(self.pending))]:
+            _apply(self.synced, changes)
+        self.now = dict(self.synced)
+        self.pending.clear()
+
+
+def _apply(names: dict[str, Inode], changes: tuple[Change, ...]) -> None:
+    for name, inode in changes:
+        if inode is None:
+            names.pop(name, None)
+        else:
+            names[name] = inode
+
+
+class SimulatedDisk:
+    """See `runtime.Disk`. Folders are made and renamed as whole and last at once; files are where crashes happen.
+
+    One object is the disk as one process sees it: after a crash or a kill, the next process gets another, and whatever
+    the dead one still tries fails.
+    """
+
+    def __init__(self, folders: dict[str, Folder] | None = None) -> None:
+        self._folders = folders if folders is not None else {"/": Folder()}
+        self._locked: dict[str, None] = {}
+        self._alive = True
+
+    def after_crash(self, seed: random.Random) -> "SimulatedDisk":
+        """The power failed: what was not flushed is lost, torn or reordered."""
+        inodes: dict[int, Inode] = {}
+        for path in sorted(self._folders):
+            folder = self._folders[path]
+            for inode in [*folder.now.values(), *folder.synced.values()]:
+                inodes.setdefault(id(inode), inode)
+            folder.crash(seed)
+        for inode in inodes.values():
+            inode.crash(seed)
+        return self.after_kill()
+
+    def after_kill(self) -> "SimulatedDisk":
+        """The process was killed, the machine lives: what was written stays, every lock is free."""
+        self._alive = False
+        return SimulatedDisk(self._folders)
+
+    def check_alive(self) -> None:
+        if not self._alive:
+            raise OSError(errno.EIO, "this process is dead")
+
+    def _folder(self, path: Path) -> Folder:
+        self.check_alive()
+        folder = self._folders.get(str(path))
+        if folder is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return folder
+
+    def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
+        folder = self._folder(path.parent)
+        inode = folder.now.get(path.name)
+        if inode is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+            inode = Inode()
+            folder.change((path.name, inode))
+        return SimulatedFile(inode, writable, self)
+
+    def exists(self, path: Path) -> bool:
+        folder = self._folders.get(str(path.parent))
+        return str(path) in self._folders or (folder is not None and path.name in folder.now)
+
+    def size(self, path: Path) -> int:
+        return self.open(path, writable=False).size()
+
+    def modified_ms(self, path: Path) -> int:
+        """The simulation keeps no times of files: as old as the epoch."""
+        self.size(path)
+        return 0
+
+    def list(self, folder: Path) -> list[str]:
+        below = str(folder).rstrip("/") + "/"
+        children = [p[len(below) :] for p in self._folders if p.startswith(below) and "/" not in p[len(below) :]]
+        return sorted([*self._folder(folder).now, *(child for child in children if child)])
+
+    def make_folder(self, folder: Path) -> None:
+        for each in [*reversed(folder.parents), folder]:
+            self._folders.setdefault(str(each), Folder())
+
+    def rename(self, old: Path, new: Path) -> None:
+        if str(old) in self._folders:
+            self._rename_folder(str(old), str(new))
+            return
+        source, target = self._folder(old.parent), self._folder(new.parent)
+        inode = source.now.get(old.name)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(old))
+        if source is target:
+            source.change((old.name, None), (new.name, inode))
+        else:
+            target.change((new.name, inode))
+            source.change((old.name, None))
+
+    def _rename_folder(self, old: str, new: str) -> None:
+        if new in self._folders:
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), new)
+        for path in [p for p in self._folders if p == old or p.startswith(old + "/")]:
+            self._folders[new + path[len(old) :]] = self._folders.pop(path)
+
+    def remove(self, path: Path) -> None:
+        name = str(path)
+        if name in self._folders:
+            for below in [p for p in self._folders if p == name or p.startswith(name + "/")]:
+                del self._folders[below]
+        elif self.exists(path):
+            self._folder(path.parent).change((path.name, None))
+
+    def sync_folder(self, folder: Path) -> None:
+        self._folder(folder).sync()
+
+    def lock(self, path: Path) -> Callable[[], None]:
+        if str(path) in self._locked:
+            raise StorageError(f"another broker uses {path.parent}: stop it, or give this one a --data-dir of its own")
+        self._locked[str(path)] = None
+        self.open(path, create=True)
+        return lambda: self._locked.pop(str(path), None)

@@ -1,0 +1,111 @@
+"""An asyncio event loop in virtual time: it never waits, it jumps to the next thing that is due.
+
+Ordinary asyncio code runs on it unchanged. What differs: `time` starts at 0 and moves only when nothing is ready;
+executors run their work inline; sockets are those of `network`; tasks hash by the order they were made in, since
+asyncio keeps some in sets and a hash by address would give one seed two histories. Nothing ready and nothing due is a
+deadlock and raises.
+"""
+
+import asyncio
+import contextvars
+import itertools
+import selectors
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
+
+from moldau.simulation.network import Network, current_host
+
+
+class Deadlock(RuntimeError):
+    """Every task waits for another, and no timer is due."""
+
+
+class CountedTask(asyncio.Task[Any]):
+    """A task whose hash is the number of tasks before it."""
+
+    numbers = itertools.count()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> "CountedTask":
+        task = super().__new__(cls)
+        task._number = next(cls.numbers)  # here, not in __init__, which already puts the task into a set
+        task.host = current_host.get()
+        return task
+
+    _number: int
+    host: str
+    """On whose behalf it was made."""
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class _Jump(selectors.BaseSelector):
+    """Instead of waiting for sockets, lets the time that would have been waited pass."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise Deadlock("nothing is ready and nothing is due")
+        if timeout > 0:
+            self.now += timeout
+        return []
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        raise NotImplementedError("a simulated loop has no descriptors")
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        raise NotImplementedError("a simulated loop has no descriptors")
+
+    def get_map(self) -> Any:
+        return {}
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """`network` carries its connections; `network.current_host` (a context variable) says on whose behalf a task
+    dials."""
+
+    def __init__(self, network: Network):
+        super().__init__()
+        self._selector = _Jump()
+        self._clock_resolution = 1e-9
+        self.network = network
+        network.attach(self)
+        CountedTask.numbers = itertools.count()
+        self.set_task_factory(_counted)
+
+    def time(self) -> float:
+        return self._selector.now
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        assert not event_list
+
+    def _write_to_self(self) -> None:
+        """Nobody sleeps, so nobody needs waking."""
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
+        return self.network.listen(host or current_host.get(), port or 0, protocol_factory)
+
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
+        return await self.network.dial(current_host.get(), host, port, protocol_factory)
+
+
+def _counted(
+    loop: asyncio.AbstractEventLoop,
+    coro: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
+    *,
+    context: contextvars.Context | None = None,
+) -> "asyncio.Future[Any]":
+    return CountedTask(coro, loop=loop, context=context)  # type: ignore[arg-type]

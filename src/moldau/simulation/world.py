@@ -1,0 +1,119 @@
+"""Hosts, what runs on them, and what happens to them: one world of one seed.
+
+A scenario is a coroutine that is given the world. It starts brokers and clients, kills and cuts them off, and asks the
+checkers. Everything drawn by chance comes from the seed, so the same seed gives the same history: `digest` is its hash.
+"""
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from moldau.broker import Broker
+from moldau.config import broker_config
+from moldau.runtime import Runtime
+from moldau.simulation.disk import SimulatedDisk
+from moldau.simulation.loop import CountedTask, SimulatedLoop
+from moldau.simulation.network import Network, Weather, current_host
+from moldau.simulation.ports import SimulatedClock, SimulatedRandom
+from moldau.simulation.store import ModelStore
+
+T = TypeVar("T")
+PORT = 9092
+
+
+class Host:
+    """One machine: its disk and its clock outlive what runs on it."""
+
+    def __init__(self, name: str, node_id: int, clock: SimulatedClock):
+        self.name = name
+        self.node_id = node_id
+        self.clock = clock
+        self.disk = SimulatedDisk()
+        self.store = ModelStore()
+        self.broker: Broker | None = None
+
+
+class World:
+    def __init__(self, seed: int, weather: Weather | None = None):
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.network = Network(random.Random(self.random.getrandbits(64)), weather)
+        self.loop = SimulatedLoop(self.network)
+        self.hosts: dict[str, Host] = {}
+        self._history = hashlib.sha256()
+        self.network.on_deliver = self._note
+
+    @property
+    def digest(self) -> str:
+        """The hash of every message: when, from whom, to whom, and its bytes."""
+        return self._history.hexdigest()
+
+    def _note(self, source: str, target: str, data: bytes) -> None:
+        self._history.update(f"{self.loop.time():.9f} {source} {target} {len(data)} ".encode())
+        self._history.update(data)
+
+    def run(self, scenario: Callable[["World"], Coroutine[Any, Any, T]]) -> T:
+        """Live through the scenario, to its end; what still runs then is cancelled."""
+        asyncio.set_event_loop(self.loop)
+        try:
+            main = self.loop.create_task(scenario(self))
+            result = self.loop.run_until_complete(main)
+            self._cancel(lambda _: True)
+            return result
+        finally:
+            asyncio.set_event_loop(None)
+            self.loop.close()
+
+    def _cancel(self, which: Callable[[CountedTask], bool]) -> None:
+        tasks = [task for task in asyncio.all_tasks(self.loop) if isinstance(task, CountedTask) and which(task)]
+        for task in sorted(tasks, key=hash):
+            task.cancel()
+        if tasks and not self.loop.is_running():
+            self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+
+    def host(self, name: str) -> Host:
+        if name not in self.hosts:
+            self.hosts[name] = Host(name, len(self.hosts) + 1, SimulatedClock(self.loop))
+        return self.hosts[name]
+
+    def runtime(self, host: Host) -> Runtime:
+        return Runtime(host.clock, host.disk, SimulatedRandom(random.Random(self.random.getrandbits(64))))
+
+    async def on(self, host: str, work: Awaitable[T]) -> T:
+        """Do `work` on behalf of that host: what it dials and spawns is the host's."""
+
+        async def there() -> T:
+            current_host.set(host)
+            return await work
+
+        return await self.loop.create_task(there())
+
+    async def start_broker(self, name: str, **settings: object) -> Broker:
+        """A broker on that host, with what is on its disk; settings by Kafka's names with underscores."""
+        host = self.host(name)
+        properties = {key.replace("_", "."): str(value) for key, value in settings.items()}
+        properties |= {"node.id": str(host.node_id), "listeners": f"PLAINTEXT://{name}:{PORT}", "log.dirs": "/data"}
+        config, _ = broker_config(properties)
+        host.broker = Broker(config, self.runtime(host), host.store.session())
+        await self.on(name, host.broker.start())
+        return host.broker
+
+    async def stop_broker(self, name: str) -> None:
+        """SIGTERM."""
+        host = self.host(name)
+        assert host.broker is not None
+        await self.on(name, host.broker.stop())
+        self.network.reset(name)
+        host.broker = None
+
+    def kill_broker(self, name: str, power_loss: bool = False) -> None:
+        """SIGKILL, or the power: the process is gone between two steps; the disk keeps what each keeps."""
+        host = self.host(name)
+        self.network.reset(name)
+        self._cancel(lambda task: task.host == name)
+        host.disk = host.disk.after_crash(self.random) if power_loss else host.disk.after_kill()
+        for session in list(host.store.sessions):
+            session.close()
+        host.broker = None
