@@ -13,7 +13,7 @@ help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 20
 
 demo: setup java ## the main job on real data: broker, replay, load, questions, report in build/demo
-	$(BIN)/python -m moldau.pipeline.demo
+	$(BIN)/moldau pipeline demo --folder build/demo
 
 test: setup java ## all that Python and a JRE can run
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not foreign" tests

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-KAFKA_VERSION = "4.3.1"
+from tests.differential import apache_kafka
+
 NODE_VERSION = "22.23.3"
 ECJ = "org.eclipse.jdt:ecj:3.41.0"
 INSTALL_SECONDS_MAX = 420
@@ -128,7 +129,8 @@ def jars(*coordinates: str) -> str:
 
 def kafka_jars() -> str:
     """The class path of Apache Kafka: broker, Java clients and its own command-line tools."""
-    return jars(f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}")
+    program("mvn", "maven")
+    return apache_kafka.class_path()
 
 
 def java_class(source: Path, class_path: str) -> str:

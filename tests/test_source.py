@@ -46,7 +46,7 @@ def test_nothing_says_that_it_is_unfinished() -> None:
 
 
 def test_every_module_opens_with_a_header() -> None:
-    assert not (found := [problem for source in EVERYTHING for problem in rules.without_header(source)]), listed(found)
+    assert not (found := [problem for source in OURS for problem in rules.without_header(source)]), listed(found)
 
 
 def test_no_module_is_a_drawer() -> None:
