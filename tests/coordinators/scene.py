@@ -1,0 +1,296 @@
+"""One partition of the offsets topic on a stage: the real shard, a log that commits when told to, and time that moves when told to.
+
+Scripts play on it line by line (see `transcripts/`), each line with the trace that it leaves: what was appended, and who was
+answered what. The property tests use the same stage. Nothing here waits, and nothing is random.
+"""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Leaver, Left, NewOffset, Sync, Synced
+from moldau.coordinators.group_records import GroupRecord, read_record
+from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
+from moldau.coordinators.shard import GroupShard
+from moldau.errors import ErrorCode
+from moldau.names import TopicPartition
+from moldau.protocol import schema
+from moldau.protocol.consumer import ConsumerProtocolSubscription
+
+YEAR_2013_MS = 1_356_998_400_000
+TOPIC_ID = uuid.UUID(int=7)
+
+
+def subscription(*topics: str) -> bytes:
+    return b"\0\0" + bytes(schema.write(ConsumerProtocolSubscription(topics=list(topics)), 0, False))
+
+
+class Stage:
+    """`log` is what is committed, `held` are decisions whose records are not yet; both survive nothing but the log a crash."""
+
+    def __init__(self, settings: GroupSettings):
+        self.settings = settings
+        self.log: list[Record] = []
+        self.held: list[Outcome] = []
+        self.holding = False
+        self.ms = 0
+        self.answers: dict[Ticket, Any] = {}
+        self.waiting: dict[Ticket, None] = {}
+        self._ids = 0
+        self._tickets = 0
+        self.trace: list[str] = []
+        self.shard = self._loaded()
+
+    @property
+    def now(self) -> Now:
+        return Now(self.ms, YEAR_2013_MS + self.ms)
+
+    def _new_id(self) -> str:
+        self._ids += 1
+        return str(self._ids)
+
+    def _loaded(self) -> GroupShard:
+        shard = GroupShard(self.settings, self._new_id)
+        for record in self.log:
+            assert shard.apply(record, self.now) == []
+        self.shard = shard
+        self.carry_out(shard.start(self.now))
+        return shard
+
+    def crash(self) -> None:
+        """Everything but the log is lost; whoever waits will never be answered."""
+        self.held, self.waiting = [], {}
+        self.shard = self._loaded()
+
+    def ticket(self) -> Ticket:
+        self._tickets += 1
+        ticket = Ticket(self._tickets)
+        self.waiting[ticket] = None
+        return ticket
+
+    def carry_out(self, outcome: Outcome) -> None:
+        if outcome.records:
+            self.held.append(outcome)
+            if not self.holding:
+                self.commit_held()
+        else:
+            self.answer(outcome.replies)
+
+    def commit_held(self) -> None:
+        held, self.held = self.held, []
+        for outcome in held:
+            for record in outcome.records:
+                self.log.append(record)
+                self.trace.append(f"log: {said(record)}")
+                self.answer(self.shard.apply(record, self.now))
+            self.answer(outcome.replies)
+
+    def refuse_held(self, error: ErrorCode) -> None:
+        held, self.held = self.held, []
+        for outcome in held:
+            self.answer(outcome.replies if outcome.refused is None else outcome.refused(error))
+
+    def answer(self, replies: Replies) -> None:
+        for ticket, what in replies:
+            if ticket in self.waiting:
+                del self.waiting[ticket]
+                self.answers[ticket] = what
+
+    def wait(self, ms: int) -> None:
+        """Let time pass, stopping at every deadline."""
+        until = self.ms + ms
+        while (due := self.shard.next_ms()) is not None and due <= until:
+            self.ms = max(self.ms, due)
+            while (outcome := self.shard.tick(self.now)) is not None:
+                self.carry_out(outcome)
+        self.ms = until
+
+
+def said(record: Record) -> str:
+    """A record in words."""
+    known = read_record(record)
+    assert known is not None
+    if isinstance(known, GroupRecord):
+        if known.value is None:
+            return f"group {known.group} deleted"
+        members = " ".join(f"{m.member_id}={m.assignment.decode() or '-'}" for m in known.value.members) or "nobody"
+        return f"group {known.group} generation {known.value.generation} {known.value.protocol or 'no protocol'}: {members}"
+    if known.value is None:
+        return f"offset {known.group} {known.partition} deleted"
+    return f"offset {known.group} {known.partition} = {known.value.offset}"
+
+
+class Actor:
+    """Plays the lines of a script: a verb, whose answer it is, and `name=value` pairs."""
+
+    def __init__(self, stage: Stage):
+        self.stage = stage
+        self.names: dict[Ticket, str] = {}
+
+    def play(self, line: str) -> list[str]:
+        """The trace of one line."""
+        verb, *words = line.split()
+        pairs = dict(word.partition("=")[::2] for word in words if "=" in word)
+        plain = [word for word in words if "=" not in word]
+        self.stage.trace = []
+        getattr(self, f"_{verb}")(plain, pairs)
+        answered = [(ticket, self.stage.answers.pop(ticket)) for ticket in list(self.stage.answers)]
+        return self.stage.trace + [f"{self.names.pop(ticket)}: {told(what)}" for ticket, what in answered]
+
+    def _ticket(self, name: str) -> Ticket:
+        ticket = self.stage.ticket()
+        self.names[ticket] = name
+        return ticket
+
+    def _join(self, plain: list[str], pairs: dict[str, str]) -> None:
+        version = int(pairs.get("v", "4"))
+        offers = [word.partition(":")[::2] for word in pairs.get("protocols", "range:t").split(",") if word]
+        ask = Join(
+            group_id=pairs.get("group", "g"),
+            member_id=pairs.get("id", ""),
+            instance_id=pairs.get("instance"),
+            client_id="c",
+            client_host="/h",
+            session_timeout_ms=milliseconds(pairs.get("session", "10s")),
+            rebalance_timeout_ms=milliseconds(pairs.get("rebalance", "30s")),
+            protocol_type=pairs.get("type", "consumer"),
+            protocols=tuple((name, subscription(*topics.split("+"))) for name, topics in offers),
+            can_wait_for_id=version >= 4,
+            can_skip=version >= 9,
+        )
+        self.stage.carry_out(self.stage.shard.groups.join(ask, self._ticket(plain[0]), self.stage.now))
+
+    def _sync(self, plain: list[str], pairs: dict[str, str]) -> None:
+        own = {"group", "gen", "id", "instance", "type", "protocol"}
+        ask = Sync(
+            group_id=pairs.get("group", "g"),
+            generation=int(pairs["gen"]),
+            member_id=pairs["id"],
+            instance_id=pairs.get("instance"),
+            protocol_type=pairs.get("type"),
+            protocol=pairs.get("protocol"),
+            assignments={name: value.encode() for name, value in pairs.items() if name not in own},
+        )
+        self.stage.carry_out(self.stage.shard.groups.sync(ask, self._ticket(plain[0]), self.stage.now))
+
+    def _heartbeat(self, plain: list[str], pairs: dict[str, str]) -> None:
+        groups, now = self.stage.shard.groups, self.stage.now
+        error = groups.heartbeat(pairs.get("group", "g"), int(pairs["gen"]), pairs["id"], pairs.get("instance"), now)
+        self.stage.answers[self._ticket(plain[0])] = error
+
+    def _leave(self, plain: list[str], pairs: dict[str, str]) -> None:
+        leavers = [Leaver(member, None) for member in plain[1:]]
+        if "instance" in pairs:
+            leavers.append(Leaver(pairs.get("id", ""), pairs["instance"]))
+        ticket = self._ticket(plain[0])
+        self.stage.carry_out(self.stage.shard.groups.leave(pairs.get("group", "g"), leavers, ticket, self.stage.now))
+
+    def _commit(self, plain: list[str], pairs: dict[str, str]) -> None:
+        own = {"group", "gen", "id", "instance", "retention", "metadata"}
+        offsets = [
+            NewOffset(partition(name), int(value), -1, "x" * int(pairs.get("metadata", "0")), TOPIC_ID)
+            for name, value in pairs.items()
+            if name not in own
+        ]
+        ask = Commit(
+            group_id=pairs.get("group", "g"),
+            member_id=pairs.get("id", ""),
+            instance_id=pairs.get("instance"),
+            generation=int(pairs.get("gen", "-1")),
+            retention_ms=milliseconds(pairs["retention"]) if "retention" in pairs else -1,
+            offsets=offsets,
+        )
+        self.stage.carry_out(self.stage.shard.commit(ask, self._ticket(plain[0]), self.stage.now))
+
+    def _delete(self, plain: list[str], pairs: dict[str, str]) -> None:
+        self.stage.carry_out(self.stage.shard.delete_groups(plain[1:], self._ticket(plain[0]), self.stage.now))
+
+    def _delete_offsets(self, plain: list[str], pairs: dict[str, str]) -> None:
+        asked, ticket = [partition(name) for name in plain[1:]], self._ticket(plain[0])
+        group_id = pairs.get("group", "g")
+        self.stage.carry_out(self.stage.shard.delete_offsets(group_id, asked, ticket, self.stage.now))
+
+    def _forget_topic(self, plain: list[str], pairs: dict[str, str]) -> None:
+        self.stage.carry_out(self.stage.shard.forget_topics(frozenset(plain), self.stage.now))
+
+    def _wait(self, plain: list[str], pairs: dict[str, str]) -> None:
+        self.stage.wait(milliseconds(plain[0]))
+
+    def _hold(self, plain: list[str], pairs: dict[str, str]) -> None:
+        self.stage.holding = True
+
+    def _release(self, plain: list[str], pairs: dict[str, str]) -> None:
+        self.stage.holding = False
+        self.stage.commit_held()
+
+    def _refuse(self, plain: list[str], pairs: dict[str, str]) -> None:
+        self.stage.refuse_held(ErrorCode[plain[0]])
+
+    def _crash(self, plain: list[str], pairs: dict[str, str]) -> None:
+        self.stage.crash()
+
+    def _show(self, plain: list[str], pairs: dict[str, str]) -> None:
+        shard = self.stage.shard
+        for group in shard.groups.live.values():
+            members = " ".join(m.member_id + ("*" if m.member_id == group.leader else "") for m in group.members.values())
+            self.stage.trace.append(f"{group.group_id}: {group.state.value}, generation {group.generation}: {members or 'nobody'}")
+            for tp, value in shard.offsets.of(group.group_id).items():
+                self.stage.trace.append(f"  {tp} = {value.offset}")
+
+
+def partition(name: str) -> TopicPartition:
+    topic, _, number = name.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def milliseconds(text: str) -> int:
+    for unit, factor in (("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)):
+        if text.endswith(unit):
+            return int(text.removesuffix(unit)) * factor
+    raise AssertionError(f"{text} has no unit")
+
+
+def told(what: Any) -> str:
+    """An answer in words."""
+    match what:
+        case Joined(error=ErrorCode.NONE):
+            members = " ".join(m.member_id for m in what.members)
+            skip = ", assignment kept" if what.skip_assignment else ""
+            knows = f", knows {members}" if members else ""
+            return f"joined as {what.member_id}, generation {what.generation}, {what.protocol}, {what.leader} leads{knows}{skip}"
+        case Joined():
+            return f"{what.error.name} {what.member_id}".rstrip()
+        case Synced(error=ErrorCode.NONE):
+            return f"assigned {what.assignment.decode() or 'nothing'}"
+        case Synced():
+            return what.error.name
+        case Left(error=ErrorCode.NONE):
+            return " ".join(error.name for error in what.members) or "nobody"
+        case Left():
+            return what.error.name
+        case (whole, list(each)):
+            return " ".join(error.name for error in (whole, *each))
+        case list():
+            return " ".join(error.name for error in what)
+        case _:
+            return str(what.name)
+
+
+def blocks(text: str) -> Iterator[tuple[list[str], list[str]]]:
+    """The script's blocks: its lines (with comments), and the trace that is written beneath them."""
+    for block in text.strip("\n").split("\n\n"):
+        lines = block.split("\n")
+        cut = lines.index("----") if "----" in lines else len(lines)
+        yield lines[:cut], lines[cut + 1 :]
+
+
+def played(text: str) -> str:
+    """The script with the trace that it leaves now. The first block gives the settings, one `name = value` a line."""
+    (first, _), *rest = blocks(text)
+    settings = [line.partition("=") for line in first if "=" in line and not line.startswith("#")]
+    actor = Actor(Stage(GroupSettings(**{name.strip(): int(value) for name, _, value in settings})))
+    parts = ["\n".join(first)]
+    for lines, _ in rest:
+        trace = [row for line in lines if not line.startswith("#") for row in actor.play(line)]
+        parts.append("\n".join([*lines, "----", *trace]))
+    return "\n\n".join(parts) + "\n"
