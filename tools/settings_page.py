@@ -20,28 +20,17 @@ name that neither knows is refused.
 """
 
 
-def value(setting: Setting) -> str:
-    default = setting.default
-    if default is None:
-        return ""
-    if isinstance(default, bool):
-        return str(default).lower()
-    return ",".join(default) if isinstance(default, tuple) else str(default)
-
-
-def bounds(setting: Setting) -> str:
-    if setting.choices:
-        return ", ".join(setting.choices)
-    limits = [f">= {setting.low:g}"] if setting.low is not None else []
-    limits += [f"<= {setting.high:g}"] if setting.high is not None else []
-    return ", ".join(limits)
-
-
 def table(settings: Iterable[Setting]) -> str:
     rows = ["| name | type | default | allowed | what it is |", "|---|---|---|---|---|"]
     for setting in settings:
         sentence = setting.sentence + (" Read at start only." if setting.read_only else "")
-        cells = (f"`{setting.name}`", setting.kind.name.lower(), value(setting), bounds(setting), sentence)
+        cells = (
+            f"`{setting.name}`",
+            setting.kind.name.lower(),
+            setting.text(setting.default) or "",
+            setting.bounds,
+            sentence,
+        )
         rows.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(rows) + "\n"
 

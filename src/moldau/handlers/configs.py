@@ -14,7 +14,7 @@ from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import Refusal, name_refusal
 from moldau.cluster.descriptions import Described
 from moldau.cluster.layout import DEFAULT_BROKER
-from moldau.errors import ErrorCode, StorageError
+from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.context import Context
 from moldau.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -85,7 +85,7 @@ class Configs:
             else:
                 try:
                     refusal = await self._alter(one, validate_only=request.validate_only)
-                except StorageError as error:
+                except (StorageError, KafkaError) as error:
                     refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             code, message = refusal or (ErrorCode.NONE, None)
             responses.append(

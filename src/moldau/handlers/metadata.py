@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import Refusal, name_refusal
 from moldau.cluster.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
-from moldau.errors import ErrorCode, StorageError
+from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.context import Context
 from moldau.names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
 from moldau.protocol.messages.metadata import (
@@ -72,7 +72,7 @@ class Metadata:
         for name in missing:
             try:
                 made = await self._cluster.ensure_topic(name)
-            except StorageError:
+            except (StorageError, KafkaError):
                 made = Refusal(ErrorCode.LEADER_NOT_AVAILABLE)
             if isinstance(made, Refusal):
                 refused[name] = made.code

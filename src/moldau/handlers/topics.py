@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.image import TopicImage
-from moldau.errors import ErrorCode, StorageError
+from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.context import Context
 from moldau.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -51,7 +51,7 @@ class Topics:
         else:
             try:
                 made = await self._cluster.create_topics(wanted, validate_only=request.validate_only)
-            except StorageError as error:
+            except (StorageError, KafkaError) as error:
                 broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
                 made = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
         return CreateTopicsResponse(topics=[self._created(name, result) for name, result in made])
@@ -92,7 +92,7 @@ class Topics:
             return _deleted([(name, topic_id, _TOO_LATE) for name, topic_id in wanted])
         try:
             return _deleted(await self._cluster.delete_topics(wanted))
-        except StorageError as error:
+        except (StorageError, KafkaError) as error:
             broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             return _deleted([(name, topic_id, broken) for name, topic_id in wanted])
 
@@ -111,7 +111,7 @@ class Topics:
         else:
             try:
                 grown = await self._cluster.create_partitions(wanted, validate_only=request.validate_only)
-            except StorageError as error:
+            except (StorageError, KafkaError) as error:
                 broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
                 grown = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
         results = []

@@ -19,7 +19,7 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -139,9 +139,15 @@ class LogFolder:
             logger.warning("%s; it counts as empty", error)
             return {}
 
-    def load(self, known: Mapping[str, uuid.UUID], config_of: Callable[[str], TopicConfig]) -> list[str]:
+    def load(
+        self,
+        known: Mapping[str, uuid.UUID],
+        config_of: Callable[[str], TopicConfig],
+        deleted: Collection[uuid.UUID] = (),
+    ) -> list[str]:
         """Open the partitions of all known topics (name -> id), recovering where needed; returns the names of what is
-        strange: left alone, and for the caller to report. Blocks. Raises `OSError`."""
+        strange: left alone, and for the caller to report. What belongs to a topic in `deleted` goes. Blocks. Raises
+        `OSError`."""
         strays = []
         for name in self._disk.list(self.path):
             if name in _OWN_FILES or name.endswith(".tmp"):
@@ -150,11 +156,20 @@ class LogFolder:
                 self._disk.remove(self.path / name)
                 continue
             tp = partition_of(name)
+            if tp is not None and self._is_one_of(name, deleted):
+                self._disk.remove(self.path / name)
+                continue
             if tp is None or tp.topic not in known or not self._is(name, known[tp.topic]):
                 strays.append(name)
                 continue
             self._open(tp, known[tp.topic], config_of(tp.topic), self.clean)
         return strays
+
+    def _is_one_of(self, name: str, topic_ids: Collection[uuid.UUID]) -> bool:
+        try:
+            return bool(topic_ids) and checkpoints.read_topic_id(self._disk, self.path / name) in topic_ids
+        except (CorruptCheckpoint, NotADirectoryError):
+            return False
 
     def _is(self, name: str, topic_id: uuid.UUID) -> bool:
         """Whether a folder is one of this very topic, not of an earlier one of the same name."""

@@ -62,7 +62,9 @@ class Partitions:
         """
         image = self._cluster.image
         known = {name: topic.id for name, topic in image.topics.items()}
-        strays = await self._runtime.run(partial(self._folder.load, known, self._cluster.topic_config))
+        deleted = list(image.deleted)
+        strays = await self._runtime.run(partial(self._folder.load, known, self._cluster.topic_config, deleted))
+        await self._cluster.forget_deleted(deleted)
         await self.follow(image, list(image.topics))
         return strays
 
