@@ -77,13 +77,12 @@ class Broker:
         for name in await partitions.load():
             if not name.startswith(STORE_FILE):
                 logger.warning("%s in the data folder is no partition of this cluster; it is left alone", name)
-        cluster.subscribe(partitions.follow)
 
         offsets = InternalTopic(OFFSETS_TOPIC, partitions, config.offsets_load_buffer_size, runtime)
         groups = self.groups = GroupCoordinator(_group_settings(config), offsets, runtime, self._offsets_partitions)
         undo.push_async_callback(groups.stop)
         self._lead_groups(cluster.image, [OFFSETS_TOPIC])
-        cluster.subscribe(self._lead_groups)
+        cluster.subscribe(self._follow)
         cluster.subscribe(self._forget_topics)
 
         upkeep = Upkeep(partitions, folder, config, runtime)
@@ -101,6 +100,11 @@ class Broker:
         await cluster.register(advertised.host or _reachable(listener.host), advertised.port or self.port)
         upkeep.start()
         await self.server.serve()
+
+    async def _follow(self, image: Image, names: Sequence[str]) -> None:
+        """The partitions first: the group coordinator reads its own from them."""
+        await self.partitions.follow(image, names)
+        self._lead_groups(image, names)
 
     def _lead_groups(self, image: Image, names: Sequence[str]) -> None:
         topic = image.topics.get(OFFSETS_TOPIC)

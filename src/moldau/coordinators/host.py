@@ -36,7 +36,7 @@ NOT_TAKEN = frozenset(
 )
 """Errors after which the batch is certainly not in the log."""
 
-RETRY_LOAD_S = 1.0
+RETRY_LOAD_S = 0.5
 
 
 class InternalLog(Protocol):
