@@ -17,7 +17,7 @@ OPEN_FILES_MAX: Final = 2000
 
 
 class LazyFile:
-    """A file that is opened on first use. `used` says that it was, since the last search for one to let go."""
+    """A file that is opened on first use. `used`: again since it was opened, or since the last search for one to let go."""
 
     __slots__ = ("_files", "file", "path", "used")
 
@@ -64,6 +64,7 @@ class OpenFiles:
                 if len(self._open) >= self._limit:
                     self._make_room()
                 file = lazy.file = self.disk.open(lazy.path, create=create)
+                lazy.used = False
                 self._open[lazy] = None
             return file
 

@@ -114,6 +114,8 @@ class Index:
         tail += self._entry.pack(key, value)
         self.entries += 1
         self.last = Entry(key, value)
+        if self.entries == 1:
+            self.save()
         if self.entries - start == PAGE_ENTRIES:
             self._file.get().write(tail, start * self._entry.size)
             self._page = (start, tail)

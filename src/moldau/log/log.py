@@ -371,6 +371,10 @@ class Log:
         for path in segment.doom():
             self._doomed.add(path, due_ms)
 
+    def remove_due(self, now_ms: int) -> int:
+        """Remove the files of deleted segments whose time has come; a log in a folder leaves that to it."""
+        return self._doomed.remove_due(now_ms)
+
     def flush_overdue(self, now_ms: int) -> bool:
         """Whether a flush is due: by `flush.ms`, or because a segment was closed since the last one, so that the
         recovery point follows."""

@@ -150,7 +150,7 @@ class Segment:
         if not self._loaded:
             self.look()
         position, size = self.size, len(batch)
-        (self.log.file or self.log.get()).write(batch, position)
+        self.log.get().write(batch, position)
         self.size = position + size
         if position == 0:
             self._first_timestamp = max_timestamp

@@ -1,0 +1,45 @@
+from pathlib import Path
+
+from moldau.log.files import LazyFile, OpenFiles
+from moldau.runtime import RealDisk
+
+
+def opened(path: Path, files: OpenFiles, content: bytes = b"content") -> LazyFile:
+    lazy = LazyFile(path, files)
+    lazy.create().write(content, 0)
+    return lazy
+
+
+def test_no_more_files_are_open_than_allowed_and_all_can_be_used(tmp_path: Path) -> None:
+    files = OpenFiles(RealDisk(), limit=8)
+    lazies = [opened(tmp_path / str(number), files, b"%d" % number) for number in range(50)]
+    for number, lazy in enumerate(lazies):
+        assert lazy.get().read(10, 0) == b"%d" % number
+        assert len(files) <= 8
+
+
+def test_what_was_used_lately_stays_open(tmp_path: Path) -> None:
+    files = OpenFiles(RealDisk(), limit=8)
+    hot = opened(tmp_path / "hot", files)
+    first = hot.get()
+    for number in range(100):
+        opened(tmp_path / str(number), files)
+        assert hot.get() is first
+
+
+def test_a_reader_keeps_a_file_that_was_let_go_renamed_and_removed(tmp_path: Path) -> None:
+    files = OpenFiles(RealDisk())
+    lazy = opened(tmp_path / "a", files)
+    file = lazy.get()
+    lazy.rename(tmp_path / "b")
+    lazy.let_go()
+    (tmp_path / "b").unlink()
+    assert file.read(10, 0) == b"content"
+
+
+def test_a_renamed_file_opens_under_its_new_name(tmp_path: Path) -> None:
+    files = OpenFiles(RealDisk())
+    lazy = opened(tmp_path / "a", files)
+    lazy.let_go()
+    lazy.rename(tmp_path / "b")
+    assert lazy.get().read(10, 0) == b"content"
