@@ -20,7 +20,7 @@ from moldau.protocol.apis import FETCH, LIST_OFFSETS
 from moldau.protocol.codec import read_reply
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from moldau.records.batch import batches, crc_holds
+from moldau.records.batch import batches
 
 if TYPE_CHECKING:
     import pyarrow
@@ -70,19 +70,11 @@ class _Range:
         check(partition.error_code, f"fetching {self._tp} from offset {offset}")
         if not partition.records:
             return b"", offset
-        return self._whole(memoryview(partition.records), offset)
-
-    def _whole(self, records: memoryview, offset: int) -> tuple[memoryview, int]:
-        end, after = 0, offset
-        for position, header in batches(records):
-            if not crc_holds(records, position):
-                raise KafkaError(
-                    ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} of {self._tp} is corrupt"
-                )
-            end, after = position + header.size, header.last_offset + 1
+        records = memoryview(partition.records)
+        after = max((header.last_offset + 1 for _, header in batches(records)), default=offset)
         if after <= offset:
             raise ProtocolViolation(f"a Fetch of {self._tp} from offset {offset} brought no whole batch from there on")
-        return records[:end], after
+        return records, after
 
 
 def read_columns(
@@ -102,7 +94,7 @@ def read_columns(
     Raises `KafkaError`: OFFSET_OUT_OF_RANGE when `start` is gone, REQUEST_TIMED_OUT when the log ends before `end` and
     nothing comes for `timeout_ms`, and what else does not go away within that time.
     """
-    from moldau.records.arrow import to_record_batch
+    from moldau.records.arrow import to_record_batches
 
     tp = TopicPartition(topic, partition)
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
@@ -118,9 +110,7 @@ def read_columns(
             idle_ms = 0
             if position < end:
                 caller.retrying(lambda at=position: walk.ask(at))  # type: ignore[misc]
-            columns = to_record_batch(records, topic, partition, start, end)
-            if columns.num_rows:
-                yield columns
+            yield from to_record_batches(records, topic, partition, start, end)
 
 
 def list_offsets(

@@ -17,8 +17,8 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
-from moldau.records.batch import batches, crc_holds
-from moldau.records.rows import Record, rows_of
+from moldau.records.batch import batches
+from moldau.records.rows import Record, iterate
 
 CHUNKS_AHEAD = 2
 
@@ -60,17 +60,8 @@ class Assigned:
         """Open the next buffered reply, if there is one."""
         if not self.chunks:
             return False
-        self.rows = _rows(self.tp, self.chunks.popleft())
+        self.rows = iterate(self.chunks.popleft())
         return True
-
-
-def _rows(tp: TopicPartition, records: memoryview) -> Iterator[Record]:
-    for at, header in batches(records):
-        if header.is_control:
-            continue
-        if not crc_holds(records, at):
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} of {tp} is corrupt")
-        yield from rows_of(records, at, header)
 
 
 class Poller:
