@@ -1,49 +1,171 @@
-"""Who answers which API: one line each. Produce and Fetch are not here, `dispatch` hands them their frames."""
+"""Who answers which API: one line each. Produce and Fetch are not here, `dispatch` hands them their frames.
 
-from collections.abc import Mapping
+A handler is made, and its module and messages imported, when its API is first asked for: a broker that starts is not
+kept waiting by what few clients ever ask.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.controller import Refusal
 from moldau.coordinators.coordinator import GroupCoordinator
 from moldau.errors import KafkaError
-from moldau.handlers.admin import admin_handlers
-from moldau.handlers.delete_records import DeleteRecordsHandler
+from moldau.handlers.context import Context
 from moldau.handlers.dispatch import Handler
-from moldau.handlers.find_coordinator import FindCoordinatorHandler
-from moldau.handlers.group_admin import GroupAdminHandlers
-from moldau.handlers.groups import GroupHandlers
-from moldau.handlers.list_offsets import ListOffsetsHandler
-from moldau.handlers.offsets import OffsetHandlers
 from moldau.protocol import apis
 from moldau.replication.partitions import Partitions
 
 
+class Parts(NamedTuple):
+    """What handlers are made of."""
+
+    cluster: Cluster
+    partitions: Partitions
+    groups: GroupCoordinator
+
+
+class OnFirstUse:
+    """A handler that is made when it is first called."""
+
+    __slots__ = ("_handler", "_make", "_parts")
+
+    def __init__(self, make: Callable[[Parts], Handler], parts: Parts):
+        self._make = make
+        self._parts = parts
+        self._handler: Handler | None = None
+
+    def __call__(self, request: Any, context: Context) -> Any:
+        handler = self._handler
+        if handler is None:
+            handler = self._handler = self._make(self._parts)
+        return handler(request, context)
+
+
 def handlers(cluster: Cluster, partitions: Partitions, groups: GroupCoordinator) -> Mapping[int, Handler]:
     """By API key; each is called with the request's message and its `Context`."""
+    parts = Parts(cluster, partitions, groups)
+    return {api.key: OnFirstUse(make, parts) for api, make in TABLE.items()}
+
+
+def _api_versions(parts: Parts) -> Handler:
+    from moldau.handlers.api_versions import api_versions
+
+    return api_versions
+
+
+def _metadata(parts: Parts) -> Handler:
+    from moldau.handlers.metadata import Metadata
+
+    return Metadata(parts.cluster)
+
+
+def _describe_cluster(parts: Parts) -> Handler:
+    from moldau.handlers.cluster import DescribeCluster
+
+    return DescribeCluster(parts.cluster)
+
+
+def _topics(method: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers.topics import Topics
+
+        handler: Handler = getattr(Topics(parts.cluster), method)
+        return handler
+
+    return make
+
+
+def _configs(method: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers.configs import Configs
+
+        handler: Handler = getattr(Configs(parts.cluster), method)
+        return handler
+
+    return make
+
+
+def _producer_ids(parts: Parts) -> Handler:
+    from moldau.handlers.producer_ids import InitProducerId
+
+    return InitProducerId(parts.cluster)
+
+
+def _list_offsets(parts: Parts) -> Handler:
+    from moldau.handlers.list_offsets import ListOffsetsHandler
+
+    return ListOffsetsHandler(parts.partitions)
+
+
+def _delete_records(parts: Parts) -> Handler:
+    from moldau.handlers.delete_records import DeleteRecordsHandler
+
+    return DeleteRecordsHandler(parts.partitions)
+
+
+def _find_coordinator(parts: Parts) -> Handler:
+    from moldau.cluster.controller import Refusal
+    from moldau.handlers.find_coordinator import FindCoordinatorHandler
 
     async def make_offsets_topic() -> None:
-        made = await cluster.ensure_offsets_topic()
+        made = await parts.cluster.ensure_offsets_topic()
         if isinstance(made, Refusal):
             raise KafkaError(made.code, made.message)
 
-    group, offsets, group_admin = (
-        GroupHandlers(groups),
-        OffsetHandlers(groups, lambda: cluster.image),
-        GroupAdminHandlers(groups),
-    )
-    return {
-        **admin_handlers(cluster),
-        apis.LIST_OFFSETS.key: ListOffsetsHandler(partitions),
-        apis.DELETE_RECORDS.key: DeleteRecordsHandler(partitions),
-        apis.FIND_COORDINATOR.key: FindCoordinatorHandler(groups, lambda: cluster.image, make_offsets_topic),
-        apis.JOIN_GROUP.key: group.join,
-        apis.SYNC_GROUP.key: group.sync,
-        apis.HEARTBEAT.key: group.heartbeat,
-        apis.LEAVE_GROUP.key: group.leave,
-        apis.OFFSET_COMMIT.key: offsets.commit,
-        apis.OFFSET_FETCH.key: offsets.fetch,
-        apis.OFFSET_DELETE.key: offsets.delete,
-        apis.LIST_GROUPS.key: group_admin.list_groups,
-        apis.DESCRIBE_GROUPS.key: group_admin.describe_groups,
-        apis.DELETE_GROUPS.key: group_admin.delete_groups,
-    }
+    return FindCoordinatorHandler(parts.groups, lambda: parts.cluster.image, make_offsets_topic)
+
+
+def _groups(method: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers.groups import GroupHandlers
+
+        handler: Handler = getattr(GroupHandlers(parts.groups), method)
+        return handler
+
+    return make
+
+
+def _group_admin(method: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers.group_admin import GroupAdminHandlers
+
+        handler: Handler = getattr(GroupAdminHandlers(parts.groups), method)
+        return handler
+
+    return make
+
+
+def _offsets(method: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers.offsets import OffsetHandlers
+
+        handler: Handler = getattr(OffsetHandlers(parts.groups, lambda: parts.cluster.image), method)
+        return handler
+
+    return make
+
+
+TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
+    apis.LIST_OFFSETS: _list_offsets,
+    apis.METADATA: _metadata,
+    apis.OFFSET_COMMIT: _offsets("commit"),
+    apis.OFFSET_FETCH: _offsets("fetch"),
+    apis.FIND_COORDINATOR: _find_coordinator,
+    apis.JOIN_GROUP: _groups("join"),
+    apis.HEARTBEAT: _groups("heartbeat"),
+    apis.LEAVE_GROUP: _groups("leave"),
+    apis.SYNC_GROUP: _groups("sync"),
+    apis.DESCRIBE_GROUPS: _group_admin("describe_groups"),
+    apis.LIST_GROUPS: _group_admin("list_groups"),
+    apis.API_VERSIONS: _api_versions,
+    apis.CREATE_TOPICS: _topics("create"),
+    apis.DELETE_TOPICS: _topics("delete"),
+    apis.DELETE_RECORDS: _delete_records,
+    apis.INIT_PRODUCER_ID: _producer_ids,
+    apis.DESCRIBE_CONFIGS: _configs("describe"),
+    apis.CREATE_PARTITIONS: _topics("create_partitions"),
+    apis.DELETE_GROUPS: _group_admin("delete_groups"),
+    apis.INCREMENTAL_ALTER_CONFIGS: _configs("alter"),
+    apis.OFFSET_DELETE: _offsets("delete"),
+    apis.DESCRIBE_CLUSTER: _describe_cluster,
+}

@@ -1,17 +1,15 @@
 """The consumer protocol: what members of a group tell each other"""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, BYTES, INT32, STRING
+from moldau.protocol.schema import ARRAY, BYTES, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OwnedPartitions:
     topic: str = STRING(since=1)
     partitions: list[int] = ARRAY(INT32, since=1)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ConsumerProtocolSubscription:
     topics: list[str] = ARRAY(STRING)
     user_data: bytes | None = BYTES(nullable=0, default=None)
@@ -20,13 +18,13 @@ class ConsumerProtocolSubscription:
     rack_id: str | None = STRING(since=3, nullable=3, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class AssignedPartitions:
     topic: str = STRING()
     partitions: list[int] = ARRAY(INT32)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ConsumerProtocolAssignment:
     assigned_partitions: list[AssignedPartitions] = ARRAY(AssignedPartitions)
     user_data: bytes | None = BYTES(nullable=0, default=None)

@@ -1,19 +1,18 @@
 """The records inside `__consumer_offsets`"""
 
 import uuid
-from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, BYTES, INT32, INT64, STRING, UUID
+from moldau.protocol.schema import ARRAY, BYTES, INT32, INT64, STRING, UUID, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetCommitKey:
     group: str = STRING(until=0)
     topic: str = STRING(until=0)
     partition: int = INT32(until=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetCommitValue:
     offset: int = INT64()
     leader_epoch: int = INT32(since=3, default=-1)
@@ -23,12 +22,12 @@ class OffsetCommitValue:
     topic_id: uuid.UUID = UUID(since=4, tag=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class GroupMetadataKey:
     group: str = STRING(until=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class MemberMetadata:
     member_id: str = STRING()
     group_instance_id: str | None = STRING(since=3, nullable=3, default=None)
@@ -40,7 +39,7 @@ class MemberMetadata:
     assignment: bytes = BYTES()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class GroupMetadataValue:
     protocol_type: str = STRING()
     generation: int = INT32()

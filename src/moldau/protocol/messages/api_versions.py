@@ -1,38 +1,36 @@
 """ApiVersions (API key 18): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT64, STRING
+from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT64, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ApiVersionsRequest:
     client_software_name: str = STRING(since=3)
     client_software_version: str = STRING(since=3)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ApiVersion:
     api_key: int = INT16()
     min_version: int = INT16()
     max_version: int = INT16()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class SupportedFeatureKey:
     name: str = STRING(since=3)
     min_version: int = INT16(since=3)
     max_version: int = INT16(since=3)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class FinalizedFeatureKey:
     name: str = STRING(since=3)
     max_version_level: int = INT16(since=3)
     min_version_level: int = INT16(since=3)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ApiVersionsResponse:
     error_code: int = INT16()
     api_keys: list[ApiVersion] = ARRAY(ApiVersion)

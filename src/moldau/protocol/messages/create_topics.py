@@ -1,24 +1,23 @@
 """CreateTopics (API key 19): what is asked and what is answered, in all versions."""
 
 import uuid
-from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING, UUID
+from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING, UUID, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class CreatableReplicaAssignment:
     partition_index: int = INT32()
     broker_ids: list[int] = ARRAY(INT32)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class CreatableTopicConfig:
     name: str = STRING()
     value: str | None = STRING(nullable=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class CreatableTopic:
     name: str = STRING()
     num_partitions: int = INT32()
@@ -27,14 +26,14 @@ class CreatableTopic:
     configs: list[CreatableTopicConfig] = ARRAY(CreatableTopicConfig)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class CreateTopicsRequest:
     topics: list[CreatableTopic] = ARRAY(CreatableTopic)
     timeout_ms: int = INT32(default=60000)
     validate_only: bool = BOOL(since=1)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class CreatableTopicConfigs:
     name: str = STRING(since=5)
     value: str | None = STRING(since=5, nullable=5)
@@ -43,7 +42,7 @@ class CreatableTopicConfigs:
     is_sensitive: bool = BOOL(since=5)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class CreatableTopicResult:
     name: str = STRING()
     topic_id: uuid.UUID = UUID(since=7)
@@ -55,7 +54,7 @@ class CreatableTopicResult:
     configs: list[CreatableTopicConfigs] | None = ARRAY(CreatableTopicConfigs, since=5, nullable=5)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class CreateTopicsResponse:
     throttle_time_ms: int = INT32(since=2)
     topics: list[CreatableTopicResult] = ARRAY(CreatableTopicResult)

@@ -1,42 +1,40 @@
 """DeleteRecords (API key 21): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING
+from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DeleteRecordsPartition:
     partition_index: int = INT32()
     offset: int = INT64()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DeleteRecordsTopic:
     name: str = STRING()
     partitions: list[DeleteRecordsPartition] = ARRAY(DeleteRecordsPartition)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DeleteRecordsRequest:
     topics: list[DeleteRecordsTopic] = ARRAY(DeleteRecordsTopic)
     timeout_ms: int = INT32()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DeleteRecordsPartitionResult:
     partition_index: int = INT32()
     low_watermark: int = INT64()
     error_code: int = INT16()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DeleteRecordsTopicResult:
     name: str = STRING()
     partitions: list[DeleteRecordsPartitionResult] = ARRAY(DeleteRecordsPartitionResult)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DeleteRecordsResponse:
     throttle_time_ms: int = INT32()
     topics: list[DeleteRecordsTopicResult] = ARRAY(DeleteRecordsTopicResult)

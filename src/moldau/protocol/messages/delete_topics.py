@@ -1,25 +1,24 @@
 """DeleteTopics (API key 20): what is asked and what is answered, in all versions."""
 
 import uuid
-from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, INT16, INT32, STRING, UUID
+from moldau.protocol.schema import ARRAY, INT16, INT32, STRING, UUID, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DeleteTopicState:
     name: str | None = STRING(since=6, nullable=6, default=None)
     topic_id: uuid.UUID = UUID(since=6)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DeleteTopicsRequest:
     topics: list[DeleteTopicState] = ARRAY(DeleteTopicState, since=6)
     topic_names: list[str] = ARRAY(STRING, until=5)
     timeout_ms: int = INT32()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DeletableTopicResult:
     name: str | None = STRING(nullable=6)
     topic_id: uuid.UUID = UUID(since=6)
@@ -27,7 +26,7 @@ class DeletableTopicResult:
     error_message: str | None = STRING(since=5, nullable=5, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DeleteTopicsResponse:
     throttle_time_ms: int = INT32(since=1)
     responses: list[DeletableTopicResult] = ARRAY(DeletableTopicResult)

@@ -1,18 +1,16 @@
 """DescribeCluster (API key 60): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING
+from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeClusterRequest:
     include_cluster_authorized_operations: bool = BOOL()
     endpoint_type: int = INT8(since=1, default=1)
     include_fenced_brokers: bool = BOOL(since=2)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeClusterBroker:
     broker_id: int = INT32()
     host: str = STRING()
@@ -21,7 +19,7 @@ class DescribeClusterBroker:
     is_fenced: bool = BOOL(since=2)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeClusterResponse:
     throttle_time_ms: int = INT32()
     error_code: int = INT16()

@@ -1,32 +1,30 @@
 """DescribeConfigs (API key 32): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING
+from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeConfigsResource:
     resource_type: int = INT8()
     resource_name: str = STRING()
     configuration_keys: list[str] | None = ARRAY(STRING, nullable=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeConfigsRequest:
     resources: list[DescribeConfigsResource] = ARRAY(DescribeConfigsResource)
     include_synonyms: bool = BOOL(since=1)
     include_documentation: bool = BOOL(since=3)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeConfigsSynonym:
     name: str = STRING(since=1)
     value: str | None = STRING(since=1, nullable=0)
     source: int = INT8(since=1)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeConfigsResourceResult:
     name: str = STRING()
     value: str | None = STRING(nullable=0)
@@ -38,7 +36,7 @@ class DescribeConfigsResourceResult:
     documentation: str | None = STRING(since=3, nullable=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeConfigsResult:
     error_code: int = INT16()
     error_message: str | None = STRING(nullable=0)
@@ -47,7 +45,7 @@ class DescribeConfigsResult:
     configs: list[DescribeConfigsResourceResult] = ARRAY(DescribeConfigsResourceResult)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeConfigsResponse:
     throttle_time_ms: int = INT32()
     results: list[DescribeConfigsResult] = ARRAY(DescribeConfigsResult)

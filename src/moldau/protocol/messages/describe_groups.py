@@ -1,17 +1,15 @@
 """DescribeGroups (API key 15): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, BOOL, BYTES, INT16, INT32, STRING
+from moldau.protocol.schema import ARRAY, BOOL, BYTES, INT16, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeGroupsRequest:
     groups: list[str] = ARRAY(STRING)
     include_authorized_operations: bool = BOOL(since=3)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribedGroupMember:
     member_id: str = STRING()
     group_instance_id: str | None = STRING(since=4, nullable=4, default=None)
@@ -21,7 +19,7 @@ class DescribedGroupMember:
     member_assignment: bytes = BYTES()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribedGroup:
     error_code: int = INT16()
     error_message: str | None = STRING(since=6, nullable=6, default=None)
@@ -33,7 +31,7 @@ class DescribedGroup:
     authorized_operations: int = INT32(since=3, default=-2147483648)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class DescribeGroupsResponse:
     throttle_time_ms: int = INT32(since=1)
     groups: list[DescribedGroup] = ARRAY(DescribedGroup)

@@ -1,18 +1,17 @@
 """Fetch (API key 1): what is asked and what is answered, in all versions."""
 
 import uuid
-from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, INT64, RECORDS, STRING, STRUCT, UUID
+from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, INT64, RECORDS, STRING, STRUCT, UUID, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ReplicaState:
     replica_id: int = INT32(since=15, default=-1)
     replica_epoch: int = INT64(since=15, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class FetchPartition:
     partition: int = INT32()
     current_leader_epoch: int = INT32(since=9, default=-1)
@@ -24,21 +23,21 @@ class FetchPartition:
     high_watermark: int = INT64(since=18, tag=1, default=9223372036854775807)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class FetchTopic:
     topic: str = STRING(until=12)
     topic_id: uuid.UUID = UUID(since=13)
     partitions: list[FetchPartition] = ARRAY(FetchPartition)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ForgottenTopic:
     topic: str = STRING(since=7, until=12)
     topic_id: uuid.UUID = UUID(since=13)
     partitions: list[int] = ARRAY(INT32, since=7)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class FetchRequest:
     cluster_id: str | None = STRING(since=12, nullable=12, tag=0, default=None)
     replica_id: int = INT32(until=14, default=-1)
@@ -54,31 +53,31 @@ class FetchRequest:
     rack_id: str = STRING(since=11)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class EpochEndOffset:
     epoch: int = INT32(since=12, default=-1)
     end_offset: int = INT64(since=12, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class LeaderIdAndEpoch:
     leader_id: int = INT32(since=12, default=-1)
     leader_epoch: int = INT32(since=12, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class SnapshotId:
     end_offset: int = INT64(default=-1)
     epoch: int = INT32(default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class AbortedTransaction:
     producer_id: int = INT64(since=4)
     first_offset: int = INT64(since=4)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class PartitionData:
     partition_index: int = INT32()
     error_code: int = INT16()
@@ -93,14 +92,14 @@ class PartitionData:
     records: memoryview | bytes | None = RECORDS(nullable=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class FetchableTopicResponse:
     topic: str = STRING(until=12)
     topic_id: uuid.UUID = UUID(since=13)
     partitions: list[PartitionData] = ARRAY(PartitionData)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class NodeEndpoint:
     node_id: int = INT32(since=16)
     host: str = STRING(since=16)
@@ -108,7 +107,7 @@ class NodeEndpoint:
     rack: str | None = STRING(since=16, nullable=16, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class FetchResponse:
     throttle_time_ms: int = INT32(since=1)
     error_code: int = INT16(since=7)

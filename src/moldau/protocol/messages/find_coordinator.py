@@ -1,18 +1,16 @@
 """FindCoordinator (API key 10): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, STRING
+from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class FindCoordinatorRequest:
     key: str = STRING(until=3)
     key_type: int = INT8(since=1)
     coordinator_keys: list[str] = ARRAY(STRING, since=4)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class Coordinator:
     key: str = STRING(since=4)
     node_id: int = INT32(since=4)
@@ -22,7 +20,7 @@ class Coordinator:
     error_message: str | None = STRING(since=4, nullable=4)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class FindCoordinatorResponse:
     throttle_time_ms: int = INT32(since=1)
     error_code: int = INT16(until=3)

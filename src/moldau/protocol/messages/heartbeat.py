@@ -1,11 +1,9 @@
 """Heartbeat (API key 12): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import INT16, INT32, STRING
+from moldau.protocol.schema import INT16, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class HeartbeatRequest:
     group_id: str = STRING()
     generation_id: int = INT32()
@@ -13,7 +11,7 @@ class HeartbeatRequest:
     group_instance_id: str | None = STRING(since=3, nullable=3, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class HeartbeatResponse:
     throttle_time_ms: int = INT32(since=1)
     error_code: int = INT16()

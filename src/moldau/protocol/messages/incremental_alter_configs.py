@@ -1,31 +1,29 @@
 """IncrementalAlterConfigs (API key 44): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING
+from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class AlterableConfig:
     name: str = STRING()
     config_operation: int = INT8()
     value: str | None = STRING(nullable=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class AlterConfigsResource:
     resource_type: int = INT8()
     resource_name: str = STRING()
     configs: list[AlterableConfig] = ARRAY(AlterableConfig)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class IncrementalAlterConfigsRequest:
     resources: list[AlterConfigsResource] = ARRAY(AlterConfigsResource)
     validate_only: bool = BOOL()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class AlterConfigsResourceResponse:
     error_code: int = INT16()
     error_message: str | None = STRING(nullable=0)
@@ -33,7 +31,7 @@ class AlterConfigsResourceResponse:
     resource_name: str = STRING()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class IncrementalAlterConfigsResponse:
     throttle_time_ms: int = INT32()
     responses: list[AlterConfigsResourceResponse] = ARRAY(AlterConfigsResourceResponse)

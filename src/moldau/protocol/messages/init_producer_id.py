@@ -1,11 +1,9 @@
 """InitProducerId (API key 22): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import BOOL, INT16, INT32, INT64, STRING
+from moldau.protocol.schema import BOOL, INT16, INT32, INT64, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class InitProducerIdRequest:
     transactional_id: str | None = STRING(nullable=0)
     transaction_timeout_ms: int = INT32()
@@ -15,7 +13,7 @@ class InitProducerIdRequest:
     keep_prepared_txn: bool = BOOL(since=6)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class InitProducerIdResponse:
     throttle_time_ms: int = INT32()
     error_code: int = INT16()

@@ -1,17 +1,15 @@
 """JoinGroup (API key 11): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, BOOL, BYTES, INT16, INT32, STRING
+from moldau.protocol.schema import ARRAY, BOOL, BYTES, INT16, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class JoinGroupRequestProtocol:
     name: str = STRING()
     metadata: bytes = BYTES()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class JoinGroupRequest:
     group_id: str = STRING()
     session_timeout_ms: int = INT32()
@@ -23,14 +21,14 @@ class JoinGroupRequest:
     reason: str | None = STRING(since=8, nullable=8, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class JoinGroupResponseMember:
     member_id: str = STRING()
     group_instance_id: str | None = STRING(since=5, nullable=5, default=None)
     metadata: bytes = BYTES()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class JoinGroupResponse:
     throttle_time_ms: int = INT32(since=2)
     error_code: int = INT16()

@@ -1,32 +1,30 @@
 """LeaveGroup (API key 13): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, INT16, INT32, STRING
+from moldau.protocol.schema import ARRAY, INT16, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class MemberIdentity:
     member_id: str = STRING(since=3)
     group_instance_id: str | None = STRING(since=3, nullable=3, default=None)
     reason: str | None = STRING(since=5, nullable=5, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class LeaveGroupRequest:
     group_id: str = STRING()
     member_id: str = STRING(until=2)
     members: list[MemberIdentity] = ARRAY(MemberIdentity, since=3)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class MemberResponse:
     member_id: str = STRING(since=3)
     group_instance_id: str | None = STRING(since=3, nullable=3)
     error_code: int = INT16(since=3)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class LeaveGroupResponse:
     throttle_time_ms: int = INT32(since=1)
     error_code: int = INT16()

@@ -1,17 +1,15 @@
 """ListGroups (API key 16): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, INT16, INT32, STRING
+from moldau.protocol.schema import ARRAY, INT16, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ListGroupsRequest:
     states_filter: list[str] = ARRAY(STRING, since=4)
     types_filter: list[str] = ARRAY(STRING, since=5)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ListedGroup:
     group_id: str = STRING()
     protocol_type: str = STRING()
@@ -19,7 +17,7 @@ class ListedGroup:
     group_type: str = STRING(since=5)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ListGroupsResponse:
     throttle_time_ms: int = INT32(since=1)
     error_code: int = INT16()

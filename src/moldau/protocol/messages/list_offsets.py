@@ -1,24 +1,22 @@
 """ListOffsets (API key 2): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, INT64, STRING
+from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, INT64, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ListOffsetsPartition:
     partition_index: int = INT32()
     current_leader_epoch: int = INT32(since=4, default=-1)
     timestamp: int = INT64()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ListOffsetsTopic:
     name: str = STRING()
     partitions: list[ListOffsetsPartition] = ARRAY(ListOffsetsPartition)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ListOffsetsRequest:
     replica_id: int = INT32()
     isolation_level: int = INT8(since=2)
@@ -26,7 +24,7 @@ class ListOffsetsRequest:
     timeout_ms: int = INT32(since=10)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ListOffsetsPartitionResponse:
     partition_index: int = INT32()
     error_code: int = INT16()
@@ -35,13 +33,13 @@ class ListOffsetsPartitionResponse:
     leader_epoch: int = INT32(since=4, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ListOffsetsTopicResponse:
     name: str = STRING()
     partitions: list[ListOffsetsPartitionResponse] = ARRAY(ListOffsetsPartitionResponse)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ListOffsetsResponse:
     throttle_time_ms: int = INT32(since=2)
     topics: list[ListOffsetsTopicResponse] = ARRAY(ListOffsetsTopicResponse)

@@ -1,18 +1,17 @@
 """Metadata (API key 3): what is asked and what is answered, in all versions."""
 
 import uuid
-from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, STRING, UUID
+from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, STRING, UUID, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class MetadataRequestTopic:
     topic_id: uuid.UUID = UUID(since=10)
     name: str | None = STRING(nullable=10)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class MetadataRequest:
     topics: list[MetadataRequestTopic] | None = ARRAY(MetadataRequestTopic, nullable=1)
     allow_auto_topic_creation: bool = BOOL(since=4, default=True)
@@ -20,7 +19,7 @@ class MetadataRequest:
     include_topic_authorized_operations: bool = BOOL(since=8)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class MetadataResponseBroker:
     node_id: int = INT32()
     host: str = STRING()
@@ -28,7 +27,7 @@ class MetadataResponseBroker:
     rack: str | None = STRING(since=1, nullable=1, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class MetadataResponsePartition:
     error_code: int = INT16()
     partition_index: int = INT32()
@@ -39,7 +38,7 @@ class MetadataResponsePartition:
     offline_replicas: list[int] = ARRAY(INT32, since=5)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class MetadataResponseTopic:
     error_code: int = INT16()
     name: str | None = STRING(nullable=12)
@@ -49,7 +48,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: int = INT32(since=8, default=-2147483648)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class MetadataResponse:
     throttle_time_ms: int = INT32(since=3)
     brokers: list[MetadataResponseBroker] = ARRAY(MetadataResponseBroker)

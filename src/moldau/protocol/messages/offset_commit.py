@@ -1,12 +1,11 @@
 """OffsetCommit (API key 8): what is asked and what is answered, in all versions."""
 
 import uuid
-from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, UUID
+from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, UUID, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetCommitRequestPartition:
     partition_index: int = INT32()
     committed_offset: int = INT64()
@@ -14,14 +13,14 @@ class OffsetCommitRequestPartition:
     committed_metadata: str | None = STRING(nullable=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetCommitRequestTopic:
     name: str = STRING(until=9)
     topic_id: uuid.UUID = UUID(since=10)
     partitions: list[OffsetCommitRequestPartition] = ARRAY(OffsetCommitRequestPartition)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetCommitRequest:
     group_id: str = STRING()
     generation_id_or_member_epoch: int = INT32(since=1, default=-1)
@@ -31,20 +30,20 @@ class OffsetCommitRequest:
     topics: list[OffsetCommitRequestTopic] = ARRAY(OffsetCommitRequestTopic)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetCommitResponsePartition:
     partition_index: int = INT32()
     error_code: int = INT16()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetCommitResponseTopic:
     name: str = STRING(until=9)
     topic_id: uuid.UUID = UUID(since=10)
     partitions: list[OffsetCommitResponsePartition] = ARRAY(OffsetCommitResponsePartition)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetCommitResponse:
     throttle_time_ms: int = INT32(since=3)
     topics: list[OffsetCommitResponseTopic] = ARRAY(OffsetCommitResponseTopic)

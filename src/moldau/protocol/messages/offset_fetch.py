@@ -1,25 +1,24 @@
 """OffsetFetch (API key 9): what is asked and what is answered, in all versions."""
 
 import uuid
-from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT64, STRING, UUID
+from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT64, STRING, UUID, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetFetchRequestTopic:
     name: str = STRING(until=7)
     partition_indexes: list[int] = ARRAY(INT32, until=7)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetFetchRequestTopics:
     name: str = STRING(since=8, until=9)
     topic_id: uuid.UUID = UUID(since=10)
     partition_indexes: list[int] = ARRAY(INT32, since=8)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetFetchRequestGroup:
     group_id: str = STRING(since=8)
     member_id: str | None = STRING(since=9, nullable=9, default=None)
@@ -27,7 +26,7 @@ class OffsetFetchRequestGroup:
     topics: list[OffsetFetchRequestTopics] | None = ARRAY(OffsetFetchRequestTopics, since=8, nullable=8)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetFetchRequest:
     group_id: str = STRING(until=7)
     topics: list[OffsetFetchRequestTopic] | None = ARRAY(OffsetFetchRequestTopic, until=7, nullable=2)
@@ -35,7 +34,7 @@ class OffsetFetchRequest:
     require_stable: bool = BOOL(since=7)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetFetchResponsePartition:
     partition_index: int = INT32(until=7)
     committed_offset: int = INT64(until=7)
@@ -44,13 +43,13 @@ class OffsetFetchResponsePartition:
     error_code: int = INT16(until=7)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetFetchResponseTopic:
     name: str = STRING(until=7)
     partitions: list[OffsetFetchResponsePartition] = ARRAY(OffsetFetchResponsePartition, until=7)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetFetchResponsePartitions:
     partition_index: int = INT32(since=8)
     committed_offset: int = INT64(since=8)
@@ -59,21 +58,21 @@ class OffsetFetchResponsePartitions:
     error_code: int = INT16(since=8)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetFetchResponseTopics:
     name: str = STRING(since=8, until=9)
     topic_id: uuid.UUID = UUID(since=10)
     partitions: list[OffsetFetchResponsePartitions] = ARRAY(OffsetFetchResponsePartitions, since=8)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetFetchResponseGroup:
     group_id: str = STRING(since=8)
     topics: list[OffsetFetchResponseTopics] = ARRAY(OffsetFetchResponseTopics, since=8)
     error_code: int = INT16(since=8)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class OffsetFetchResponse:
     throttle_time_ms: int = INT32(since=3)
     topics: list[OffsetFetchResponseTopic] = ARRAY(OffsetFetchResponseTopic, until=7)

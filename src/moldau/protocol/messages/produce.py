@@ -1,25 +1,24 @@
 """Produce (API key 0): what is asked and what is answered, in all versions."""
 
 import uuid
-from dataclasses import dataclass
 
-from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, RECORDS, STRING, STRUCT, UUID
+from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, RECORDS, STRING, STRUCT, UUID, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class PartitionProduceData:
     index: int = INT32()
     records: memoryview | bytes | None = RECORDS(nullable=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class TopicProduceData:
     name: str = STRING(until=12)
     topic_id: uuid.UUID = UUID(since=13)
     partition_data: list[PartitionProduceData] = ARRAY(PartitionProduceData)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ProduceRequest:
     transactional_id: str | None = STRING(since=3, nullable=3, default=None)
     acks: int = INT16()
@@ -27,19 +26,19 @@ class ProduceRequest:
     topic_data: list[TopicProduceData] = ARRAY(TopicProduceData)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class BatchIndexAndErrorMessage:
     batch_index: int = INT32(since=8)
     batch_index_error_message: str | None = STRING(since=8, nullable=8, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class LeaderIdAndEpoch:
     leader_id: int = INT32(since=10, default=-1)
     leader_epoch: int = INT32(since=10, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class PartitionProduceResponse:
     index: int = INT32()
     error_code: int = INT16()
@@ -51,14 +50,14 @@ class PartitionProduceResponse:
     current_leader: LeaderIdAndEpoch = STRUCT(LeaderIdAndEpoch, since=10, tag=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class TopicProduceResponse:
     name: str = STRING(until=12)
     topic_id: uuid.UUID = UUID(since=13)
     partition_responses: list[PartitionProduceResponse] = ARRAY(PartitionProduceResponse)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class NodeEndpoint:
     node_id: int = INT32(since=10)
     host: str = STRING(since=10)
@@ -66,7 +65,7 @@ class NodeEndpoint:
     rack: str | None = STRING(since=10, nullable=10, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class ProduceResponse:
     responses: list[TopicProduceResponse] = ARRAY(TopicProduceResponse)
     throttle_time_ms: int = INT32(since=1)

@@ -1,17 +1,15 @@
 """SyncGroup (API key 14): what is asked and what is answered, in all versions."""
 
-from dataclasses import dataclass
-
-from moldau.protocol.schema import ARRAY, BYTES, INT16, INT32, STRING
+from moldau.protocol.schema import ARRAY, BYTES, INT16, INT32, STRING, message
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class SyncGroupRequestAssignment:
     member_id: str = STRING()
     assignment: bytes = BYTES()
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class SyncGroupRequest:
     group_id: str = STRING()
     generation_id: int = INT32()
@@ -22,7 +20,7 @@ class SyncGroupRequest:
     assignments: list[SyncGroupRequestAssignment] = ARRAY(SyncGroupRequestAssignment)
 
 
-@dataclass(slots=True, kw_only=True)
+@message
 class SyncGroupResponse:
     throttle_time_ms: int = INT32(since=1)
     error_code: int = INT16()
