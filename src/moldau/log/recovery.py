@@ -43,7 +43,8 @@ from moldau.runtime import Disk, File
 CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX = ".cleaned", ".swap", ".tmp"
 CHUNK_BYTES: Final = 1 << 20
 WALK_BACK_ENTRIES: Final = 64
-"""How many index entries before a snapshot the batches are looked at again for what it does not hold."""
+WALK_BACK_BYTES: Final = 1 << 18
+"""How many index entries, or bytes of small segments, before a snapshot are read again for the batches it does not hold."""
 _SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 logger = logging.getLogger(__name__)
@@ -93,8 +94,6 @@ def load(loading: Loading) -> Loaded:
     epochs = _load_epochs(loading, segments)
     for segment in suspects:
         segment.rebuild_indexes()
-        if segment is not segments[-1]:
-            segment.close()
     end = segments[-1].next_offset() if segments and clean and _ends_whole(segments[-1]) else -1
     if segments and end < 0:
         first = _segment_at(segments, loading.recovery_point)
@@ -354,11 +353,16 @@ def _replay(segments: list[Segment], producers: Producers, end: int) -> None:
 def _headers_before(segments: list[Segment], offset: int) -> list[BatchHeader]:
     """The batches shortly before an offset, in order: enough for the requests a producer had in flight."""
     headers: list[BatchHeader] = []
-    for segment in [segment for segment in segments if segment.base_offset < offset][-2:]:
+    walked = 0
+    for segment in reversed(segments):
+        if segment.base_offset >= offset:
+            continue
         segment.look()
         entries = segment.offsets.entries
-        at = segment.offsets.entry(max(entries - WALK_BACK_ENTRIES, 0)).value if entries > WALK_BACK_ENTRIES else 0
-        for _, header in segment.walk(at):
-            if header.last_offset < offset and header.producer_id >= 0:
-                headers.append(header)
+        at = segment.offsets.entry(entries - WALK_BACK_ENTRIES).value if entries > WALK_BACK_ENTRIES else 0
+        found = [header for _, header in segment.walk(at) if header.last_offset < offset and header.producer_id >= 0]
+        headers[:0] = found
+        walked += segment.size - at
+        if walked >= WALK_BACK_BYTES or at:
+            break
     return headers

@@ -115,10 +115,11 @@ class Segment:
             self._since_entry += header.batch_length + LOG_OVERHEAD
 
     def rebuild_indexes(self) -> None:
-        """Write both indexes anew from the batches."""
+        """Write both indexes anew from the batches, and trim them."""
         self.begin_rebuild()
         for found in self.walk(0):
             self.index(found.header, found.position)
+        self.close()
 
     def begin_rebuild(self) -> None:
         """Empty both indexes; `index` is then called for every batch of the file, in order."""
