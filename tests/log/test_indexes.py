@@ -38,7 +38,22 @@ def test_floor_finds_the_last_entry_at_or_below_a_key(tmp_path: Path, entries: i
     reopened = index_at(tmp_path / "x.index")
     index.trim()
     reopened.load(0, 1 << 30)
-    for key in [0, 9, 10, 11, 19, 20, 5119, 5120, 5121, 10_240, entries * 10 - 1, entries * 10, entries * 10 + 5, 1 << 30]:
+    for key in [
+        0,
+        9,
+        10,
+        11,
+        19,
+        20,
+        5119,
+        5120,
+        5121,
+        10_240,
+        entries * 10 - 1,
+        entries * 10,
+        entries * 10 + 5,
+        1 << 30,
+    ]:
         below = min(max(key, 0) // 10, entries)
         expected = Entry(below * 10, below * 100) if below else None
         assert index.floor(key) == expected
@@ -85,7 +100,9 @@ def test_time_entries_have_twelve_bytes(tmp_path: Path) -> None:
 
 
 @given(st.sets(st.integers(1, 100_000), min_size=1, max_size=1500), st.lists(st.integers(0, 100_001), max_size=30))
-def test_floor_is_that_of_a_sorted_list(tmp_path_factory: pytest.TempPathFactory, keys: set[int], asked: list[int]) -> None:
+def test_floor_is_that_of_a_sorted_list(
+    tmp_path_factory: pytest.TempPathFactory, keys: set[int], asked: list[int]
+) -> None:
     index = index_at(tmp_path_factory.mktemp("index") / "x.index")
     index.create()
     for number, key in enumerate(sorted(keys)):

@@ -224,7 +224,11 @@ def test_a_flush_moves_the_recovery_point_and_nothing_else_does(tmp_path: Path) 
     clock = HandClock()
     log = open_log(tmp_path / "p", Runtime(clock=clock), config=config(flush_ms=1000, segment_bytes=1000))
     append(log, 3)
-    assert (log.unflushed_records, log.flush_overdue(NOW_MS + 999), log.flush_overdue(NOW_MS + 1000)) == (3, False, True)
+    assert (log.unflushed_records, log.flush_overdue(NOW_MS + 999), log.flush_overdue(NOW_MS + 1000)) == (
+        3,
+        False,
+        True,
+    )
     log.flush()
     assert (log.recovery_point, log.unflushed_records, log.flush_overdue(NOW_MS + 5000)) == (3, 0, False)
     while len(log.segments) == 1:

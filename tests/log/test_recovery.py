@@ -69,7 +69,9 @@ def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
         log.abandon()
 
 
-@pytest.mark.parametrize("tail", [b"\0" * 4096, b"\xff" * 200, b"garbage", b"\0" * 8 + b"\x7f\xff\xff\xff" + b"\0" * 60])
+@pytest.mark.parametrize(
+    "tail", [b"\0" * 4096, b"\xff" * 200, b"garbage", b"\0" * 8 + b"\x7f\xff\xff\xff" + b"\0" * 60]
+)
 def test_garbage_behind_the_last_batch_is_cut_off(tmp_path: Path, tail: bytes) -> None:
     folder = killed(filled(tmp_path / "p"))
     last = logs(folder)[-1]

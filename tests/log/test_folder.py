@@ -1,0 +1,216 @@
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+from moldau.config import TopicConfig
+from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.log.folder import LogFolder, folder_name_for_deletion, partition_of
+from moldau.names import TopicPartition
+from moldau.runtime import Runtime
+from tests.log.making import NOW_MS, TOPIC_ID, TP, HandClock, append, config, names, read_all
+
+KNOWN = {"flights": TOPIC_ID}
+
+
+def config_of(_: str) -> TopicConfig:
+    return config()
+
+
+def opened(path: Path, known: dict[str, uuid.UUID] | None = None) -> LogFolder:
+    folder = LogFolder(path, Runtime(clock=HandClock()))
+    folder.load(KNOWN if known is None else known, config_of)
+    return folder
+
+
+def test_a_clean_stop_leaves_a_marker_that_is_gone_once_the_folder_is_open(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    assert not folder.clean
+    append(folder.create(TP, TOPIC_ID, config()), 3)
+    folder.close(broker_epoch=12)
+    assert json.loads((tmp_path / ".kafka_cleanshutdown").read_text()) == {"version": 0, "brokerEpoch": 12}
+    again = LogFolder(tmp_path, Runtime())
+    assert (again.clean, again.broker_epoch) == (True, 12)
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    assert again.load(KNOWN, config_of) == []
+    assert len(read_all(again.logs[TP])) == 3
+    again.close(clean=False)
+    assert not LogFolder(tmp_path, Runtime()).clean
+
+
+def test_a_folder_has_one_user(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    with pytest.raises(StorageError, match="another broker uses"):
+        LogFolder(tmp_path, Runtime())
+    folder.close()
+    opened(tmp_path).close()
+
+
+def test_a_folder_belongs_to_one_node_of_one_cluster(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    folder.claim("cluster-a", 1)
+    meta = dict(line.split("=") for line in (tmp_path / "meta.properties").read_text().splitlines() if "=" in line)
+    assert (meta["version"], meta["cluster.id"], meta["node.id"]) == ("1", "cluster-a", "1")
+    directory = meta["directory.id"]
+    folder.close()
+    again = opened(tmp_path)
+    again.claim("cluster-a", 1)
+    assert again.meta["directory.id"] == directory
+    for cluster, node in (("cluster-b", 1), ("cluster-a", 2)):
+        with pytest.raises(StorageError, match="belongs to"):
+            again.claim(cluster, node)
+    again.close()
+
+
+def test_partitions_come_back_with_their_checkpoints(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    log = folder.create(TP, TOPIC_ID, config())
+    append(log, 10)
+    log.flush()
+    append(log, 5)
+    log.delete_records_before(4)
+    folder.checkpoint({TP: 12})
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nflights 0 10\n"
+    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\nflights 0 4\n"
+    assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n1\nflights 0 12\n"
+    folder.close(clean=False)
+    again = opened(tmp_path)
+    log = again.logs[TP]
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (4, 15, 10)
+    assert again.high_watermarks == {TP: 12}
+    again.close()
+
+
+@pytest.mark.parametrize("content", ["", "0\n2\nflights 0 10\n", "1\n0\n", "0\n1\nflights 0 many\n"])
+def test_an_unreadable_checkpoint_counts_as_zero(tmp_path: Path, content: str) -> None:
+    folder = opened(tmp_path)
+    log = folder.create(TP, TOPIC_ID, config())
+    append(log, 10)
+    log.flush()
+    folder.checkpoint()
+    folder.close(clean=False)
+    (tmp_path / "recovery-point-offset-checkpoint").write_text(content)
+    again = opened(tmp_path)
+    assert (again.logs[TP].log_end_offset, again.logs[TP].recovery_point) == (10, 0)
+    again.close()
+
+
+def test_what_nobody_knows_is_reported_and_left_alone(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    for topic in ("flights", "weather"):
+        append(folder.create(TopicPartition(topic, 0), TOPIC_ID, config()), 3)
+    folder.close()
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / "notes-1").write_text("a file")
+    (tmp_path / "flights-01").mkdir()
+    before = sorted(str(path) for path in tmp_path.rglob("*") if path.name != ".kafka_cleanshutdown")
+    again = LogFolder(tmp_path, Runtime())
+    assert again.load(KNOWN, config_of) == ["flights-01", "lost+found", "notes-1", "weather-0"]
+    assert list(again.logs) == [TP]
+    assert sorted(str(path) for path in tmp_path.rglob("*")) == before
+    again.close()
+
+
+def test_a_partition_of_an_earlier_topic_of_the_same_name_is_not_opened(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    folder.create(TP, TOPIC_ID, config())
+    folder.close()
+    again = LogFolder(tmp_path, Runtime())
+    assert again.load({"flights": uuid.UUID(int=5)}, config_of) == ["flights-0"]
+    assert not again.logs
+    again.close()
+
+
+def test_a_deleted_partition_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    log = folder.create(TP, TOPIC_ID, config(file_delete_delay_ms=60_000))
+    append(log, 3)
+    piece = log.read(0, 1000, 3)
+    folder.delete(TP, NOW_MS)
+    assert [name.startswith("flights-0.") for name in names(tmp_path, "-delete")] == [True]
+    assert folder.remove_due(NOW_MS + 59_999) == 0
+    assert piece is not None and len(piece.file.read(piece.length, piece.offset)) == piece.length
+    with pytest.raises(KafkaError):
+        append(log, 1)
+    assert folder.remove_due(NOW_MS + 60_000) == 1
+    assert not names(tmp_path, "-delete")
+    assert folder.create(TP, uuid.UUID(int=9), config()).log_end_offset == 0
+    folder.close()
+
+
+def test_an_interrupted_deletion_is_finished_at_the_next_start(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    folder.create(TP, TOPIC_ID, config())
+    folder.delete(TP, NOW_MS)
+    folder.close(clean=False)
+    again = LogFolder(tmp_path, Runtime())
+    assert again.load(KNOWN, config_of) == []
+    assert not names(tmp_path, "-delete")
+    again.close()
+
+
+def test_the_name_of_a_deleted_folder_is_never_too_long() -> None:
+    name = folder_name_for_deletion(TopicPartition("t" * 249, 123), uuid.UUID(int=3))
+    assert len(name) == 255
+    assert name.endswith(f"-123.{uuid.UUID(int=3).hex}-delete")
+
+
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [
+        ("a-0", TopicPartition("a", 0)),
+        ("a-b-12", TopicPartition("a-b", 12)),
+        ("-1-2", TopicPartition("-1", 2)),
+        ("a", None),
+        ("a-", None),
+        ("-1", None),
+        ("a-01", None),
+        ("a-2147483648", None),
+        ("a-\u0661", None),
+        ("a/b-1", None),
+        ("a-0.1234-delete", None),
+    ],
+)
+def test_only_names_of_partitions_are_partitions(name: str, partition: TopicPartition | None) -> None:
+    assert partition_of(name) == partition
+
+
+def test_one_failure_takes_the_whole_folder_offline_and_leaves_no_marker(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    failures: list[OSError] = []
+    folder.on_failure = failures.append
+    first = folder.create(TP, TOPIC_ID, config())
+    second = folder.create(TopicPartition("flights", 1), TOPIC_ID, config())
+    append(first, 1)
+    first.active_segment.log.get().close()
+    with pytest.raises(KafkaError):
+        append(first, 1)
+    assert folder.failed is not None and len(failures) == 1
+    with pytest.raises(KafkaError) as raised:
+        append(second, 1)
+    assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    for refused in (folder.checkpoint, lambda: folder.remove_due(NOW_MS), lambda: folder.delete(TP, NOW_MS)):
+        with pytest.raises(KafkaError):
+            refused()
+    folder.close()
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    again = opened(tmp_path)
+    assert again.logs[TP].log_end_offset == 1
+    again.close()
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def test_many_partitions_need_few_descriptors(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path, Runtime(clock=HandClock()), open_files_max=16)
+    folder.load({}, config_of)
+    before = open_descriptors()
+    logs = [folder.create(TopicPartition("t", number), TOPIC_ID, config()) for number in range(60)]
+    for number, log in enumerate(logs * 2):
+        append(log, number % 3 + 1)
+    assert open_descriptors() <= before + 16
+    assert [len(read_all(log)) for log in logs] == [int(log.log_end_offset) for log in logs]
+    folder.close()
