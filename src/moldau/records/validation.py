@@ -15,7 +15,6 @@ from moldau.records import columns, compression
 from moldau.records.batch import (
     ATTRIBUTES_AT,
     CODEC_BITS,
-    CONTROL_BIT,
     HEADER_SIZE,
     KNOWN_BITS,
     LENGTH_AT,
@@ -27,7 +26,6 @@ from moldau.records.batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    place,
     read_header,
     stamp,
     write_batch,
@@ -46,8 +44,17 @@ SMALLEST_LENGTH: Final = 14
 LOG_APPEND_TIME: Final = "LogAppendTime"
 ONE_BATCH: Final = "a partition's records must be exactly one whole record batch"
 TOO_SHORT: Final = "Record size {} is less than the minimum record overhead (14)"
-ATTRIBUTES_AND_MAX_TIMESTAMP: Final = struct.Struct(">h12xq")
-assert ATTRIBUTES_AND_MAX_TIMESTAMP.size == MAX_TIMESTAMP_AT + 8 - ATTRIBUTES_AT
+KEY_REFUSED: Final = "Compacted topic cannot accept message without key{}"
+TIME_REFUSED: Final = "Timestamp {} of message with offset {} is out of range. The timestamp should be within [{}, {}]"
+TYPE_REFUSED: Final = "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime."
+LENGTH, CRC = 1, 4
+"""Places in a `BatchHeader`: on the path of every batch a name costs more than a number."""
+_NONE: Final = ErrorCode.NONE
+_plain: Final = columns.plain
+_new: Final = tuple.__new__
+_LENGTH_ATTRIBUTES_MAX_TIMESTAMP: Final = struct.Struct(f">{LENGTH_AT}xi9xh12xq").unpack_from
+assert LENGTH_AT + 4 + 9 == ATTRIBUTES_AT and ATTRIBUTES_AT + 2 + 12 == MAX_TIMESTAMP_AT
+_PLACE: Final = struct.Struct(">qii").pack_into
 NO_HEADER: Final = BatchHeader(0, 0, -1, MAGIC, 0, 0, -1, -1, -1, -1, -1, -1, 0)
 RECORD_ERRORS_MAX: Final = 1000
 """Entries in `record_errors`; Kafka knows no limit, and a hostile batch has millions of records."""
@@ -98,12 +105,30 @@ def needs_executor(buffer: Buffer) -> bool:
 
 def check_produce(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
     """Check the one batch that a client sent for a partition, record by record, under the topic's rules."""
+    found = _plain(buffer)
+    if found is not None:
+        fields, largest, at_largest, smallest, null_keys = found
+        size = fields[LENGTH] + LOG_OVERHEAD
+        if (
+            size <= rules.max_message_bytes
+            and largest <= now_ms + rules.after_max_ms
+            and smallest >= now_ms - rules.before_max_ms
+            and not (null_keys and rules.compacted)
+            and rules.compression_type == "producer"
+            and crc32c(buffer[ATTRIBUTES_AT:]) == fields[CRC]
+        ):
+            return _new(Checked, (_NONE, None, _new(BatchHeader, fields), largest, at_largest, size, (), None))
+    return _check(buffer, rules, now_ms)
+
+
+def _check(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
+    """The same for a batch that is unusual or bad, step by step in Kafka's order."""
     end = len(buffer)
     if end < HEADER_SIZE:
         return _refused(*_cut_short(buffer))
     header = read_header(buffer)
-    size = header.batch_length + LOG_OVERHEAD
-    if size != end or size < HEADER_SIZE or header.magic != MAGIC or header.base_offset:
+    size, count = header.size, header.count
+    if size != end or header.magic != MAGIC or header.base_offset:
         refusal = _misshapen(buffer, header)
         if refusal is not None:
             return _refused(*refusal)
@@ -111,22 +136,21 @@ def check_produce(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
         return _refused(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes where the topic allows {rules.max_message_bytes}")
     if crc32c(buffer[ATTRIBUTES_AT:size]) != header.crc:
         return _refused(ErrorCode.CORRUPT_MESSAGE, "the batch's checksum is not that of its bytes")
-    attributes = header.attributes
-    if header.count != header.last_offset_delta + 1 or header.count <= 0:
+    if count != header.last_offset_delta + 1 or count <= 0:
         return _refused(ErrorCode.INVALID_RECORD, "the batch's count is not that of its offsets, or nothing")
-    if attributes & CONTROL_BIT:
+    if header.is_control:
         return _refused(ErrorCode.INVALID_RECORD, "a client cannot write control batches")
-    if header.producer_id >= 0 and header.base_sequence < 0:
+    if header.base_sequence < 0 <= header.producer_id:
         return _refused(ErrorCode.INVALID_RECORD, "a batch with a producer id has no sequence")
-    codec = attributes & CODEC_BITS
-    if codec:
-        return _check_compressed(buffer[HEADER_SIZE:size], codec, header, rules, now_ms)
+    if header.codec:
+        return _check_compressed(buffer[HEADER_SIZE:size], header, rules, now_ms)
     return _check_records(buffer, HEADER_SIZE, size, header, rules, now_ms)
 
 
-def _check_compressed(section: memoryview, codec: int, header: BatchHeader, rules: Rules, now_ms: int) -> Checked:
+def _check_compressed(section: memoryview, header: BatchHeader, rules: Rules, now_ms: int) -> Checked:
+    limit = max(MAX_INFLATED_BYTES, rules.max_message_bytes)
     try:
-        records = compression.decompress(codec, section, max(MAX_INFLATED_BYTES, rules.max_message_bytes))
+        records = compression.decompress(header.codec, section, limit)
     except compression.UnknownCodec as error:
         return _refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error))
     except compression.TooLarge as error:
@@ -142,34 +166,23 @@ def _check_records(records: Buffer, start: int, stop: int, header: BatchHeader, 
     )
     if flaw:
         return _refused(ErrorCode.INVALID_RECORD, f"record {index} is bad: {columns.FLAWS[flaw]}")
-    if header.attributes & LOG_APPEND_TIME_BIT:
-        if rules.timestamp_type == LOG_APPEND_TIME:
-            errors = [
-                (0, "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.")
-            ]
-            return _rejected(errors, True)
+    append_time = rules.timestamp_type == LOG_APPEND_TIME
+    if header.log_append_time:
+        if append_time:
+            return _rejected(0, 1, [(0, TYPE_REFUSED)])
         largest = smallest = header.max_timestamp
         at_largest = 0
-    if null_keys and rules.compacted:
-        return _reject_records(records, start, stop, header, rules, now_ms)
-    if rules.timestamp_type != LOG_APPEND_TIME and (
-        largest > now_ms + rules.after_max_ms or smallest < now_ms - rules.before_max_ms
+    if (null_keys and rules.compacted) or (
+        not append_time and (largest > now_ms + rules.after_max_ms or smallest < now_ms - rules.before_max_ms)
     ):
-        refusal = _reject_records(records, start, stop, header, rules, now_ms)
-        if refusal.error:
+        refusal = _find_refused(records, start, stop, header, rules, now_ms)
+        if refusal is not None:
             return refusal
-    size = header.batch_length + LOG_OVERHEAD
-    rewritten = None
     if rules.compression_type != "producer":
         codec = compression.codec_named(rules.compression_type)
-        if codec != header.attributes & CODEC_BITS:
-            rewritten = _rewrite(memoryview(records)[start:stop], codec, header, largest, rules)
-            size = len(rewritten)
-            header = read_header(rewritten)
-            if size > rules.max_message_bytes:
-                message = f"{size} bytes after recompression where the topic allows {rules.max_message_bytes}"
-                return _refused(ErrorCode.MESSAGE_TOO_LARGE, message)
-    return Checked(ErrorCode.NONE, None, header, largest, at_largest, size, (), rewritten)
+        if codec != header.codec:
+            return _rewrite(memoryview(records)[start:stop], codec, header, largest, at_largest, rules)
+    return Checked(ErrorCode.NONE, None, header, largest, at_largest, header.size)
 
 
 def _cut_short(buffer: memoryview) -> tuple[ErrorCode, str]:
@@ -210,61 +223,53 @@ def _misshapen(buffer: memoryview, header: BatchHeader) -> tuple[ErrorCode, str]
     return None
 
 
-def _reject_records(records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int) -> Checked:
+def _find_refused(
+    records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int
+) -> Checked | None:
     """Find, among sound records, those that the topic refuses: no key, or a timestamp out of range."""
     fixed = header.max_timestamp if header.log_append_time else None
     count = header.count
-    rows = columns.rows(
-        Section(records, start, stop, count, count - 1, 0, header.base_timestamp, fixed, 0, count), tuple
-    )
+    section = Section(records, start, stop, count, count - 1, 0, header.base_timestamp, fixed, 0, count)
     earliest, latest = now_ms - rules.before_max_ms, now_ms + rules.after_max_ms
-    errors: list[tuple[int, str]] = []
-    timestamps_refused = False
-    for index, (_, timestamp, _, key, _, _) in enumerate(rows):
-        if rules.compacted and key is None:
-            where = f" in topic partition {rules.partition}" if rules.partition else ""
-            errors.append((index, f"Compacted topic cannot accept message without key{where}"))
-        elif (
-            rules.timestamp_type != LOG_APPEND_TIME
-            and timestamp != NO_TIMESTAMP
-            and not earliest <= timestamp <= latest
-        ):
-            timestamps_refused = True
-            errors.append(
-                (
-                    index,
-                    f"Timestamp {timestamp} of message with offset {index} is out of range. "
-                    f"The timestamp should be within [{earliest}, {latest}]",
-                )
-            )
-    return _rejected(errors, timestamps_refused)
+    bounds = (-INT64_MAX - 1, INT64_MAX) if rules.timestamp_type == LOG_APPEND_TIME else (earliest, latest)
+    bounds = max(bounds[0], -INT64_MAX - 1), min(bounds[1], INT64_MAX)
+    keyless, mistimed, refused = columns.refused(section, rules.compacted, *bounds, RECORD_ERRORS_MAX)
+    where = f" in topic partition {rules.partition}" if rules.partition else ""
+    errors = [
+        (
+            index,
+            KEY_REFUSED.format(where) if timestamp is None else TIME_REFUSED.format(timestamp, index, earliest, latest),
+        )
+        for index, timestamp in refused
+    ]
+    return _rejected(keyless, mistimed, errors) if errors else None
 
 
-def _rejected(errors: list[tuple[int, str]], timestamps_refused: bool) -> Checked:
-    """Kafka's words, because clients show them."""
-    if timestamps_refused:
+def _rejected(keyless: int, mistimed: int, errors: list[tuple[int, str]]) -> Checked:
+    """Kafka's words, because its clients show them."""
+    if mistimed:
         error, message = ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp"
-    elif errors:
+    else:
         first = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
         error, message = (
             ErrorCode.INVALID_RECORD,
             (
-                f"One or more records have been rejected due to {len(errors)} record errors in total, "
+                f"One or more records have been rejected due to {keyless} record errors in total, "
                 f"and only showing the first three errors at most: [{first}]"
             ),
         )
-    else:
-        return _refused(ErrorCode.NONE, "")
-    return _refused(error, message)._replace(record_errors=tuple(errors[:RECORD_ERRORS_MAX]))
+    return _refused(error, message)._replace(record_errors=tuple(errors))
 
 
-def _rewrite(section: memoryview, codec: int, header: BatchHeader, max_timestamp: int, rules: Rules) -> bytearray:
-    """The same batch in another codec."""
-    return write_batch(
+def _rewrite(
+    section: memoryview, codec: int, header: BatchHeader, largest: int, at_largest: int, rules: Rules
+) -> Checked:
+    """The same batch in the codec that the topic wants."""
+    rewritten = write_batch(
         section,
         count=header.count,
         base_timestamp=header.base_timestamp,
-        max_timestamp=max_timestamp,
+        max_timestamp=largest,
         codec=codec,
         level=rules.compression_level,
         attributes=header.attributes & TRANSACTIONAL_BIT,
@@ -272,6 +277,11 @@ def _rewrite(section: memoryview, codec: int, header: BatchHeader, max_timestamp
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
     )
+    size = len(rewritten)
+    if size > rules.max_message_bytes:
+        message = f"{size} bytes after recompression where the topic allows {rules.max_message_bytes}"
+        return _refused(ErrorCode.MESSAGE_TOO_LARGE, message)
+    return Checked(ErrorCode.NONE, None, read_header(rewritten), largest, at_largest, size, (), rewritten)
 
 
 def _refused(error: ErrorCode, message: str) -> Checked:
@@ -286,10 +296,10 @@ def assign_offsets(
     `append_time_ms`: the time under log append time, None for create time; `max_timestamp`: what the check found. The
     checksum is redone only if it covers a change.
     """
-    attributes, written = ATTRIBUTES_AND_MAX_TIMESTAMP.unpack_from(buffer, ATTRIBUTES_AT)
+    length, attributes, written = _LENGTH_ATTRIBUTES_MAX_TIMESTAMP(buffer)
     kind = 0
     if append_time_ms is not None:
         kind, max_timestamp = LOG_APPEND_TIME_BIT, append_time_ms
     if attributes & LOG_APPEND_TIME_BIT != kind or max_timestamp != written:
         stamp(buffer, attributes & KNOWN_BITS & ~LOG_APPEND_TIME_BIT | kind, max_timestamp)
-    place(buffer, base_offset, leader_epoch)
+    _PLACE(buffer, 0, base_offset, length, leader_epoch)

@@ -5,12 +5,14 @@ All are Cython in its pure-Python mode: compiled where there was a compiler, int
 """
 
 from moldau.records.columns import decoding, encoding, scanning
-from moldau.records.columns.decoding import Binary, Columns, decode, rows
+from moldau.records.columns.decoding import Binary, Columns, decode, refused, rows
 from moldau.records.columns.encoding import encode_rows
-from moldau.records.columns.scanning import FLAWS, Section, measure, scan
+from moldau.records.columns.scanning import FLAWS, Section, measure, plain, scan
 
 COMPILED: bool = scanning.COMPILED and decoding.COMPILED and encoding.COMPILED
 
 __all__ = [
-    "COMPILED", "FLAWS", "Binary", "Columns", "Section", "decode", "encode_rows", "measure", "rows", "scan",
+    "COMPILED", "FLAWS", "Binary", "Columns", "Section", "decode", "encode_rows",
+    "measure",
+    "plain", "refused", "rows", "scan",
 ]  # fmt: skip

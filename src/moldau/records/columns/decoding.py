@@ -111,6 +111,47 @@ def rows(section: Section, make: Callable[[tuple[Any, ...]], Any]) -> list[Any]:
     return out
 
 
+def refused(
+    section: Section, keyed: cython.bint, earliest: cython.longlong, latest: cython.longlong, limit: cython.Py_ssize_t
+) -> tuple[int, int, list[tuple[int, int | None]]]:
+    """Records that break a topic's rules: no key where `keyed`, a timestamp that is neither -1 nor in [earliest, latest].
+
+    Returns how many break the one and the other, and the first `limit` of all: (index, timestamp, None if it is the key).
+    """
+    measure((section,))
+    data: cython.const[cython.uchar][::1] = section.records
+    at: cython.Py_ssize_t = section.start
+    base_timestamp: cython.longlong = section.base_timestamp
+    fixed: cython.longlong = section.append_timestamp or 0
+    is_fixed: cython.bint = section.append_timestamp is not None
+    count: cython.longlong = section.count
+    keyless: cython.longlong = 0
+    mistimed: cython.longlong = 0
+    length: cython.longlong
+    timestamp: cython.longlong
+    stop: cython.Py_ssize_t
+    i: cython.longlong
+    p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
+    out: list = []
+    for i in range(count):
+        length, at = number(p, at)
+        stop = at + length
+        timestamp, at = number(p, at + 1)
+        timestamp = fixed if is_fixed else base_timestamp + timestamp
+        length, at = number(p, at)
+        length, at = number(p, at)
+        if keyed and length < 0:
+            keyless += 1
+            if len(out) < limit:
+                out.append((i, None))
+        elif timestamp != -1 and not earliest <= timestamp <= latest:
+            mistimed += 1
+            if len(out) < limit:
+                out.append((i, timestamp))
+        at = stop
+    return keyless, mistimed, out
+
+
 @cython.cfunc
 def headers_of(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> list:
     """The headers of one record; what is no UTF-8 in a key is replaced, as Kafka's clients do."""

@@ -20,7 +20,7 @@ from moldau.errors import ErrorCode, KafkaError
 
 try:
     import cython
-    from cython.cimports.libc.string import memcpy  # noqa: F401  (fails where this file is interpreted)
+    from cython.cimports.cpython.buffer import Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 except (ImportError, AttributeError):
     from moldau.records import untyped as cython
 
@@ -279,7 +279,7 @@ def walk_headers(
 
 
 def scan(
-    data: cython.const[cython.uchar][::1],
+    data: object,
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
     count: cython.longlong,
@@ -288,19 +288,93 @@ def scan(
     """Check that data[start:stop] is exactly `count` records with offset deltas 0, 1, 2 ...
 
     Returns (flaw, index of the bad record, largest timestamp or -1, index of the first record that has it, smallest
-    timestamp, number of null keys); `FLAWS[flaw]` says what is wrong, 0 is sound.
+    timestamp, number of null keys); `FLAWS[flaw]` says what is wrong, 0 is sound. The broker calls this for every batch:
+    a bare buffer costs half of what a typed memoryview does.
     """
     flaw: cython.int
     found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     if not 0 <= start <= stop <= len(data):
         raise ValueError("a section outside its buffer")
-    p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
+    buffer: Py_buffer
+    p: cython.p_const_uchar
+    if cython.compiled:
+        PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
+        p = cython.cast(cython.p_const_uchar, buffer.buf)
+    else:
+        p = data
     if stop - start < RELEASE_GIL_FROM:
         flaw = walk(p, start, stop, count, count - 1, base_timestamp, 0, count, cython.address(found))
     else:
         with cython.nogil:
             flaw = walk(p, start, stop, count, count - 1, base_timestamp, 0, count, cython.address(found))
+    if cython.compiled:
+        PyBuffer_Release(cython.address(buffer))
     return flaw, found.bad, found.max_timestamp, found.at_max, found.min_timestamp, found.null_keys
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def big_endian(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.int) -> cython.longlong:
+    """The signed number of `size` bytes at p[at]."""
+    i: cython.int
+    raw: cython.ulonglong = 0
+    for i in range(size):
+        raw = raw << 8 | p[at + i]
+    if cython.compiled:
+        return cython.cast(cython.longlong, raw << (64 - 8 * size)) >> (64 - 8 * size)
+    return raw - (raw >> (8 * size - 1) << 8 * size)
+
+
+def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
+    """Header and scan in one for the batch that needs no second look, None for every other, bad or just unusual.
+
+    Plain is a batch of format 2 that fills the buffer, with base offset 0, a count that fits its offsets, no codec, create
+    time, not control, a sequence if it has a producer id, and sound records. Returns its header's thirteen fields (drawn in
+    `batch`) and largest timestamp, index of it, smallest timestamp, number of null keys. The checksum is the caller's.
+    """
+    found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    size: cython.Py_ssize_t = len(data)
+    if size < 61:
+        return None
+    buffer: Py_buffer
+    p: cython.p_const_uchar
+    if cython.compiled:
+        PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
+        p = cython.cast(cython.p_const_uchar, buffer.buf)
+    else:
+        p = data
+    length: cython.longlong = big_endian(p, 8, 4)
+    attributes: cython.longlong = big_endian(p, 21, 2)
+    last: cython.longlong = big_endian(p, 23, 4)
+    base_timestamp: cython.longlong = big_endian(p, 27, 8)
+    max_timestamp: cython.longlong = big_endian(p, 35, 8)
+    producer_id: cython.longlong = big_endian(p, 43, 8)
+    sequence: cython.longlong = big_endian(p, 53, 4)
+    count: cython.longlong = big_endian(p, 57, 4)
+    crc: cython.longlong = big_endian(p, 17, 4) & 0xFFFFFFFF
+    epoch: cython.longlong = big_endian(p, 12, 4)
+    producer_epoch: cython.longlong = big_endian(p, 51, 2)
+    flaw: cython.int = -1
+    if (
+        length + 12 == size
+        and p[16] == 2
+        and big_endian(p, 0, 8) == 0
+        and attributes & 0x2F == 0
+        and count == last + 1
+        and count > 0
+        and (sequence >= 0 or producer_id < 0)
+    ):
+        flaw = walk(p, 61, size, count, last, base_timestamp, 0, count, cython.address(found))
+    if cython.compiled:
+        PyBuffer_Release(cython.address(buffer))
+    if flaw != 0:
+        return None
+    header = (
+        0, length, epoch, 2, crc, attributes, last, base_timestamp, max_timestamp, producer_id, producer_epoch, sequence, count
+    )  # fmt: skip
+    return header, found.max_timestamp, found.at_max, found.min_timestamp, found.null_keys
 
 
 def measure(sections: Sequence[Section]) -> tuple[int, ...]:
