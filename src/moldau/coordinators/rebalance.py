@@ -103,7 +103,7 @@ class Rebalance:
         """Take a member out of the group; what it waits for is answered with the error."""
         member = group.remove(member_id)
         self.deadlines.cancel((SESSION, group.group_id, member_id))
-        out.reply(member.join, Joined(error=error, member_id=member_id))
+        out.reply(member.join, Joined(error=error))
         out.reply(member.sync, Synced(error=error))
 
     def passed(self, key: Key, group: Group, now: Now, out: Outcome) -> None:
