@@ -9,7 +9,7 @@ from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.folder import LogFolder, folder_name_for_deletion, partition_of
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
-from tests.log.making import NOW_MS, TOPIC_ID, TP, HandClock, append, config, names, read_all
+from tests.log.making import NOW_MS, TOPIC_ID, TP, HandClock, append, config, names, read_all, rows
 
 KNOWN = {"flights": TOPIC_ID}
 
@@ -174,6 +174,18 @@ def test_the_name_of_a_deleted_folder_is_never_too_long() -> None:
 )
 def test_only_names_of_partitions_are_partitions(name: str, partition: TopicPartition | None) -> None:
     assert partition_of(name) == partition
+
+
+def test_deleted_segments_of_all_partitions_are_removed_with_the_folders(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    log = folder.create(TP, TOPIC_ID, config(retention_ms=1, file_delete_delay_ms=1000))
+    append(log, rows(3, 1))
+    assert len(log.retain(NOW_MS, 3)) == 1
+    assert names(tmp_path / "flights-0", ".deleted")
+    assert folder.remove_due(NOW_MS + 999) == 0
+    assert folder.remove_due(NOW_MS + 1000) == 3
+    assert not names(tmp_path / "flights-0", ".deleted")
+    folder.close()
 
 
 def test_one_failure_takes_the_whole_folder_offline_and_leaves_no_marker(tmp_path: Path) -> None:

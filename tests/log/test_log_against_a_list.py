@@ -19,7 +19,7 @@ PRODUCER = 7
 
 
 class LogAgainstAList(RuleBasedStateMachine):
-    """`times` holds the timestamp of every record ever appended and still there, by its offset; its value is the offset."""
+    """`times` holds the timestamp of every record that is still there, by its offset; a record's value is its offset."""
 
     def __init__(self) -> None:
         super().__init__()

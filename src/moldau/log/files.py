@@ -17,7 +17,7 @@ OPEN_FILES_MAX: Final = 2000
 
 
 class LazyFile:
-    """A file that is opened on first use. `used`: again since it was opened, or since the last search for one to let go."""
+    """A file that is opened on first use. `used`: again since then, or since the last search for one to let go."""
 
     __slots__ = ("_files", "file", "path", "used")
 

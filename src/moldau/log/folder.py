@@ -70,7 +70,7 @@ class LogFolder:
     None."""
 
     def __init__(self, path: Path, runtime: Runtime, open_files_max: int = OPEN_FILES_MAX):
-        """Makes the folder if it is not there, takes its lock, reads what describes it, deletes the marker; no log is open.
+        """Makes the folder if it is not there, takes its lock, reads what describes it, deletes the marker.
 
         Raises `StorageError` if another process has it, `OSError`.
         """

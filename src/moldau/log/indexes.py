@@ -7,9 +7,9 @@
 
 Integers are big-endian and signed. While its segment is active the file has its full size, sparse and zero behind the
 entries; a closed one is exactly its entries. The first entry reaches the file at once, as readers take zeros for the
-end, then a page at a time, and all of them with `save`: after a crash the index of every segment that was not flushed is
-built anew, so a lagging file is no harm. A page of 512 entries covers about 2 MB of log, so that a reader going forward
-finds the next position in the page it read last.
+end, then a page at a time, and all of them with `save`: after a crash the index of every segment that was not flushed
+is built anew, so a lagging file is no harm. A page of 512 entries covers about 2 MB of log, so that a reader going
+forward finds the next position in the page it read last.
 
 This module knows nothing of batches. `append` is called by one thread; `save` and `flush` may be called by another.
 """

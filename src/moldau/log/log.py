@@ -106,14 +106,15 @@ class Log:
         """The log in a folder, which is made if it is not there. Blocks, after an unclean stop for long. Raises
         `OSError`."""
         disk = runtime.disk
-        files = files or OpenFiles(disk)
+        files = OpenFiles(disk) if files is None else files
+        doomed = Doomed(disk) if doomed is None else doomed
         if not disk.exists(folder):
             disk.make_folder(folder)
         if not disk.exists(folder / checkpoints.PARTITION_METADATA):
             checkpoints.write_topic_id(disk, folder, topic_id)
         now_ms = runtime.clock.now_ms()
         loading = recovery.Loading(folder, config, files, now_ms, clean, recovery_point, log_start)
-        log = cls(folder, tp, config, runtime, files, doomed or Doomed(disk), recovery.load(loading))
+        log = cls(folder, tp, config, runtime, files, doomed, recovery.load(loading))
         log.topic_id = topic_id
         log._on_failure = on_failure
         return log

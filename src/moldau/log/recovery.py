@@ -44,7 +44,7 @@ CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX = ".cleaned", ".swap", ".tmp"
 CHUNK_BYTES: Final = 1 << 20
 WALK_BACK_ENTRIES: Final = 64
 WALK_BACK_BYTES: Final = 1 << 18
-"""How many index entries, or bytes of small segments, before a snapshot are read again for the batches it does not hold."""
+"""How many index entries, or bytes of small segments, before a snapshot are read again for what it does not hold."""
 _SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 logger = logging.getLogger(__name__)
