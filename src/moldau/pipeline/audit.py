@@ -104,7 +104,8 @@ def _count(columns: Iterable[Any]) -> Count:
     records, months = 0, Counter[int]()
     for values in columns:
         records += len(values)
-        found = compute.extract_regex(values.cast(pyarrow.string()), MONTH).field("month").drop_null()
+        extracted = compute.extract_regex(values.cast(pyarrow.string()), MONTH)
+        found = compute.struct_field(extracted, "month").drop_null()
         for pair in found.value_counts().to_pylist():
             months[int(pair["values"])] += pair["counts"]
     return Count(records, dict(sorted(months.items())))

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import moldau
-from moldau.client.admin import Admin, NewTopic
+from moldau.client.admin import Admin
 from moldau.client.producer import Producer
 from moldau.errors import MoldauError, StorageError
 from moldau.pipeline import audit, flights, report, streams
@@ -45,7 +45,7 @@ PARTITIONS = {"flights": 4, "weather": 4, "airlines": 1, "planes": 1, "airports"
 YEAR_MS = 365 * 24 * 3600 * 1000
 KEEP_FOREVER = {"retention.ms": "-1", "segment.ms": str(10 * YEAR_MS)}
 REPLAY_CHUNK = 4096
-RECORDS_PER_TRIGGER = 120_000
+RECORDS_PER_TRIGGER = 200_000
 T = TypeVar("T")
 
 
@@ -97,8 +97,10 @@ class Demo:
         done = work()
         stage = Stage(name, records(done), time.monotonic() - began)
         self.stages.append(stage)
-        pace = f"{stage.records:>9,} records  {stage.records_per_second:>9,.0f}/s" if stage.records else ""
-        self.console.print(f"  [green]✓[/green] {name:<42} {stage.seconds:>6.1f} s  {pace}", highlight=False)
+        pace = f"{stage.records:>9,} records {stage.records_per_second:>10,.0f}/s" if stage.records else ""
+        self.console.print(
+            f"  [green]✓[/green] {name:<36} {stage.seconds:>6.1f} s {pace}", highlight=False, soft_wrap=True
+        )
         return done
 
     def _replay(self, bootstrap: str, topics: Sequence[Events]) -> dict[str, Count]:
@@ -204,7 +206,8 @@ def _answer(ask: "Callable[[], DataFrame]", checkpoint: Path) -> streams.Answer:
 
 def _create_topics(bootstrap: str) -> None:
     with Admin(bootstrap) as admin:
-        admin.create_topics([NewTopic(topic, PARTITIONS[topic], 1, KEEP_FOREVER) for topic in flights.TOPICS])
+        for topic in flights.TOPICS:
+            admin.create_topic(topic, partitions=PARTITIONS[topic], replication_factor=1, configs=KEEP_FOREVER)
 
 
 def _produce(producer: Producer, events: Events, advance: Callable[[int], None]) -> Count:

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from moldau.client.fetching import read_columns
 from moldau.errors import ErrorCode, KafkaError
@@ -29,9 +38,18 @@ if TYPE_CHECKING:
     import pyarrow
 
 BATCH_ROWS = 32_768
-SCHEMA = (
-    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int, "
-    "headers array<struct<key: string, value: binary>>"
+HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+SCHEMA = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+        StructField("headers", ArrayType(HEADER)),
+    ]
 )
 
 
@@ -46,7 +64,7 @@ class MoldauSource(DataSource):
     def name(cls) -> str:
         return "moldau"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         return SCHEMA
 
     def reader(self, schema: StructType) -> "BatchReader":
@@ -212,6 +230,5 @@ def _not_beyond_log(wanted: Offsets, ends: Offsets, fail_on_data_loss: bool) -> 
 
 
 def _check_schema(schema: StructType) -> None:
-    expected = StructType.fromDDL(SCHEMA)
-    if schema.simpleString() != expected.simpleString():
-        raise OptionError(f"The moldau source has a schema of its own, {expected.simpleString()}; leave out .schema().")
+    if schema.simpleString() != SCHEMA.simpleString():
+        raise OptionError(f"The moldau source has a schema of its own, {SCHEMA.simpleString()}; leave out .schema().")
