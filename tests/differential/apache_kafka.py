@@ -20,7 +20,9 @@ JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>moldau</groupId><artifactId>apache-kafka</artifactId><version>1</version><dependencies>{}</dependencies></project>
 """
-DEPENDENCY = "<dependency><groupId>org.apache.kafka</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+DEPENDENCY = (
+    "<dependency><groupId>org.apache.kafka</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+)
 
 
 def class_path(version: str = VERSION) -> str:

@@ -18,7 +18,11 @@ from tests.differential.brokers import Broker
 from tests.differential.script import Step, Tree, Variables, build, find
 
 PATIENCE_S = 15.0
-STARTING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+STARTING = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ class Player:
     def _frame(self, one: Step) -> bytes:
         if one.frame is not None:
             frame = one.frame(self.variables) if callable(one.frame) else one.frame
-            return struct.pack(">i", len(frame)) + frame
+            return struct.pack(">i", len(frame)) + frame if one.sized else frame
         message = build(one.api.request, one.fields, self.variables)
         return write_request(one.api, one.version, self.correlation_id, one.client_id, message)
 

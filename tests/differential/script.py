@@ -34,7 +34,8 @@ class Step:
 
     `until`: send it again until the reply is so (at most 15 s). `connection`: which one it goes over; a closed one is
     opened anew. `later`: do not wait for the reply, a step made by `collect` does. `frame`: the bytes of the request,
-    header included, instead of `fields`; `read_as`: the version in which its reply is read. `quiet`: no reply is expected.
+    header included, instead of `fields`, its size put in front if `sized`; `read_as`: the version in which its reply is
+    read. `patient`: send it again while a coordinator says that it is starting.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Step:
     later: bool = False
     collects: bool = False
     frame: bytes | Callable[[Variables], bytes] | None = None
+    sized: bool = True
     read_as: int | None = None
     wait_s: float = 10.0
     patient: bool = True
