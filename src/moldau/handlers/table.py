@@ -97,6 +97,12 @@ def _list_offsets(parts: Parts) -> Handler:
     return ListOffsetsHandler(parts.partitions)
 
 
+def _offset_for_leader_epoch(parts: Parts) -> Handler:
+    from moldau.handlers.offset_for_leader_epoch import OffsetForLeaderEpoch
+
+    return OffsetForLeaderEpoch(parts.partitions)
+
+
 def _delete_records(parts: Parts) -> Handler:
     from moldau.handlers.delete_records import DeleteRecordsHandler
 
@@ -162,6 +168,7 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.DELETE_TOPICS: _topics("delete"),
     apis.DELETE_RECORDS: _delete_records,
     apis.INIT_PRODUCER_ID: _producer_ids,
+    apis.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
     apis.DESCRIBE_CONFIGS: _configs("describe"),
     apis.CREATE_PARTITIONS: _topics("create_partitions"),
     apis.DELETE_GROUPS: _group_admin("delete_groups"),

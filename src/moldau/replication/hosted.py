@@ -126,3 +126,12 @@ class Hosted:
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of the record at `offset`, the current one at the end of the log."""
         return self.log.epoch_at(offset) if offset < self.log.log_end_offset else self.state.leader_epoch
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch at or below `epoch` that this log knows, and where it ended; (-1, -1) for one to come."""
+        latest, log_end = self.log.epochs.latest, self.log.log_end_offset
+        if epoch == self.state.leader_epoch:
+            return epoch, log_end
+        if 0 <= latest < epoch < self.state.leader_epoch:
+            return latest, log_end
+        return self.log.epochs.end_of(epoch, log_end)
