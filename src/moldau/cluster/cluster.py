@@ -57,7 +57,8 @@ class Cluster:
         """Read the store, or begin a cluster in it (with `cluster_id` if it has one already), and become its
         controller.
 
-        `clean` is whether this broker stopped cleanly: if not, it leads in new epochs. Raises `StorageError`.
+        `clean` is whether this broker stopped cleanly: if not, it leads in new epochs. Raises `StorageError`; the store
+        is closed then.
         """
         now_ms = runtime.clock.now_ms()
 
@@ -74,7 +75,11 @@ class Cluster:
             assert image is not None
             return image
 
-        return cls(store, config, runtime, await runtime.run(begin))
+        try:
+            return cls(store, config, runtime, await runtime.run(begin))
+        except BaseException:
+            await runtime.run(store.close)
+            raise
 
     async def close(self) -> None:
         await self._runtime.run(self._store.close)

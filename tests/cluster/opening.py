@@ -1,0 +1,18 @@
+"""A cluster of one broker in a folder, for tests that need no sockets."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.embedded import EmbeddedStore
+from moldau.config import broker_config
+from moldau.runtime import Runtime
+
+SETTINGS = {"node.id": "1", "offsets.topic.num.partitions": "3"}
+
+
+async def open_cluster(folder: Path, settings: Mapping[str, str] | None = None, *, clean: bool = True) -> Cluster:
+    config, _ = broker_config({**SETTINGS, **(settings or {})})
+    cluster = await Cluster.open(EmbeddedStore(folder), config, Runtime(), clean=clean)
+    await cluster.register("localhost", 9092)
+    return cluster

@@ -1,0 +1,92 @@
+"""IncrementalAlterConfigs, decided: settings and what to do with them in, other settings or Kafka's code out."""
+
+import pytest
+
+from moldau.cluster.alterations import Alteration, Operation, broker_overrides, topic_overrides
+from moldau.cluster.controller import Refusal
+from moldau.config import broker_config
+from moldau.errors import ErrorCode
+
+CONFIG = broker_config({})[0]
+SET, DELETE, APPEND, SUBTRACT = Operation
+THROTTLED = "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize(
+    ("now", "alteration", "then"),
+    [
+        ({}, ("retention.ms", SET, "5"), {"retention.ms": "5"}),
+        ({"retention.ms": "5"}, ("retention.ms", SET, "6"), {"retention.ms": "6"}),
+        ({"retention.ms": "5"}, ("retention.ms", DELETE, None), {}),
+        ({"retention.ms": "5"}, ("retention.ms", DELETE, "whatever"), {}),
+        ({}, ("retention.ms", DELETE, None), {}),
+        ({}, ("nothing.known", DELETE, None), {}),
+        ({}, ("cleanup.policy", APPEND, "compact"), {"cleanup.policy": "delete,compact"}),
+        ({"cleanup.policy": "compact"}, ("cleanup.policy", APPEND, "compact"), {"cleanup.policy": "compact"}),
+        ({"cleanup.policy": "delete,compact"}, ("cleanup.policy", SUBTRACT, "delete"), {"cleanup.policy": "compact"}),
+        ({}, ("cleanup.policy", SUBTRACT, "compact"), {"cleanup.policy": "delete"}),
+        ({"cleanup.policy": "delete"}, ("cleanup.policy", SUBTRACT, "delete"), {"cleanup.policy": ""}),
+        ({}, (THROTTLED, APPEND, "0:1,1:1"), {THROTTLED: "0:1,1:1"}),
+        ({THROTTLED: "0:1"}, (THROTTLED, APPEND, "1:1"), {THROTTLED: "0:1,1:1"}),
+    ],
+)
+def test_a_setting_is_set_deleted_added_to_or_taken_from(
+    now: dict[str, str], alteration: tuple[str, int, str | None], then: dict[str, str]
+) -> None:
+    before = dict(now)
+    assert topic_overrides(CONFIG, now, [Alteration(*alteration)]) == then
+    assert now == before
+
+
+@pytest.mark.parametrize(
+    ("alterations", "code"),
+    [
+        ([("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST),
+        ([("cleanup.policy", APPEND, None)], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", 9, "5")], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", -1, "5")], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", SET, "5"), ("retention.ms", DELETE, None)], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", APPEND, "5")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", SUBTRACT, "5")], ErrorCode.INVALID_CONFIG),
+        ([("nothing.known", APPEND, "5")], ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_kafkas_code(
+    alterations: list[tuple[str, int, str | None]], code: ErrorCode
+) -> None:
+    result = topic_overrides(CONFIG, {}, [Alteration(*one) for one in alterations])
+    assert isinstance(result, Refusal)
+    assert result.code is code
+
+
+@pytest.mark.parametrize(
+    ("alteration", "then"),
+    [
+        (("log.segment.bytes", SET, "2000000"), {"log.segment.bytes": "2000000"}),
+        (("log.cleanup.policy", APPEND, "compact"), {"log.cleanup.policy": "delete,compact"}),
+        (("num.partitions", DELETE, None), {}),
+    ],
+)
+def test_what_topics_inherit_can_be_changed_on_a_running_broker(
+    alteration: tuple[str, int, str | None], then: dict[str, str]
+) -> None:
+    assert broker_overrides(CONFIG, {}, [Alteration(*alteration)]) == then
+
+
+@pytest.mark.parametrize(
+    "alteration",
+    [
+        ("num.partitions", SET, "3"),
+        ("log.retention.hours", SET, "3"),
+        ("node.id", SET, "2"),
+        ("listeners", SET, "PLAINTEXT://:1"),
+        ("foo.bar", SET, "3"),
+        ("log.segment.bytes", SET, "x"),
+        ("log.segment.bytes", SET, None),
+        ("log.cleaner.min.cleanable.ratio", SET, "2"),
+    ],
+)
+def test_nothing_else_can(alteration: tuple[str, int, str | None]) -> None:
+    result = broker_overrides(CONFIG, {}, [Alteration(*alteration)])
+    assert isinstance(result, Refusal)
+    assert result.code is ErrorCode.INVALID_REQUEST

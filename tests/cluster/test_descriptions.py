@@ -1,0 +1,84 @@
+"""Where values come from, as DescribeConfigs tells it: what Kafka 4.3.1 answered to the same settings."""
+
+import pytest
+
+from moldau.cluster.descriptions import Described, Source, Sources, Synonym
+from moldau.config import SETTINGS, TOPIC_SETTINGS, broker_config
+
+STATIC = {
+    "log.retention.hours": "24",
+    "log.retention.minutes": "100",
+    "log.roll.hours": "5",
+    "message.max.bytes": "2000000",
+    "log.roll.jitter.hours": "1",
+}
+
+
+def sources(own: dict[str, str] | None = None, everyone: dict[str, str] | None = None) -> Sources:
+    static, _ = broker_config(STATIC)
+    in_force, _ = broker_config({**STATIC, **(everyone or {}), **(own or {})})
+    return Sources(static, in_force, own or {}, everyone or {})
+
+
+def one(found: list[Described], name: str) -> tuple[str | None, int, list[tuple[str, str | None, int]]]:
+    (described,) = [each for each in found if each.setting.name == name]
+    return described.value, described.source, [(each.name, each.value, each.source) for each in described.synonyms]
+
+
+MAX_BYTES = [("message.max.bytes", "2000000", 4), ("message.max.bytes", "1048588", 5)]
+RETENTION = [("log.retention.minutes", "100", 4), ("log.retention.hours", "24", 4), ("log.retention.hours", "168", 5)]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "name", "told"),
+    [
+        ({}, "retention.ms", ("6000000", 5, [])),
+        ({}, "segment.ms", ("18000000", 5, [])),
+        ({}, "segment.jitter.ms", ("3600000", 5, [])),
+        ({}, "max.message.bytes", ("2000000", 4, MAX_BYTES)),
+        ({}, "min.insync.replicas", ("1", 5, [("min.insync.replicas", "1", 5)])),
+        ({}, "leader.replication.throttled.replicas", ("", 5, [])),
+        ({"retention.ms": " 77 "}, "retention.ms", ("77", 1, [("retention.ms", "77", 1)])),
+        ({"max.message.bytes": "99"}, "max.message.bytes", ("99", 1, [("max.message.bytes", "99", 1), *MAX_BYTES])),
+    ],
+)
+def test_a_topics_setting_tells_its_own_value_and_the_brokers(
+    overrides: dict[str, str], name: str, told: object
+) -> None:
+    assert one(sources().topic(overrides), name) == told
+
+
+def test_what_was_changed_on_the_running_broker_comes_before_what_it_started_with() -> None:
+    changed = sources({"log.retention.ms": "88888"}, {"log.retention.ms": "99999", "log.roll.ms": "7777777"})
+    dynamic = [("log.retention.ms", "88888", 2), ("log.retention.ms", "99999", 3)]
+    assert one(changed.topic({}), "retention.ms") == ("88888", 2, dynamic + RETENTION)
+    assert one(changed.broker(), "log.retention.ms") == ("88888", 2, dynamic + RETENTION)
+    roll = [("log.roll.ms", "7777777", 3), ("log.roll.hours", "5", 4), ("log.roll.hours", "168", 5)]
+    assert one(changed.topic({}), "segment.ms") == ("7777777", 3, roll)
+    assert [(each.setting.name, each.value, each.source) for each in changed.all_brokers()] == [
+        ("log.retention.ms", "99999", 3),
+        ("log.roll.ms", "7777777", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("log.retention.ms", (None, 5, [])),
+        ("log.retention.minutes", ("100", 4, RETENTION)),
+        ("log.retention.hours", ("24", 4, RETENTION[1:])),
+        ("num.partitions", ("1", 5, [("num.partitions", "1", 5)])),
+    ],
+)
+def test_a_brokers_setting_tells_its_weaker_names_too(name: str, told: object) -> None:
+    assert one(sources().broker(), name) == told
+
+
+def test_every_setting_is_described_once_in_the_order_of_names() -> None:
+    assert [each.setting.name for each in sources().topic({})] == sorted(TOPIC_SETTINGS)
+    assert [each.setting.name for each in sources().broker()] == sorted(SETTINGS)
+
+
+def test_sources_have_kafkas_numbers() -> None:
+    assert [source.value for source in Source] == [1, 2, 3, 4, 5]
+    assert Synonym("a", None, Source.TOPIC).source == 1

@@ -1,0 +1,167 @@
+"""A broker's settings: what a properties file says, what is warned about, what is refused."""
+
+import pytest
+
+from moldau.config import SETTINGS, BrokerConfig, Listener, broker_config, parse_properties
+from moldau.config.kafka_names import NAMES
+from moldau.errors import ConfigError
+
+KRAFT_4 = """
+process.roles=broker,controller
+node.id=3
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://example.org:19092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/var/lib/logs
+num.partitions=2
+num.recovery.threads.per.data.dir=2
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=48
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+ZOOKEEPER_3 = """
+broker.id=4
+listeners=PLAINTEXT://0.0.0.0:9092
+advertised.listeners=PLAINTEXT://example.org:9092
+num.network.threads=3
+log.dirs=/tmp/logs
+log.retention.hours=168
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=18000
+inter.broker.protocol.version=3.9
+group.initial.rebalance.delay.ms=0
+"""
+
+
+def test_nothing_said_is_every_default() -> None:
+    config, warnings = broker_config({})
+    assert (config, warnings) == (BrokerConfig(broker_id=1), [])
+    assert config.listener == Listener("PLAINTEXT", "", 9092)
+
+
+def test_a_properties_file_of_kafka_4_starts_and_what_is_not_here_is_named_once() -> None:
+    config, warnings = broker_config(parse_properties(KRAFT_4))
+    assert (config.node_id, config.broker_id, config.num_partitions, config.log_retention_hours) == (3, 3, 2, 48)
+    assert config.listener == Listener("PLAINTEXT", "", 9092)
+    assert config.advertised_listener == Listener("PLAINTEXT", "example.org", 19092)
+    assert config.data_folder == "/var/lib/logs"
+    absent, listeners = warnings
+    assert "process.roles" in absent
+    assert "transaction.state.log.min.isr" in absent
+    assert "num.partitions" not in absent
+    assert "CONTROLLER" in listeners
+
+
+def test_a_properties_file_of_kafka_3_with_zookeeper_starts() -> None:
+    config, warnings = broker_config(parse_properties(ZOOKEEPER_3))
+    assert (config.node_id, config.group_initial_rebalance_delay_ms) == (4, 0)
+    assert config.advertised_listener == Listener("PLAINTEXT", "example.org", 9092)
+    assert len(warnings) == 1
+    assert "zookeeper.connect" in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "closest"),
+    [
+        ("log.retention.hous", "log.retention.hours"),
+        ("num.partition", "num.partitions"),
+        ("zookeper.connect", "zookeeper.connect"),
+    ],
+)
+def test_a_name_that_nobody_knows_is_refused_with_the_closest_one(name: str, closest: str) -> None:
+    with pytest.raises(ConfigError, match=f"did you mean {closest}"):
+        broker_config({name: "1"})
+
+
+def test_a_name_like_no_other_is_refused_without_advice() -> None:
+    with pytest.raises(ConfigError, match=r"there is no setting 'qqqqqqqq'$"):
+        broker_config({"qqqqqqqq": "1"})
+
+
+@pytest.mark.parametrize(
+    "name", ["listener.name.internal.ssl.keystore.location", "ssl.anything", "config.providers.file.class"]
+)
+def test_names_that_go_on_after_a_prefix_of_kafkas_are_kafkas(name: str) -> None:
+    assert name in broker_config({name: "x"})[1][0]
+
+
+def test_no_setting_is_both_ours_and_absent() -> None:
+    assert not NAMES & SETTINGS.keys()
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"num.partitions": "x"},
+        {"num.partitions": "0"},
+        {"log.segment.bytes": "10"},
+        {"node.id": "1", "broker.id": "2"},
+        {"node.id": "-1"},
+        {"log.retention.ms": "0"},
+        {"log.retention.hours": "-2"},
+        {"log.roll.ms": "0"},
+        {"log.dir": ""},
+        {"log.dirs": "/a,"},
+        {"group.min.session.timeout.ms": "10", "group.max.session.timeout.ms": "9"},
+        {"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "9"},
+        {"offsets.topic.compression.codec": "9"},
+        {"listeners": ""},
+        {"listeners": "localhost:9092"},
+        {"listeners": "PLAINTEXT://h:99999"},
+        {"listeners": "PLAINTEXT://h"},
+        {"listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"},
+        {"listeners": "SSL://:9093"},
+        {"listeners": "MINE://:9093"},
+        {"listeners": "PLAINTEXT://:9092", "listener.security.protocol.map": "PLAINTEXT:SASL_SSL"},
+        {"listener.security.protocol.map": "PLAINTEXT:NOTHING"},
+        {"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"},
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_sentence(properties: dict[str, str]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        broker_config(properties)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("PLAINTEXT://[::1]:0", "::1", 0), ("plaintext://localhost:1", "localhost", 1), ("PLAINTEXT://:9092", "", 9092)],
+)
+def test_a_listener_is_a_name_a_host_and_a_port(text: str, host: str, port: int) -> None:
+    assert broker_config({"listeners": text})[0].listener == Listener("PLAINTEXT", host, port)
+
+
+def test_a_listener_goes_by_the_protocol_its_name_is_mapped_to() -> None:
+    properties = {
+        "listeners": "OUTSIDE://:9094,INSIDE://:9093",
+        "listener.security.protocol.map": "OUTSIDE:SSL, INSIDE:PLAINTEXT",
+        "advertised.listeners": "OUTSIDE://example.org:9094,INSIDE://inside.example.org:9093",
+    }
+    config, warnings = broker_config(properties)
+    assert config.listener.name == "INSIDE"
+    assert config.advertised_listener == Listener("INSIDE", "inside.example.org", 9093)
+    assert "OUTSIDE" in warnings[0]
+
+
+def test_of_several_data_folders_the_first_is_used_and_that_is_said() -> None:
+    config, warnings = broker_config({"log.dirs": "/a, /b"})
+    assert config.data_folder == "/a"
+    assert "/a" in warnings[0]
+
+
+def test_what_was_said_is_known_even_if_it_is_the_default() -> None:
+    assert broker_config({"num.partitions": "1", "broker.id": "1"})[0].given == {
+        "num.partitions",
+        "broker.id",
+        "node.id",
+    }
