@@ -5,12 +5,13 @@ Columns, their order and types are those of Spark's Kafka source, so that Spark 
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from moldau.records import columns
-from moldau.records.columns import Binary, Columns, Section
+from moldau.records.batch import HEADER_SIZE, write_batch
+from moldau.records.columns import Binary, Columns, Section, Source
 from moldau.records.sections import OFFSET_MAX, Buffer, sections
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
@@ -108,3 +109,59 @@ def _headers(decoded: Columns) -> pa.Array:
     )
     validity = None if lists.validity is None else pa.py_buffer(lists.validity)
     return pa.Array.from_buffers(HEADERS, decoded.rows, [validity, lists.offsets], lists.nulls, children=[pairs])
+
+
+def from_columns(
+    keys: pa.Array | None,
+    values: pa.Array | None,
+    timestamps_ms: pa.Array,
+    headers: pa.Array | None = None,
+    **batch: Any,
+) -> bytearray:
+    """One record batch of whole columns; None is a column of nulls, `batch` what `write_batch` takes besides.
+
+    Keys and values are binary or strings, timestamps int64 in ms or Arrow's, headers as in `SCHEMA`. Raises `ValueError` for
+    columns that do not fit together or make more than 2 GiB.
+    """
+    stamps = _flat(timestamps_ms, None)
+    if pa.types.is_timestamp(stamps.type):
+        stamps = stamps.cast(pa.timestamp("ms", tz=stamps.type.tz), safe=False)
+    if stamps.null_count:
+        raise ValueError("a row has no timestamp")
+    count = len(stamps)
+    for column in (keys, values, headers):
+        if column is not None and len(column) != count:
+            raise ValueError("the columns of a batch have different lengths")
+    numbers = memoryview(stamps.buffers()[1] or b"").cast("B").cast("q")[stamps.offset : stamps.offset + count]
+    blocks = None
+    if headers is not None and headers.null_count < count:
+        pairs = headers.to_pylist()
+        blocks = pa.array(
+            [columns.header_block([(pair["key"], pair["value"]) for pair in row or ()]) for row in pairs], pa.binary()
+        )
+    records, max_timestamp = columns.encode_columns(
+        count, _source(keys), _source(values), numbers, _source(blocks), HEADER_SIZE
+    )
+    return write_batch(
+        records, count=count, base_timestamp=numbers[0], max_timestamp=max_timestamp, room=HEADER_SIZE, **batch
+    )
+
+
+def _flat(column: pa.Array, kind: pa.DataType | None) -> pa.Array:
+    """One array, of type `kind` if given."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return column if kind is None or column.type == kind else column.cast(kind)
+
+
+def _source(column: pa.Array | None) -> Source | None:
+    if column is None or column.null_count == len(column):
+        return None
+    flat = _flat(column, pa.binary())
+    validity, offsets, data = flat.buffers()
+    return Source(
+        memoryview(offsets).cast("B").cast("i"),
+        memoryview(data or b"\0").cast("B"),
+        memoryview(validity).cast("B") if flat.null_count else None,
+        flat.offset,
+    )

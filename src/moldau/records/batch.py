@@ -140,7 +140,7 @@ def crc_holds(buffer: Buffer, at: int = 0) -> bool:
     (length,) = struct.unpack_from(">i", buffer, at + LENGTH_AT)
     (crc,) = _UINT32.unpack_from(buffer, at + CRC_AT)
     view = memoryview(buffer)[at + ATTRIBUTES_AT : at + LOG_OVERHEAD + length]
-    return len(view) == LOG_OVERHEAD + length - ATTRIBUTES_AT and crc == crc32c(view)
+    return len(view) == LOG_OVERHEAD + length - ATTRIBUTES_AT and bool(crc == crc32c(view))
 
 
 def place(buffer: bytearray | memoryview, base_offset: int, leader_epoch: int, at: int = 0) -> None:
@@ -173,10 +173,20 @@ def write_batch(
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
+    room: int = 0,
 ) -> bytearray:
-    """One whole batch around encoded records, which are compressed here. `attributes`: the bits other than the codec's."""
-    body = compression.compress(codec, records, level) if codec else records
-    batch = bytearray(HEADER_SIZE + len(body))
+    """One whole batch around encoded records, which are compressed here.
+
+    `attributes`: the bits other than the codec's. `room`: 61 if `records` is a bytearray that has the header's place in front;
+    without a codec it becomes the batch itself.
+    """
+    if codec == compression.NONE and room == HEADER_SIZE and isinstance(records, bytearray):
+        batch = records
+    else:
+        plain = memoryview(records)[room:]
+        body = compression.compress(codec, plain, level) if codec else plain
+        batch = bytearray(HEADER_SIZE + len(body))
+        batch[HEADER_SIZE:] = body
     if last_offset_delta is None:
         last_offset_delta = count - 1
     attributes = attributes & ~CODEC_BITS | codec
@@ -184,7 +194,6 @@ def write_batch(
         batch, 0, base_offset, len(batch) - LOG_OVERHEAD, leader_epoch, MAGIC, 0, attributes, last_offset_delta,
         base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
     )  # fmt: skip
-    batch[HEADER_SIZE:] = body
     _UINT32.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
     return batch
 
@@ -193,6 +202,7 @@ def encode_batch(
     rows: Sequence[Row] | Sequence[tuple[bytes | None, bytes | None, int, Headers]],
     *,
     codec: int = compression.NONE,
+    level: int | None = None,
     attributes: int = 0,
     base_offset: int = 0,
     leader_epoch: int = -1,
@@ -200,19 +210,23 @@ def encode_batch(
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytearray:
-    """One whole batch of rows, at least one."""
+    """One whole batch of rows, at least one. Raises `ValueError` for what no batch can hold."""
+    if not rows:
+        raise ValueError("a batch needs a row")
     base_timestamp = rows[0][2]
-    records, max_timestamp = columns.encode_rows(rows, base_timestamp)
+    records, max_timestamp = columns.encode_rows(rows, base_timestamp, HEADER_SIZE)
     return write_batch(
         records,
         count=len(rows),
         base_timestamp=base_timestamp,
         max_timestamp=max_timestamp,
         codec=codec,
+        level=level,
         attributes=attributes,
         base_offset=base_offset,
         leader_epoch=leader_epoch,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
+        room=HEADER_SIZE,
     )

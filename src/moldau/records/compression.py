@@ -10,7 +10,7 @@ librdkafka and Go clients write one bare snappy block; the magic decides. It is 
 
 import struct
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import cramjam
 
@@ -123,9 +123,9 @@ def _compress_xerial(data: Buffer) -> bytes:
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     """A frame as Kafka's Java client writes it: independent blocks of 64 KiB (all that it can read), no checksums."""
-    mode = "default" if level is None else "high_compression"
+    mode: Literal["default", "high_compression"] = "default" if level is None else "high_compression"
     view = memoryview(data)
-    parts = [_LZ4_HEADER]
+    parts: list[Buffer] = [_LZ4_HEADER]
     for at in range(0, len(view), _LZ4_BLOCK):
         plain = view[at : at + _LZ4_BLOCK]
         block = bytes(cramjam.lz4.compress_block(plain, mode=mode, compression=level, store_size=False))

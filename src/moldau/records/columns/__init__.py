@@ -6,13 +6,25 @@ All are Cython in its pure-Python mode: compiled where there was a compiler, int
 
 from moldau.records.columns import decoding, encoding, scanning
 from moldau.records.columns.decoding import Binary, Columns, decode, refused, rows
-from moldau.records.columns.encoding import encode_rows
+from moldau.records.columns.encoding import Source, encode_columns, encode_rows, header_block
 from moldau.records.columns.scanning import FLAWS, Section, measure, plain, scan
 
 COMPILED: bool = scanning.COMPILED and decoding.COMPILED and encoding.COMPILED
 
 __all__ = [
-    "COMPILED", "FLAWS", "Binary", "Columns", "Section", "decode", "encode_rows",
+    "COMPILED",
+    "FLAWS",
+    "Binary",
+    "Columns",
+    "Section",
+    "Source",
+    "decode",
+    "encode_columns",
+    "encode_rows",
+    "header_block",
     "measure",
-    "plain", "refused", "rows", "scan",
-]  # fmt: skip
+    "plain",
+    "refused",
+    "rows",
+    "scan",
+]

@@ -2,14 +2,14 @@
 # mypy: ignore-errors
 """Writing the records of one batch, from rows and from Arrow's buffers, with offset deltas 0, 1, 2 ...
 
-The format is drawn in `scanning`. Each of the two goes twice over its input: once to add up sizes, once to write into a
-buffer of exactly that size. Nothing here knows of headers of batches or of compression.
+The format is drawn in `scanning`. Both go twice over their input, which must not change meanwhile: once to add up sizes,
+once to write into a buffer of exactly that size. Nothing here knows of headers of batches or of compression.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 try:
     import cython
@@ -19,6 +19,11 @@ except (ImportError, AttributeError):
 
 
 COMPILED: bool = cython.compiled
+
+INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+SIZE_MAX = cython.declare(cython.longlong, 0x7FFFFFFF - 61)
+TOO_FAR = "the timestamps of one batch lie more than 64 bits apart"
+TOO_LARGE = "one batch cannot hold more than 2 GiB of records"
 
 
 @cython.cfunc
@@ -108,54 +113,210 @@ def header_block(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
 NO_HEADERS = b"\x00"
 
 
-def encode_rows(rows: Sequence[Any], base_timestamp: cython.longlong) -> tuple[bytearray, int]:
-    """Encode rows (key, value, timestamp in ms, headers), bytes or None each; returns the records and the largest timestamp."""
-    items: list = rows if isinstance(rows, list) else list(rows)
-    count: cython.Py_ssize_t = len(items)
-    sizes: list = []
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def size_of(
+    timestamp_delta: cython.longlong,
+    offset_delta: cython.longlong,
+    key: cython.longlong,
+    value: cython.longlong,
+    headers: cython.longlong,
+) -> cython.longlong:
+    """Bytes of a record behind its length, from the lengths of its key and value (-1 null) and its block of headers."""
+    size: cython.longlong = 1 + size_of_varint(timestamp_delta) + size_of_varint(offset_delta) + headers
+    size += size_of_varint(key) + (key if key > 0 else 0)
+    return size + size_of_varint(value) + (value if value > 0 else 0)
+
+
+def encode_rows(
+    rows: Sequence[Any], base_timestamp: cython.longlong, room: cython.Py_ssize_t = 0
+) -> tuple[bytearray, int]:
+    """The records of rows (key, value, timestamp in ms, headers) behind `room` bytes, and the largest timestamp.
+
+    Keys and values are bytes or None. Raises `ValueError` for timestamps too far apart and for more than 2 GiB.
+    """
+    items: list = list(rows)
     blocks: dict = {}
-    total: cython.Py_ssize_t = 0
-    at: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    size: cython.Py_ssize_t
-    length: cython.Py_ssize_t
+    total: cython.longlong = 0
+    at: cython.Py_ssize_t = room
+    i: cython.Py_ssize_t = 0
+    size: cython.longlong
     timestamp: cython.longlong
     max_timestamp: cython.longlong = -1
     key: bytes
     value: bytes
     block: bytes
-    out: bytearray
-    for i in range(count):
-        key, value, timestamp, headers = items[i]
+    for key, value, timestamp, headers in items:
+        if too_far(timestamp, base_timestamp):
+            raise ValueError(TOO_FAR)
         if timestamp > max_timestamp:
             max_timestamp = timestamp
-        size = 2 + size_of_varint(timestamp - base_timestamp) + size_of_varint(i)
-        length = -1 if key is None else len(key)
-        size += size_of_varint(length) + (length if length > 0 else 0)
-        length = -1 if value is None else len(value)
-        size += size_of_varint(length) + (length if length > 0 else 0)
+        size = 1
         if headers:
             block = header_block(headers)
             blocks[i] = block
-            size += len(block) - 1
-        sizes.append(size)
+            size = len(block)
+        size = size_of(timestamp - base_timestamp, i, length_of(key), length_of(value), size)
         total += size + size_of_varint(size)
+        i += 1
+    if total > SIZE_MAX:
+        raise ValueError(TOO_LARGE)
+    total += room
     out = bytearray(total)
+    if not total:
+        return out, max_timestamp
+    view: cython.uchar[::1] = out
+    p: cython.p_uchar = cython.address(view[0]) if cython.compiled else out
+    i = 0
+    for key, value, timestamp, _ in items:
+        block = blocks.get(i, NO_HEADERS) if blocks else NO_HEADERS
+        size = size_of(timestamp - base_timestamp, i, length_of(key), length_of(value), len(block))
+        if size + size_of_varint(size) > total - at:
+            raise ValueError("the rows changed while they were encoded")
+        at = put_prefix(p, at, size, timestamp - base_timestamp, i)
+        at = put_varint(p, at, length_of(key))
+        if key is not None:
+            at = copy(p, at, key, 0, len(key))
+        at = put_varint(p, at, length_of(value))
+        if value is not None:
+            at = copy(p, at, value, 0, len(value))
+        at = copy(p, at, block, 0, len(block))
+        i += 1
+    return out, max_timestamp
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def length_of(value: bytes | None) -> cython.longlong:
+    return -1 if value is None else len(value)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def too_far(timestamp: cython.longlong, base: cython.longlong) -> cython.bint:
+    """Whether timestamp - base does not fit into 64 bits."""
+    return timestamp > INT64_MAX + base if base < 0 else timestamp < base - INT64_MAX - 1
+
+
+class Source(NamedTuple):
+    """A column of byte strings to encode: Arrow's buffers, int32 offsets, from row `first` on."""
+
+    offsets: memoryview
+    data: memoryview
+    validity: memoryview | None
+    first: int = 0
+
+
+@cython.final
+@cython.cclass
+class Column:
+    """A `Source`, or None where all is null, as the loops want it."""
+
+    offsets: cython.const[cython.int][::1]
+    data: cython.const[cython.uchar][::1]
+    validity: cython.const[cython.uchar][::1]
+    first: cython.Py_ssize_t
+    missing: cython.bint
+    nullable: cython.bint
+
+    def __init__(self, source: Source | None, count: cython.Py_ssize_t):
+        i: cython.Py_ssize_t
+        self.missing = source is None
+        if source is None:
+            return
+        self.offsets, self.data, self.first = source.offsets, source.data, source.first
+        self.nullable = source.validity is not None
+        self.validity = source.validity if self.nullable else b"\0"
+        if self.first < 0 or len(self.offsets) < self.first + count + 1:
+            raise ValueError("a column has fewer rows than the batch")
+        if self.nullable and 8 * len(self.validity) < self.first + count:
+            raise ValueError("a column has fewer validity bits than rows")
+        if self.offsets[self.first] < 0 or self.offsets[self.first + count] > len(self.data):
+            raise ValueError("a column's offsets go beyond its bytes")
+        for i in range(self.first, self.first + count):
+            if self.offsets[i] > self.offsets[i + 1]:
+                raise ValueError("a column's offsets go back")
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def length(self, row: cython.Py_ssize_t) -> cython.longlong:
+        if self.missing:
+            return -1
+        row += self.first
+        if self.nullable and not self.validity[row >> 3] >> (row & 7) & 1:
+            return -1
+        return self.offsets[row + 1] - self.offsets[row]
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def put(self, out: cython.p_uchar, at: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Write the bytes of a row; returns the position behind them."""
+        length: cython.longlong = self.length(row)
+        if length <= 0:
+            return at
+        start: cython.Py_ssize_t = self.offsets[self.first + row]
+        if cython.compiled:
+            return copy(out, at, cython.address(self.data[0]), start, length)
+        else:  # noqa: RET505
+            return copy(out, at, self.data, start, length)
+
+
+def encode_columns(
+    count: cython.Py_ssize_t,
+    keys: Source | None,
+    values: Source | None,
+    timestamps: cython.const[cython.longlong][::1],
+    headers: Source | None = None,
+    room: cython.Py_ssize_t = 0,
+) -> tuple[bytearray, int]:
+    """The records of columns behind `room` bytes, and the largest timestamp; the base timestamp is the first one.
+
+    None is a column of nulls; `headers` holds a `header_block` a row. Raises `ValueError` for columns that do not fit together,
+    timestamps too far apart and more than 2 GiB.
+    """
+    if count < 1 or len(timestamps) < count:
+        raise ValueError("a batch needs a row, and each row a timestamp")
+    key: Column = Column(keys, count)
+    value: Column = Column(values, count)
+    block: Column = Column(headers, count)
+    base: cython.longlong = timestamps[0]
+    max_timestamp: cython.longlong = -1
+    total: cython.longlong = 0
+    size: cython.longlong
+    i: cython.Py_ssize_t
+    at: cython.Py_ssize_t = room
+    for i in range(count):
+        if too_far(timestamps[i], base):
+            raise ValueError(TOO_FAR)
+        if timestamps[i] > max_timestamp:
+            max_timestamp = timestamps[i]
+        size = 1 if block.missing else block.length(i)
+        if size < 1:
+            raise ValueError("a block of headers is null or empty")
+        size = size_of(timestamps[i] - base, i, key.length(i), value.length(i), size)
+        total += size + size_of_varint(size)
+    if total > SIZE_MAX:
+        raise ValueError(TOO_LARGE)
+    out = bytearray(room + total)
     view: cython.uchar[::1] = out
     p: cython.p_uchar = cython.address(view[0]) if cython.compiled else out
     for i in range(count):
-        key, value, timestamp, headers = items[i]
-        at = put_prefix(p, at, sizes[i], timestamp - base_timestamp, i)
-        if key is None:
-            at = put_varint(p, at, -1)
+        size = size_of(timestamps[i] - base, i, key.length(i), value.length(i), 1 if block.missing else block.length(i))
+        at = put_prefix(p, at, size, timestamps[i] - base, i)
+        at = put_varint(p, at, key.length(i))
+        at = key.put(p, at, i)
+        at = put_varint(p, at, value.length(i))
+        at = value.put(p, at, i)
+        if block.missing:
+            p[at] = 0
+            at += 1
         else:
-            at = put_varint(p, at, len(key))
-            at = copy(p, at, key, 0, len(key))
-        if value is None:
-            at = put_varint(p, at, -1)
-        else:
-            at = put_varint(p, at, len(value))
-            at = copy(p, at, value, 0, len(value))
-        block = blocks.get(i, NO_HEADERS) if blocks else NO_HEADERS
-        at = copy(p, at, block, 0, len(block))
+            at = block.put(p, at, i)
     return out, max_timestamp

@@ -324,7 +324,8 @@ def big_endian(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.int)
         raw = raw << 8 | p[at + i]
     if cython.compiled:
         return cython.cast(cython.longlong, raw << (64 - 8 * size)) >> (64 - 8 * size)
-    return raw - (raw >> (8 * size - 1) << 8 * size)
+    else:  # noqa: RET505
+        return raw - (raw >> (8 * size - 1) << 8 * size)
 
 
 def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
