@@ -95,6 +95,23 @@ class GroupsUnderFire(RuleBasedStateMachine):
         )
         self.stage.carry_out(self.stage.shard.groups.sync(ask, self._ask(ask), self.stage.now))
 
+    @rule(group=GROUPS, protocols=PROTOCOLS, leader_too=st.booleans())
+    def all_do_their_part(self, group: str, protocols: Any, leader_too: bool) -> None:
+        """Members that follow the protocol: without them a random walk hardly ever gets a group stable."""
+        live = self.stage.shard.groups.live.get(group)
+        if live is None:
+            return
+        if live.state is State.EMPTY and not live.expected:
+            self._join(group, "", None, protocols, 3)
+        if live.state is State.PREPARING_REBALANCE:
+            for member in [m for m in live.members.values() if m.join is None]:
+                self._join(group, member.member_id, member.instance_id, member.protocols, 5)
+            self.stage.wait(15_000)
+        if live.state is State.COMPLETING_REBALANCE:
+            for member in list(live.members.values()):
+                if leader_too or member.member_id != live.leader:
+                    self.syncs((group, member.member_id, member.instance_id), 0)
+
     @rule(who=known)
     def beats(self, who: tuple[str, str, str | None]) -> None:
         group, member, instance = who
