@@ -172,11 +172,17 @@ class LogFolder:
             return False
 
     def _is(self, name: str, topic_id: uuid.UUID) -> bool:
-        """Whether a folder is one of this very topic, not of an earlier one of the same name."""
+        """Whether a folder is one of this very topic, not of an earlier one of the same name.
+
+        The file that says so is not flushed: after a power loss a torn one is removed, and written anew on opening.
+        """
         try:
             found = checkpoints.read_topic_id(self._disk, self.path / name)
-        except (CorruptCheckpoint, NotADirectoryError):
+        except NotADirectoryError:
             return False
+        except CorruptCheckpoint:
+            self._disk.remove(self.path / name / checkpoints.PARTITION_METADATA)
+            return True
         return found is None or found == topic_id
 
     def _open(self, tp: TopicPartition, topic_id: uuid.UUID, config: TopicConfig, clean: bool) -> Log:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from moldau.cluster.cluster import Cluster
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
 from moldau.log.folder import LogFolder
@@ -33,7 +34,10 @@ class Job(NamedTuple):
 
 
 class Upkeep:
-    def __init__(self, partitions: Partitions, folder: LogFolder, config: BrokerConfig, runtime: Runtime):
+    def __init__(
+        self, cluster: Cluster, partitions: Partitions, folder: LogFolder, config: BrokerConfig, runtime: Runtime
+    ):
+        self._cluster = cluster
         self._partitions = partitions
         self._folder = folder
         self._runtime = runtime
@@ -101,6 +105,9 @@ class Upkeep:
                 await self._runtime.run(hosted.log.flush)
 
     async def _remove(self) -> None:
+        """Deleted topics have left the served folders by now, so the cluster need not remember them."""
+        if self._cluster.image.deleted:
+            await self._cluster.forget_deleted(list(self._cluster.image.deleted))
         await self._runtime.run(lambda: self._folder.remove_due(self._runtime.clock.now_ms()))
 
     async def _expire_producers(self) -> None:

@@ -8,6 +8,7 @@ folder, at least up to the last `sync_folder`. SIGKILL of a process is no crash 
 written is lost.
 """
 
+import copy
 import errno
 import os
 import random
@@ -20,41 +21,70 @@ from moldau.runtime import Buffer, File
 SECTOR_BYTES = 512
 
 
-class Inode:
-    """The bytes of one file. `pending`: the writes since the last flush, as (position, bytes), or (size, None) for a
-    cut."""
+class Content:
+    """The bytes of a file; what was only made room for, as preallocated indexes are, takes none here."""
 
     def __init__(self) -> None:
-        self.now = bytearray()
-        self.flushed = bytearray()
-        self.pending: list[tuple[int, bytes | None]] = []
+        self.size = 0
+        self._data = bytearray()
+
+    def read(self, length: int, at: int) -> bytes:
+        end = min(at + length, self.size)
+        found = bytes(self._data[at:end])
+        return found + bytes(max(end - at - len(found), 0))
+
+    def write(self, data: Buffer, at: int) -> None:
+        if at > len(self._data):
+            self._data.extend(bytes(at - len(self._data)))
+        self._data[at : at + len(data)] = data
+        self.size = max(self.size, at + len(data))
+
+    def resize(self, size: int) -> None:
+        del self._data[size:]
+        self.size = size
+
+
+Write = tuple[int, bytes | None]
+"""(position, bytes), or (size, None) for a cut or an extension."""
+
+
+class Inode:
+    """One file: as it is read, as it would be found after a power loss, and the writes that make the difference."""
+
+    def __init__(self) -> None:
+        self.now = Content()
+        self.flushed = Content()
+        self.pending: list[Write] = []
+
+    def change(self, write: Write) -> None:
+        _apply_write(self.now, write)
+        self.pending.append(write)
+
+    def flush(self) -> None:
+        for write in self.pending:
+            _apply_write(self.flushed, write)
+        self.pending.clear()
 
     def crash(self, seed: random.Random) -> None:
-        """Become what is found after a power loss."""
-        found = self.flushed
+        """Become what is found after a power loss: of each write not flushed, the sectors that the seed says."""
         for position, data in self.pending:
             if data is None:
                 if seed.random() < 0.5:
-                    _resize(found, position)
+                    self.flushed.resize(position)
                 continue
             for start in range(0, len(data), SECTOR_BYTES):
                 if seed.random() < 0.5:
-                    _put(found, data[start : start + SECTOR_BYTES], position + start)
-        self.now = bytearray(found)
+                    self.flushed.write(data[start : start + SECTOR_BYTES], position + start)
         self.pending.clear()
+        self.now = copy.deepcopy(self.flushed)
 
 
-def _resize(content: bytearray, size: int) -> None:
-    if size <= len(content):
-        del content[size:]
+def _apply_write(content: Content, write: Write) -> None:
+    position, data = write
+    if data is None:
+        content.resize(position)
     else:
-        content.extend(bytes(size - len(content)))
-
-
-def _put(content: bytearray, data: Buffer, at: int) -> None:
-    if at > len(content):
-        _resize(content, at)
-    content[at : at + len(data)] = data
+        content.write(data, position)
 
 
 class SimulatedFile:
@@ -65,25 +95,22 @@ class SimulatedFile:
 
     def read(self, length: int, at: int) -> bytes:
         self._disk.check_alive()
-        return bytes(self._inode.now[at : at + length])
+        return self._inode.now.read(length, at)
 
     def write(self, data: Buffer, at: int) -> None:
         self._check()
-        _put(self._inode.now, data, at)
-        self._inode.pending.append((at, bytes(data)))
+        self._inode.change((at, bytes(data)))
 
     def size(self) -> int:
-        return len(self._inode.now)
+        return self._inode.now.size
 
     def truncate(self, size: int) -> None:
         self._check()
-        _resize(self._inode.now, size)
-        self._inode.pending.append((size, None))
+        self._inode.change((size, None))
 
     def flush(self) -> None:
         self._disk.check_alive()
-        self._inode.flushed = bytearray(self._inode.now)
-        self._inode.pending.clear()
+        self._inode.flush()
 
     def close(self) -> None:
         """The bytes stay where they are."""

@@ -58,11 +58,9 @@ class World:
         """Live through the scenario, to its end; what still runs then is cancelled."""
         asyncio.set_event_loop(self.loop)
         try:
-            main = self.loop.create_task(scenario(self))
-            result = self.loop.run_until_complete(main)
-            self._cancel(lambda _: True)
-            return result
+            return self.loop.run_until_complete(self.loop.create_task(scenario(self)))
         finally:
+            self._cancel(lambda _: True)
             asyncio.set_event_loop(None)
             self.loop.close()
 
