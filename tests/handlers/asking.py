@@ -1,0 +1,41 @@
+"""Asks a handler as the wire would: the request is written and read, the reply written and read, in any version."""
+
+from collections.abc import Callable
+from inspect import isawaitable
+from typing import Any
+
+from moldau.cluster.cluster import Cluster
+from moldau.handlers.cluster import DescribeCluster
+from moldau.handlers.configs import Configs
+from moldau.handlers.context import Context
+from moldau.handlers.metadata import Metadata
+from moldau.handlers.producer_ids import InitProducerId
+from moldau.handlers.topics import Topics
+from moldau.protocol import apis, codec
+
+
+class Asker:
+    """The handlers that need only a cluster."""
+
+    def __init__(self, cluster: Cluster):
+        topics, configs = Topics(cluster), Configs(cluster)
+        self._handlers: dict[apis.Api, Callable[[Any, Context], Any]] = {
+            apis.METADATA: Metadata(cluster),
+            apis.DESCRIBE_CLUSTER: DescribeCluster(cluster),
+            apis.CREATE_TOPICS: topics.create,
+            apis.DELETE_TOPICS: topics.delete,
+            apis.CREATE_PARTITIONS: topics.create_partitions,
+            apis.DESCRIBE_CONFIGS: configs.describe,
+            apis.INCREMENTAL_ALTER_CONFIGS: configs.alter,
+            apis.INIT_PRODUCER_ID: InitProducerId(cluster),
+        }
+
+    async def ask(self, api: apis.Api, version: int, request: Any) -> Any:
+        frame = codec.write_request(api, version, 7, "asker", request)[4:]
+        header = codec.read_header(frame)
+        read = codec.read_request(api, version, frame, header.body)
+        context = Context(api.key, version, header.correlation_id, header.client_id, "127.0.0.1", header.body)
+        response = self._handlers[api](read, context)
+        if isawaitable(response):
+            response = await response
+        return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])

@@ -1,0 +1,195 @@
+"""DescribeConfigs and IncrementalAlterConfigs over the wire, in every version."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.controller import NewTopic
+from moldau.config import SETTINGS, TOPIC_SETTINGS
+from moldau.errors import ErrorCode
+from moldau.protocol.apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from moldau.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tests.cluster.opening import open_cluster
+from tests.handlers.asking import Asker
+
+TOPIC, BROKER, LOGGER = 2, 4, 8
+Scenario = Callable[[Cluster, Asker], Awaitable[Any]]
+
+
+def play(folder: Path, scenario: Scenario) -> Any:
+    async def whole() -> Any:
+        cluster = await open_cluster(folder)
+        await cluster.create_topics([NewTopic("a"), NewTopic("b")])
+        try:
+            return await scenario(cluster, Asker(cluster))
+        finally:
+            await cluster.close()
+
+    return asyncio.run(whole())
+
+
+def description(kind: int, name: str, keys: list[str] | None = None, **more: Any) -> DescribeConfigsRequest:
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+    return DescribeConfigsRequest(resources=[resource], **more)
+
+
+def alteration(*resources: tuple[int, str, list[tuple[str, int, str | None]]], check: bool = False) -> Any:
+    asked = [
+        AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[AlterableConfig(name=key, config_operation=what, value=value) for key, what, value in configs],
+        )
+        for kind, name, configs in resources
+    ]
+    return IncrementalAlterConfigsRequest(resources=asked, validate_only=check)
+
+
+@pytest.mark.parametrize("version", range(DESCRIBE_CONFIGS.low, DESCRIBE_CONFIGS.high + 1))
+@pytest.mark.parametrize(("kind", "name", "names"), [(TOPIC, "a", TOPIC_SETTINGS), (BROKER, "1", SETTINGS)])
+def test_every_setting_is_described_in_every_version(
+    tmp_path: Path, version: int, kind: int, name: str, names: dict[str, Any]
+) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        request = description(kind, name, include_synonyms=True, include_documentation=True)
+        return await asker.ask(DESCRIBE_CONFIGS, version, request)
+
+    (result,) = play(tmp_path, scenario).results
+    assert (result.error_code, result.resource_type, result.resource_name) == (0, kind, name)
+    assert [one.name for one in result.configs] == sorted(names)
+    for one in result.configs:
+        setting = names[one.name]
+        assert (one.read_only, one.is_sensitive) == (setting.read_only, False)
+        if version >= 3:
+            assert (one.config_type, one.documentation) == (setting.kind, setting.sentence)
+        if one.synonyms:
+            assert one.config_source == one.synonyms[0].source
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        (None, len(TOPIC_SETTINGS)),
+        ([], len(TOPIC_SETTINGS)),
+        (["retention.ms", "nothing.known"], 1),
+        (["retention.ms", "retention.ms"], 1),
+    ],
+)
+def test_only_the_keys_that_are_asked_for_are_described(tmp_path: Path, keys: list[str] | None, told: int) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        return await asker.ask(DESCRIBE_CONFIGS, 4, description(TOPIC, "a", keys))
+
+    (result,) = play(tmp_path, scenario).results
+    assert len(result.configs) == told
+    assert all(one.synonyms == [] and one.documentation is None for one in result.configs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "c", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (BROKER, "9", ErrorCode.INVALID_REQUEST),
+        (BROKER, "x", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "1", ErrorCode.INVALID_REQUEST),
+        (0, "a", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_is_not_there_is_not_described(tmp_path: Path, kind: int, name: str, code: ErrorCode) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        return await asker.ask(DESCRIBE_CONFIGS, 4, description(kind, name))
+
+    (result,) = play(tmp_path, scenario).results
+    assert (result.error_code, result.configs) == (code, [])
+    assert result.error_message
+
+
+@pytest.mark.parametrize("version", range(INCREMENTAL_ALTER_CONFIGS.low, INCREMENTAL_ALTER_CONFIGS.high + 1))
+def test_each_resource_is_altered_or_refused_by_itself(tmp_path: Path, version: int) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        request = alteration(
+            (TOPIC, "a", [("retention.ms", 0, "5"), ("cleanup.policy", 2, "compact")]),
+            (TOPIC, "b", [("retention.ms", 0, "5"), ("segment.bytes", 0, "1")]),
+            (TOPIC, "c", [("retention.ms", 0, "5")]),
+            (TOPIC, "", [("retention.ms", 0, "5")]),
+            (TOPIC, "a b", [("retention.ms", 0, "5")]),
+            (BROKER, "1", [("log.segment.bytes", 0, "2000000")]),
+            (BROKER, "", [("log.segment.bytes", 0, "3000000")]),
+            (BROKER, "9", []),
+            (LOGGER, "1", []),
+        )
+        return cluster, await asker.ask(INCREMENTAL_ALTER_CONFIGS, version, request)
+
+    cluster, response = play(tmp_path, scenario)
+    assert [ErrorCode(one.error_code) for one in response.responses] == [
+        ErrorCode.NONE,
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REQUEST,
+    ]
+    assert all((one.error_message is None) == (one.error_code == 0) for one in response.responses)
+    assert cluster.image.topics["a"].overrides == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
+    assert cluster.image.topics["b"].overrides == {}
+    assert cluster.config.log_segment_bytes == 2_000_000
+
+
+def test_what_is_only_validated_does_not_change(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        before = cluster.image
+        request = alteration(
+            (TOPIC, "a", [("retention.ms", 0, "5")]), (BROKER, "1", [("message.max.bytes", 0, "5")]), check=True
+        )
+        response = await asker.ask(INCREMENTAL_ALTER_CONFIGS, 1, request)
+        assert cluster.image is before
+        return response
+
+    assert [one.error_code for one in play(tmp_path, scenario).responses] == [0, 0]
+
+
+def test_a_resource_that_is_named_twice_is_refused_each_time(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        twice = alteration((TOPIC, "a", [("retention.ms", 0, "5")]), (TOPIC, "a", [("segment.ms", 0, "5")]))
+        return cluster, await asker.ask(INCREMENTAL_ALTER_CONFIGS, 1, twice)
+
+    cluster, response = play(tmp_path, scenario)
+    assert [ErrorCode(one.error_code) for one in response.responses] == [ErrorCode.INVALID_REQUEST] * 2
+    assert cluster.image.topics["a"].overrides == {}
+
+
+def test_an_alteration_is_described_at_once_with_its_source(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        await asker.ask(
+            INCREMENTAL_ALTER_CONFIGS,
+            1,
+            alteration(
+                (TOPIC, "a", [("segment.bytes", 0, "1500000")]), (BROKER, "", [("log.segment.bytes", 0, "3000000")])
+            ),
+        )
+        request = description(TOPIC, "a", ["segment.bytes"], include_synonyms=True)
+        everyone = await asker.ask(DESCRIBE_CONFIGS, 4, description(BROKER, ""))
+        return everyone, await asker.ask(DESCRIBE_CONFIGS, 4, request)
+
+    everyone, described = play(tmp_path, scenario)
+    (one,) = described.results[0].configs
+    assert (one.value, one.config_source) == ("1500000", 1)
+    assert [(each.name, each.value, each.source) for each in one.synonyms] == [
+        ("segment.bytes", "1500000", 1),
+        ("log.segment.bytes", "3000000", 3),
+        ("log.segment.bytes", "1073741824", 5),
+    ]
+    assert [(each.name, each.value) for each in everyone.results[0].configs] == [("log.segment.bytes", "3000000")]
