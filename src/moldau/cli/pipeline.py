@@ -1,4 +1,4 @@
-"""`moldau pipeline`: load topics into a Parquet warehouse with Spark, and the demo. Spark is imported when it is needed."""
+"""`moldau pipeline`: load topics into a Parquet warehouse with Spark, and the demo; Spark is imported late."""
 
 import importlib.util
 import tempfile
