@@ -21,12 +21,13 @@ def test_offsets_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 def test_no_file_is_no_offset(tmp_path: Path) -> None:
     assert checkpoints.read_offsets(DISK, tmp_path / "points") == {}
+    (tmp_path / "points").touch()
+    assert checkpoints.read_offsets(DISK, tmp_path / "points") == {}
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"0",
         b"0\n",
         b"1\n0\n",
@@ -60,7 +61,7 @@ def test_a_topic_id_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert checkpoints.read_topic_id(DISK, tmp_path) is None
     topic_id = uuid.UUID(int=2**127 + 5)
     checkpoints.write_topic_id(DISK, tmp_path, topic_id)
-    assert (tmp_path / "partition.metadata").read_text() == "version: 0\ntopic_id: gAAAAAAAAAAAAAAAAAAABQ\n"
+    assert (tmp_path / "partition.metadata").read_text() == "version: 0\ntopic_id: gAAAAAAAAAAAAAAAAAAABQ"
     assert checkpoints.read_topic_id(DISK, tmp_path) == topic_id
 
 

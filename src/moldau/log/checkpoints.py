@@ -75,9 +75,12 @@ def read_whole(disk: Disk, path: Path) -> bytes | None:
 
 
 def _read_lines(disk: Disk, path: Path) -> list[str]:
-    """The lines behind version and count; none if there is no file. Raises `CorruptCheckpoint`."""
+    """The lines behind version and count; none if there is no file, or an empty one, as Kafka begins with.
+
+    Raises `CorruptCheckpoint`.
+    """
     data = read_whole(disk, path)
-    if data is None:
+    if not data:
         return []
     try:
         lines = data.decode("utf-8").splitlines()
@@ -144,4 +147,4 @@ def read_topic_id(disk: Disk, folder: Path) -> uuid.UUID | None:
 
 def write_topic_id(disk: Disk, folder: Path, topic_id: uuid.UUID) -> None:
     text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-    replace_file(disk, folder / PARTITION_METADATA, f"version: 0\ntopic_id: {text}\n".encode(), flush=False)
+    replace_file(disk, folder / PARTITION_METADATA, f"version: 0\ntopic_id: {text}".encode(), flush=False)

@@ -40,21 +40,17 @@ class CorruptIndex(Exception):
 class Index:
     """One index file. `entries` is -1 until the file was looked at; everything that needs it looks first."""
 
-    __slots__ = ("_entry", "_file", "_grown", "_page", "_tail", "bytes_max", "entries", "last")
+    __slots__ = ("_entry", "_file", "_grown", "_page", "_tail", "entries", "entries_max", "last")
 
     def __init__(self, file: LazyFile, entry: struct.Struct, bytes_max: int):
         self._file = file
         self._entry = entry
-        self.bytes_max = bytes_max
+        self.entries_max = bytes_max // entry.size
         self.entries = UNKNOWN
         self.last: Entry | None = None
         self._tail: tuple[int, bytearray] = (0, bytearray())
         self._page: tuple[int, Buffer] = (-1, b"")
         self._grown = False
-
-    @property
-    def entries_max(self) -> int:
-        return self.bytes_max // self._entry.size
 
     @property
     def file(self) -> LazyFile:

@@ -31,6 +31,7 @@ from moldau.records.validation import Checked, assign_offsets
 from moldau.runtime import FileSlice, Runtime
 
 LOG_APPEND_TIME: Final = "LogAppendTime"
+_NONE: Final = ErrorCode.NONE
 
 logger = logging.getLogger(__name__)
 
@@ -183,7 +184,8 @@ class Log:
         self.log_end_offset = Offset(last + 1)
         if header.producer_id >= 0:
             self.producers.appended(header, base, max_timestamp)
-        return Appended(base, last, -1 if stamp_ms is None else stamp_ms, self.log_start_offset, ErrorCode.NONE, False)
+        stood = (base, last, -1 if stamp_ms is None else stamp_ms, self.log_start_offset, _NONE, False)
+        return tuple.__new__(Appended, stood)
 
     def _answer(self, found: Batch | ErrorCode) -> Appended:
         """To a batch that is not appended: a duplicate stands where it stood, an error nowhere."""
@@ -300,7 +302,7 @@ class Log:
         entry = segment.offsets.floor(max(offset, start) - segment.base_offset)
         for position, header in segment.walk(entry.value if entry is not None else 0):
             if header.max_timestamp >= timestamp_ms and header.last_offset >= start:
-                for record in iterate(segment.log.get().read(header.size, position)):
+                for record in iterate(segment.log.get().read(header.size, position), control=True):
                     if record.timestamp_ms >= timestamp_ms and record.offset >= start:
                         return TimestampOffset(record.timestamp_ms, Offset(record.offset))
         return None
@@ -318,7 +320,7 @@ class Log:
             entry = best.offsets.floor(best.max_timestamp_offset - best.base_offset)
             for position, header in best.walk(entry.value if entry is not None else 0):
                 if header.max_timestamp == best.max_timestamp:
-                    for record in iterate(best.log.get().read(header.size, position)):
+                    for record in iterate(best.log.get().read(header.size, position), control=True):
                         if record.timestamp_ms == best.max_timestamp:
                             return TimestampOffset(record.timestamp_ms, Offset(record.offset))
             return None

@@ -42,6 +42,8 @@ from moldau.runtime import Disk, File
 
 CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX = ".cleaned", ".swap", ".tmp"
 CHUNK_BYTES: Final = 1 << 20
+LARGE_BYTES: Final = 64 << 20
+"""Reading a segment of this size takes long enough to be logged."""
 WALK_BACK_ENTRIES: Final = 64
 WALK_BACK_BYTES: Final = 1 << 18
 """How many index entries, or bytes of small segments, before a snapshot are read again for what it does not hold."""
@@ -236,6 +238,8 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
     end = segments[first].base_offset
     for at in range(first, len(segments)):
         segment = segments[at]
+        if segment.size >= LARGE_BYTES:
+            logger.info("recovering %s, segment %d of %d", segment.log.path, at - first + 1, len(segments) - first)
         later = segments[at + 1 :]
         size = segment.size
         end = recover_segment(segment, epochs, later[0].base_offset if later else None)
@@ -279,7 +283,6 @@ def recover_segment(segment: Segment, epochs: Epochs, next_base: int | None) -> 
         end = header.next_offset
     if position < size:
         segment.truncate(position)
-        file.flush()
     return end
 
 
