@@ -42,7 +42,8 @@ def to_record_batch(
 ) -> pa.RecordBatch:
     """All records with start_offset <= offset < end_offset in the whole batches of `buffer`, without control records.
 
-    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no batches, `OverflowError` for a column of more than 2 GiB.
+    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no batches, `OverflowError` for a column of more than 2
+    GiB.
     """
     found = list(sections(buffer, start_offset, end_offset, check_crcs=check_crcs))
     return _record_batch(found, topic, partition)
@@ -120,8 +121,8 @@ def from_columns(
 ) -> bytearray:
     """One record batch of whole columns; None is a column of nulls, `batch` what `write_batch` takes besides.
 
-    Keys and values are binary or strings, timestamps int64 in ms or Arrow's, headers as in `SCHEMA`. Raises `ValueError` for
-    columns that do not fit together or make more than 2 GiB.
+    Keys and values are binary or strings, timestamps int64 in ms or Arrow's, headers as in `SCHEMA`. Raises
+    `ValueError` for columns that do not fit together or make more than 2 GiB.
     """
     stamps = _flat(timestamps_ms, None)
     if pa.types.is_timestamp(stamps.type):

@@ -177,8 +177,8 @@ def write_batch(
 ) -> bytearray:
     """One whole batch around encoded records, which are compressed here.
 
-    `attributes`: the bits other than the codec's. `room`: 61 if `records` is a bytearray that has the header's place in front;
-    without a codec it becomes the batch itself.
+    `attributes`: the bits other than the codec's. `room`: 61 if `records` is a bytearray that has the header's place
+    in front; without a codec it becomes the batch itself.
     """
     if codec == compression.NONE and room == HEADER_SIZE and isinstance(records, bytearray):
         batch = records

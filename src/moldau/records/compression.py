@@ -1,7 +1,7 @@
 """The four codecs of record batches: gzip, snappy, lz4 (frames) and zstd, by their numbers in a batch's attributes.
 
-Inflating is capped: nothing of more than `limit` bytes comes out, and no memory of that order is taken before the data has
-shown that it needs it. `cramjam` does the work and lets other threads run meanwhile.
+Inflating is capped: nothing of more than `limit` bytes comes out, and no memory of that order is taken before the
+data has shown that it needs it. `cramjam` does the work and lets other threads run meanwhile.
 
 Snappy comes in two shapes. Kafka's Java and Python clients frame it as xerial's snappy-java does (we write that):
     "\\x82SNAPPY\\0" | version int32 1 | compatible int32 1 | blocks: length int32, snappy block ...
@@ -9,7 +9,7 @@ librdkafka and Go clients write one bare snappy block; the magic decides. It is 
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeAlias
 
 import cramjam
@@ -67,7 +67,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit: int) -> Buffer:
-    """What `data` holds. Raises `TooLarge` rather than give more than `limit` bytes, `DecompressionError` for garbage."""
+    """What `data` holds; raises `TooLarge` rather than give more than `limit` bytes, or `DecompressionError`."""
     if codec == SNAPPY:
         return _decompress_snappy(data, limit)
     if codec == NONE:
@@ -98,7 +98,7 @@ _INTO: Final[dict[int, Callable[[Buffer, bytearray], int]]] = {
 
 def _grow(decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, limit: int) -> Buffer:
     """Inflate into a buffer four times as large each time it was too small, up to the limit."""
-    size = max(_SMALLEST, 4 * len(data))
+    size = max(_SMALLEST, 8 * len(data))
     while True:
         out = bytearray(min(size, limit))
         try:
@@ -140,36 +140,30 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
 def _decompress_snappy(data: Buffer, limit: int) -> Buffer:
     """Sizes stand before snappy's data: all are read and added up before anything is allocated."""
     view = memoryview(data)
-    if bytes(view[: len(XERIAL_MAGIC)]) == XERIAL_MAGIC:
-        blocks = _xerial_blocks(view)
-    else:
-        blocks = [view]
+    framed = bytes(view[: len(XERIAL_MAGIC)]) == XERIAL_MAGIC
     try:
-        sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
-        if sum(sizes) > limit:
+        size = sum(cramjam.snappy.decompress_raw_len(block) for block in _blocks(view, framed))
+        if size > limit:
             raise TooLarge(f"the batch holds more than {limit} bytes")
-        out = bytearray(sum(sizes))
-        at = 0
-        for block, size in zip(blocks, sizes, strict=True):
-            cramjam.snappy.decompress_raw_into(block, memoryview(out)[at : at + size])
-            at += size
+        out = bytearray(size)
+        rest = memoryview(out)
+        for block in _blocks(view, framed):
+            rest = rest[cramjam.snappy.decompress_raw_into(block, rest) :]
     except cramjam.DecompressionError as error:
         raise DecompressionError(str(error)) from None
     return out
 
 
-def _xerial_blocks(view: memoryview) -> list[memoryview]:
-    blocks = []
-    at = len(_XERIAL_HEADER)
-    if len(view) < at:
-        raise DecompressionError("the snappy header is cut off")
-    while at < len(view):
-        if len(view) - at < 4:
-            raise DecompressionError("a snappy block is cut off")
-        (length,) = _INT32.unpack_from(view, at)
+def _blocks(view: memoryview, framed: bool) -> Iterator[memoryview]:
+    """The snappy blocks in xerial's framing, or the one block that is everything."""
+    if not framed:
+        yield view
+        return
+    at, end = len(_XERIAL_HEADER), len(view)
+    while at != end:
+        (length,) = _INT32.unpack_from(view, at) if at + 4 <= end else (0,)
         at += 4
-        if length < 1 or length > len(view) - at:
+        if not 0 < length <= end - at:
             raise DecompressionError("a snappy block is cut off")
-        blocks.append(view[at : at + length])
+        yield view[at : at + length]
         at += length
-    return blocks

@@ -36,7 +36,8 @@ def iterate(
     control: bool = False,
     check_crcs: bool = True,
 ) -> Iterator[Record]:
-    """Every record with start_offset <= offset < end_offset in whole batches; those of control batches only if asked for.
+    """Every record with start_offset <= offset < end_offset in whole batches; those of control batches only if asked
+    for.
 
     Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no batches.
     """

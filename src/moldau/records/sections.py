@@ -1,7 +1,8 @@
 """From fetched bytes to the records in them: the whole batches, checked, inflated, cut down to the offsets asked for.
 
-What a broker sends is a run of whole batches whose last may be cut off, whose first may begin before the offset that was
-asked for, and which may hold control batches that no reader wants to see. Rows and columns are both made from `Section`s.
+What a broker sends is a run of whole batches whose last may be cut off, whose first may begin before the offset that
+was asked for, and which may hold control batches that no reader wants to see. Rows and columns are both made from
+`Section`s.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,9 @@
-"""Stands in for the `cython` module where the files of `columns/` run interpreted: every type and directive means nothing.
+"""Stands in for the `cython` module where the files of `columns/` run interpreted: every type and directive means
+nothing.
 
-With it the same files need no compiler and no Cython. Only the names they use are here; types appear only in annotations,
-which are never evaluated, and in `cast`, whose first argument is whatever `__getattr__` makes of a type's name.
+With it the same files need no compiler and no Cython. Only the names they use are here; types appear only in
+annotations, which are never evaluated, and in `cast`, whose first argument is whatever `__getattr__` makes of a
+type's name.
 """
 
 from collections.abc import Callable

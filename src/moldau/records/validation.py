@@ -1,8 +1,9 @@
 """What a broker checks of a batch before it appends it, and what it then writes into it.
 
-Everything here is a decision about bytes in a buffer: `check_produce` returns a value for every outcome and raises nothing
-for bad input; `assign_offsets` patches a batch that passed. It knows no log, no topic's name and no clock.
-Sources: the table "What Kafka 4.3.1 answered when asked" in PROTOCOL.md; KIP-467 (record errors); KIP-937 (timestamps).
+Everything here is a decision about bytes in a buffer: `check_produce` returns a value for every outcome and raises
+nothing for bad input; `assign_offsets` patches a batch that passed. It knows no log, no topic's name and no clock.
+Sources: the table "What Kafka 4.3.1 answered when asked" in PROTOCOL.md; KIP-467 (record errors); KIP-937
+(timestamps).
 """
 
 import struct

@@ -1,7 +1,8 @@
 """The one compiled extension: all work that is done per record.
 
-`scanning` checks records on append and before they are read, `decoding` makes columns and rows of them, `encoding` writes them.
-All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted elsewhere, from the same files.
+`scanning` checks records on append and before they are read, `decoding` makes columns and rows of them, `encoding`
+writes them. All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted elsewhere, from
+the same files.
 """
 
 from moldau.records.columns import decoding, encoding, scanning

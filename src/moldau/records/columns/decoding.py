@@ -2,7 +2,8 @@
 # mypy: ignore-errors
 """Reading records that `scanning.measure` has passed: `rows` makes an object of each, `decode` fills Arrow's buffers.
 
-The format is drawn in `scanning`. Nothing is checked a second time, so nothing here may be given bytes that were not measured.
+The format is drawn in `scanning`. Nothing is checked a second time, so nothing here may be given bytes that were not
+measured.
 """
 
 from __future__ import annotations
@@ -114,9 +115,11 @@ def rows(section: Section, make: Callable[[tuple[Any, ...]], Any]) -> list[Any]:
 def refused(
     section: Section, keyed: cython.bint, earliest: cython.longlong, latest: cython.longlong, limit: cython.Py_ssize_t
 ) -> tuple[int, int, list[tuple[int, int | None]]]:
-    """Records that break a topic's rules: no key where `keyed`, a timestamp that is neither -1 nor in [earliest, latest].
+    """Records that break a topic's rules: no key where `keyed`, a timestamp that is neither -1 nor in [earliest,
+    latest].
 
-    Returns how many break the one and the other, and the first `limit` of all: (index, timestamp, None if it is the key).
+    Returns how many break the one and the other, and the first `limit` of all: (index, timestamp, None if it is the
+    key).
     """
     measure((section,))
     data: cython.const[cython.uchar][::1] = section.records
@@ -175,8 +178,8 @@ def headers_of(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> list:
 def decode(sections: Sequence[Section], allocate: Callable[[int], Any] = bytearray, ticks_per_ms: int = 1) -> Columns:
     """The wanted records of whole batches as columns; `allocate` gives the buffers, writable ones of so many bytes.
 
-    Timestamps are in ticks since 1970; those that do not fit become the largest or smallest that does. Raises `KafkaError`
-    (CORRUPT_MESSAGE) for bytes that are no records, `OverflowError` for a column of more than 2 GiB.
+    Timestamps are in ticks since 1970; those that do not fit become the largest or smallest that does. Raises
+    `KafkaError` (CORRUPT_MESSAGE) for bytes that are no records, `OverflowError` for a column of more than 2 GiB.
     """
     totals = measure(sections)
     if max(totals) > INT32_MAX:

@@ -2,8 +2,8 @@
 # mypy: ignore-errors
 """Writing the records of one batch, from rows and from Arrow's buffers, with offset deltas 0, 1, 2 ...
 
-The format is drawn in `scanning`. Both go twice over their input, which must not change meanwhile: once to add up sizes,
-once to write into a buffer of exactly that size. Nothing here knows of headers of batches or of compression.
+The format is drawn in `scanning`. Both go twice over their input, which must not change meanwhile: once to add up
+sizes, once to write into a buffer of exactly that size. Nothing here knows of headers of batches or of compression.
 """
 
 from __future__ import annotations
@@ -141,14 +141,14 @@ def encode_rows(
     blocks: dict = {}
     total: cython.longlong = 0
     at: cython.Py_ssize_t = room
-    i: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
     size: cython.longlong
     timestamp: cython.longlong
     max_timestamp: cython.longlong = -1
     key: bytes
     value: bytes
     block: bytes
-    for key, value, timestamp, headers in items:
+    for i, (key, value, timestamp, headers) in enumerate(items):
         if too_far(timestamp, base_timestamp):
             raise ValueError(TOO_FAR)
         if timestamp > max_timestamp:
@@ -160,7 +160,6 @@ def encode_rows(
             size = len(block)
         size = size_of(timestamp - base_timestamp, i, length_of(key), length_of(value), size)
         total += size + size_of_varint(size)
-        i += 1
     if total > SIZE_MAX:
         raise ValueError(TOO_LARGE)
     total += room
@@ -169,8 +168,7 @@ def encode_rows(
         return out, max_timestamp
     view: cython.uchar[::1] = out
     p: cython.p_uchar = cython.address(view[0]) if cython.compiled else out
-    i = 0
-    for key, value, timestamp, _ in items:
+    for i, (key, value, timestamp, _) in enumerate(items):
         block = blocks.get(i, NO_HEADERS) if blocks else NO_HEADERS
         size = size_of(timestamp - base_timestamp, i, length_of(key), length_of(value), len(block))
         if size + size_of_varint(size) > total - at:
@@ -183,7 +181,6 @@ def encode_rows(
         if value is not None:
             at = copy(p, at, value, 0, len(value))
         at = copy(p, at, block, 0, len(block))
-        i += 1
     return out, max_timestamp
 
 
@@ -264,7 +261,7 @@ class Column:
         start: cython.Py_ssize_t = self.offsets[self.first + row]
         if cython.compiled:
             return copy(out, at, cython.address(self.data[0]), start, length)
-        else:  # noqa: RET505
+        else:
             return copy(out, at, self.data, start, length)
 
 
@@ -278,8 +275,8 @@ def encode_columns(
 ) -> tuple[bytearray, int]:
     """The records of columns behind `room` bytes, and the largest timestamp; the base timestamp is the first one.
 
-    None is a column of nulls; `headers` holds a `header_block` a row. Raises `ValueError` for columns that do not fit together,
-    timestamps too far apart and more than 2 GiB.
+    None is a column of nulls; `headers` holds a `header_block` a row. Raises `ValueError` for columns that do not fit
+    together, timestamps too far apart and more than 2 GiB.
     """
     if count < 1 or len(timestamps) < count:
         raise ValueError("a batch needs a row, and each row a timestamp")

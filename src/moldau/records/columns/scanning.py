@@ -1,14 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: ignore-errors
-"""Looking at every record of a batch where it lies, without an object for any: `scan` on append, `measure` before reading.
+# ruff: noqa: F821  (a C variable is declared without a value)
+"""Looking at every record of a batch where it lies, without an object for any: `scan` on append, `measure` before
+reading.
 
     record = length varint | attributes 1 | timestamp delta varlong | offset delta varint
              | key length varint (-1 null), key | value length varint (-1 null), value
              | header count varint | headers: key length varint, key | value length varint (-1 null), value
 
-`walk` alone looks at bytes that nobody has vouched for: it reads nothing outside [at, end), and what it passed is sound.
-Varints are zig-zag, at most 5 bytes (varlongs 10). Nothing here knows of headers of batches or of compression. Interpreted,
-the same lines work on memoryviews where compiled ones have pointers; types mean nothing to mypy.
+`walk` alone looks at bytes that nobody has vouched for: it reads nothing outside [at, end), and what it passed is
+sound. Varints are zig-zag, at most 5 bytes (varlongs 10). Nothing here knows of headers of batches or of compression.
+Interpreted, the same lines work on memoryviews where compiled ones have pointers; types mean nothing to mypy.
 """
 
 from __future__ import annotations
@@ -140,7 +142,7 @@ def varlong(
 def sized(
     p: cython.p_const_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """The length of a byte string, -1 for null, and the position behind the string, -1 if it is not all before `stop`."""
+    """The length of a byte string, -1 for null, and the position behind it, -1 if it is not all before `stop`."""
     length: cython.longlong
     length, at = varint(p, at, stop)
     if at < 0 or length < -1 or length > stop - at:
@@ -178,17 +180,14 @@ def walk(
     for i in range(count):
         found.bad = i
         length, at = varint(p, at, end)
-        if at < 0:
-            return 1
-        if length < 1 or length > end - at:
-            return 2
+        if at < 0 or length < 1 or length > end - at:
+            return 1 if at < 0 else 2
         stop = at + length
         timestamp, at = varlong(p, at + 1, stop)
         if at < 0:
             return 3
         if (timestamp > 0) == (base_timestamp > 0) and past_int64(base_timestamp, timestamp):
             return 4
-        timestamp += base_timestamp
         delta, at = varint(p, at, stop)
         if at < 0 or delta <= previous or delta > last_offset_delta - (count - 1 - i):
             return 5
@@ -204,18 +203,14 @@ def walk(
             return 8
         if headers > 0:
             flaw = walk_headers(p, at, stop, headers, low <= delta < high, found)
-            if flaw != 0:
-                return flaw
-        elif at != stop:
-            return 11
+        else:
+            flaw = 0 if at == stop else 11
+        if flaw != 0:
+            return flaw
         at = stop
-        if timestamp > found.max_timestamp:
-            found.max_timestamp = timestamp
-            found.at_max = i
-        if timestamp < found.min_timestamp:
-            found.min_timestamp = timestamp
+        note_timestamp(base_timestamp + timestamp, i, found)
         if low <= delta < high:
-            count_row(length, values, found)
+            note_row(length, values, found)
     found.bad = count
     return 0 if at == end else 12
 
@@ -233,7 +228,19 @@ def past_int64(a: cython.longlong, b: cython.longlong) -> cython.bint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def count_row(key: cython.longlong, value: cython.longlong, found: cython.pointer[Found]) -> cython.void:
+def note_timestamp(timestamp: cython.longlong, i: cython.longlong, found: cython.pointer[Found]) -> cython.void:
+    if timestamp > found.max_timestamp:
+        found.max_timestamp = timestamp
+        found.at_max = i
+    if timestamp < found.min_timestamp:
+        found.min_timestamp = timestamp
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def note_row(key: cython.longlong, value: cython.longlong, found: cython.pointer[Found]) -> cython.void:
     found.rows += 1
     if key < 0:
         found.null_keys += 1
@@ -288,8 +295,8 @@ def scan(
     """Check that data[start:stop] is exactly `count` records with offset deltas 0, 1, 2 ...
 
     Returns (flaw, index of the bad record, largest timestamp or -1, index of the first record that has it, smallest
-    timestamp, number of null keys); `FLAWS[flaw]` says what is wrong, 0 is sound. The broker calls this for every batch:
-    a bare buffer costs half of what a typed memoryview does.
+    timestamp, number of null keys); `FLAWS[flaw]` says what is wrong, 0 is sound. The broker calls this for every
+    batch: a bare buffer costs half of what a typed memoryview does.
     """
     flaw: cython.int
     found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -324,16 +331,17 @@ def big_endian(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.int)
         raw = raw << 8 | p[at + i]
     if cython.compiled:
         return cython.cast(cython.longlong, raw << (64 - 8 * size)) >> (64 - 8 * size)
-    else:  # noqa: RET505
+    else:
         return raw - (raw >> (8 * size - 1) << 8 * size)
 
 
 def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
     """Header and scan in one for the batch that needs no second look, None for every other, bad or just unusual.
 
-    Plain is a batch of format 2 that fills the buffer, with base offset 0, a count that fits its offsets, no codec, create
-    time, not control, a sequence if it has a producer id, and sound records. Returns its header's thirteen fields (drawn in
-    `batch`) and largest timestamp, index of it, smallest timestamp, number of null keys. The checksum is the caller's.
+    Plain is a batch of format 2 that fills the buffer, with base offset 0, a count that fits its offsets, no codec,
+    create time, not control, a sequence if it has a producer id, and sound records. Returns its header's thirteen
+    fields (drawn in `batch`) and largest timestamp, index of it, smallest timestamp, number of null keys. The
+    checksum is the caller's.
     """
     found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     size: cython.Py_ssize_t = len(data)
@@ -373,7 +381,8 @@ def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
     if flaw != 0:
         return None
     header = (
-        0, length, epoch, 2, crc, attributes, last, base_timestamp, max_timestamp, producer_id, producer_epoch, sequence, count
+        0, length, epoch, 2, crc, attributes, last, base_timestamp, max_timestamp,
+        producer_id, producer_epoch, sequence, count,
     )  # fmt: skip
     return header, found.max_timestamp, found.at_max, found.min_timestamp, found.null_keys
 
@@ -381,8 +390,9 @@ def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
 def measure(sections: Sequence[Section]) -> tuple[int, ...]:
     """Check the records of whole batches and add up those that are wanted.
 
-    Returns the numbers of rows, null keys, bytes of keys, null values, bytes of values, rows with headers, headers, bytes of
-    their keys, null ones among their values, bytes of these. Raises `KafkaError` (CORRUPT_MESSAGE) for what are no records.
+    Returns the numbers of rows, null keys, bytes of keys, null values, bytes of values, rows with headers, headers,
+    bytes of their keys, null ones among their values, bytes of these. Raises `KafkaError` (CORRUPT_MESSAGE) for what
+    are no records.
     """
     found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     data: cython.const[cython.uchar][::1]
