@@ -29,7 +29,7 @@ class Kcat(Client):
         self._run(["-P", "-t", topic, "-K", "\t", "-X", "enable.idempotence=true", *headers, *codec], lines)
 
     def subscribe(self, topic: str, group: str) -> None:
-        options = ["-X", "auto.offset.reset=earliest", "-X", "auto.commit.interval.ms=60000", "-q", "-u", "-J"]
+        options = ["-X", "auto.offset.reset=earliest", "-X", "auto.commit.interval.ms=60000", "-q", "-u", "-J", "-E"]
         with open(self._errors, "a") as errors:
             self._consumer = subprocess.Popen(
                 [*self._command, *options, "-G", group, topic],

@@ -1,13 +1,14 @@
 """The script: every area's steps, in the order they are played. Later areas use topics and ids of earlier ones."""
 
 from tests.differential.script import Step
-from tests.differential.steps import configs, fetch, groups, hostile, offsets, produce, topics
+from tests.differential.steps import configs, epochs, fetch, groups, hostile, offsets, produce, topics
 
 SCRIPT: tuple[Step, ...] = (
     *topics.STEPS,
     *configs.STEPS,
     *produce.STEPS,
     *fetch.STEPS,
+    *epochs.STEPS,
     *groups.STEPS,
     *offsets.STEPS,
     *hostile.STEPS,
