@@ -25,6 +25,11 @@ class Broker:
         self._settings = {**SETTINGS, **(settings or {})}
         self._process: subprocess.Popen[str] | None = None
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start and wait for the line that says it is ready; the second time on the port of the first."""
         port = self.address.rpartition(":")[2] or "0"

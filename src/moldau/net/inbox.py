@@ -13,8 +13,10 @@ from moldau.errors import ProtocolViolation
 
 _size = struct.Struct(">i").unpack_from
 
-FREE_BYTES = 1 << 20
-"""A connection may hold this much of an unfinished frame without asking the pool."""
+GIANT_BYTES = (1 << 20) + (1 << 16)
+"""Frames that declare more than this are giants; others, which a producer's ordinary settings make, grow freely."""
+FREE_BYTES = 64 << 10
+"""A connection may hold this much of a giant without asking the pool."""
 FIRST_BYTES = 16 << 10
 """The least that a frame's own buffer holds."""
 
@@ -90,7 +92,7 @@ class Inbox:
     def _grow(self) -> bool:
         need = 4 + self._checked(self._own, 0) if self._filled >= 4 else FIRST_BYTES
         target = min(need, max(FIRST_BYTES, 4 * self._filled)) if need > self._filled else self._filled + FIRST_BYTES
-        if target > FREE_BYTES and not self._pool.grow(self, target):
+        if need > GIANT_BYTES and target > FREE_BYTES and not self._pool.grow(self, target):
             return False
         grown = bytearray(target)
         grown[: self._filled] = memoryview(self._own)[: self._filled]

@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 
 SHARED_BYTES = 128 << 10
 """One buffer that all connections of a server read into."""
-POOL_BYTES = 32 << 20
-"""For the unfinished frames of all connections that are larger than a connection may keep."""
+POOL_BYTES = 24 << 20
+"""For the unfinished giant frames of all connections."""
 SHARE_BYTES = 1 << 20
 """Replies of this size are sent before further requests of that connection are handled."""
-STALL_S = 5.0
+STALL_S = 2.0
 """How often the server looks for idle and stalled connections."""
 
 

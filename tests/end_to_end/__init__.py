@@ -1,0 +1,1 @@
+"""The broker as a whole: real processes, real sockets, real signals."""

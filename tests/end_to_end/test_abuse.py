@@ -1,0 +1,236 @@
+"""Under a running reader and writer comes everything a hostile peer can send: the broker stays up, its memory stays
+small, the others hardly notice, and nothing bad is ever served."""
+
+import os
+import random
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moldau.errors import ErrorCode
+from moldau.protocol import codec
+from moldau.protocol.apis import METADATA
+from moldau.protocol.messages.metadata import MetadataRequest
+from moldau.records.rows import iterate
+from tests.clients.broker import Broker
+from tests.differential.batches import NOW, batch, record, varint
+from tests.end_to_end.raw import Raw
+
+MIB = 1 << 20
+MEMORY_GROWTH_MAX = 64 * MIB
+P99_FLOOR_S = 0.05
+"""Below this a doubled p99 says more about the machine than about the broker."""
+HALF_SENT = 200
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    running = Broker(Path(tmp_path_factory.mktemp("abuse")))
+    running.start()
+    yield running
+    running.stop()
+
+
+def resident(pid: int) -> int:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+class Others:
+    """A writer and a reader at work all the while; `latencies` are the writer's, `read` what the reader was given."""
+
+    def __init__(self, address: str, topic: str):
+        self._address, self._topic = address, topic
+        self._stop = threading.Event()
+        self.latencies: list[float] = []
+        self.written = 0
+        self.read: list[bytes] = []
+        self.failures: list[BaseException] = []
+        self._threads = [threading.Thread(target=self._guarded, args=(work,)) for work in (self._write, self._read)]
+
+    def __enter__(self) -> "Others":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+        assert not self.failures, self.failures
+
+    def _guarded(self, work: object) -> None:
+        try:
+            work()  # type: ignore[operator]
+        except BaseException as error:
+            self.failures.append(error)
+
+    def _write(self) -> None:
+        with Raw(self._address) as raw:
+            while not self._stop.wait(0.002):
+                began = time.perf_counter()
+                error, _ = raw.produce(self._topic, batch(b"good %d" % self.written, timestamp=NOW))
+                self.latencies.append(time.perf_counter() - began)
+                assert error == 0
+                self.written += 1
+
+    def _read(self) -> None:
+        with Raw(self._address) as raw:
+            while True:
+                done = self._stop.is_set() and len(self.read) == self.written
+                if done:
+                    return
+                answer = raw.fetch(self._topic, len(self.read), max_wait_ms=100)
+                assert answer.error_code == 0
+                self.read += [bytes(row.value or b"") for row in iterate(answer.records, len(self.read))]
+
+    def p99(self, since: int = 0) -> float:
+        seen = sorted(self.latencies[since:])
+        return seen[int(len(seen) * 0.99)]
+
+    def more(self, count: int) -> None:
+        """Wait until so many more were written."""
+        goal = self.written + count
+        while self.written < goal and not self.failures:
+            time.sleep(0.01)
+
+
+def garbage(address: str) -> None:
+    chance = random.Random(1)
+    for size in (1, 3, 4, 5, 100, 5000):
+        with Raw(address) as raw:
+            raw.socket.sendall(b"\xff" * 4 + chance.randbytes(size))
+            assert raw.is_closed()
+    with Raw(address) as raw:
+        raw.socket.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert raw.is_closed()
+
+
+def giant_length(address: str) -> None:
+    for size in (2**31 - 1, -(2**31), 200 * MIB):
+        with Raw(address) as raw:
+            raw.socket.sendall(struct.pack(">i", size))
+            assert raw.is_closed()
+
+
+def truncated_frames(address: str) -> None:
+    whole = codec.write_request(METADATA, 12, 1, "abuse", MetadataRequest())
+    for cut in range(4, len(whole) - 4):
+        with Raw(address) as raw:
+            body = whole[4:cut]
+            raw.socket.sendall(struct.pack(">i", len(body)) + body)
+            assert raw.is_closed()
+
+
+def unknown_keys(address: str) -> None:
+    for key, version in ((999, 0), (-1, 0), (4, 0), (3, 99), (3, -1), (0, 2), (1, 3), (71, 0)):
+        with Raw(address) as raw:
+            body = struct.pack(">hhih", key, version, 1, -1) + bytes(40)
+            raw.socket.sendall(struct.pack(">i", len(body)) + body)
+            assert raw.is_closed()
+
+
+def half_sent_frames(address: str, others: Others) -> None:
+    """200 peers declare 50 MB and send a part: a little, or as much as the broker takes."""
+    peers = []
+    for number in range(HALF_SENT):
+        peer = socket.create_connection((address.rpartition(":")[0], int(address.rpartition(":")[2])))
+        peer.setblocking(False)
+        data = struct.pack(">i", 50 * MIB) + bytes(4 * MIB if number % 10 == 0 else 50_000)
+        try:
+            peer.send(data)
+        except BlockingIOError:
+            pass
+        peers.append(peer)
+    others.more(200)
+    for peer in peers:
+        peer.close()
+
+
+def bad_batches(address: str, topic: str) -> None:
+    good = batch(b"x", timestamp=NOW)
+    swapped = record((None, b"x"), 1) + record((None, b"y"), 0)
+    bad: dict[str, bytes] = {
+        "checksum": batch(b"x", timestamp=NOW, crc=1),
+        "count": batch(b"x", timestamp=NOW, count=2),
+        "no records": batch(b"x", timestamp=NOW, count=0, last_offset_delta=-1),
+        "huge count": batch(b"x", timestamp=NOW, count=2**31 - 1, last_offset_delta=2**31 - 2),
+        "record longer than the batch": batch(b"x", body=record((None, b"x"), 0, length=500), timestamp=NOW),
+        "negative record length": batch(b"x", body=varint(-5) + bytes(10), timestamp=NOW),
+        "offsets out of sequence": batch(
+            b"x", b"y", body=record((None, b"x"), 1) + record((None, b"y"), 0), timestamp=NOW
+        ),
+        "bytes after the last record": batch(b"x", body=record((None, b"x"), 0) + b"rest", timestamp=NOW),
+        "endless varint": batch(b"x", body=b"\xff" * 30, timestamp=NOW),
+        "gzip that is none": batch(b"x", attributes=1, timestamp=NOW),
+        "unknown codec": batch(b"x", attributes=7, timestamp=NOW),
+        "control batch": batch(b"x", attributes=0x20, timestamp=NOW),
+        "two batches": good + good,
+        "old format": batch(b"x", magic=1, timestamp=NOW),
+        "a bomb": batch(b"x", codec=4, body=bytes(256 * MIB), timestamp=NOW),
+        "nothing": b"",
+        "a part of a batch": good[:50],
+    }
+    with Raw(address) as raw:
+        for name, records in bad.items():
+            error, base = raw.produce(topic, records)
+            assert error in (
+                ErrorCode.INVALID_RECORD,
+                ErrorCode.CORRUPT_MESSAGE,
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                ErrorCode.MESSAGE_TOO_LARGE,
+            ), (name, error)
+            assert base == -1
+        for position in range(len(good)):
+            flipped = bytearray(good)
+            flipped[position] ^= 0x40
+            error, _ = raw.produce(topic, bytes(flipped))
+            if position in range(12, 16):  # the leader's epoch, which a broker writes anyway
+                assert error == 0
+            else:
+                assert error != 0, position
+
+
+def test_hostile_peers_cost_little_and_spoil_nothing(broker: Broker):
+    address = broker.address
+    with Raw(address) as raw:
+        raw.create_topic("good")
+        raw.create_topic("target")
+    with Others(address, "good") as others:
+        others.more(300)
+        calm, memory = others.p99(), resident(broker.pid)
+        began = len(others.latencies)
+        garbage(address)
+        giant_length(address)
+        truncated_frames(address)
+        unknown_keys(address)
+        bad_batches(address, "target")
+        half_sent_frames(address, others)
+        others.more(100)
+        assert others.p99(began) <= max(2 * calm, P99_FLOOR_S)
+        assert resident(broker.pid) - memory <= MEMORY_GROWTH_MAX
+    assert others.read == [b"good %d" % number for number in range(others.written)]
+    with Raw(address) as raw:
+        answer = raw.fetch("target", 0)
+        assert {bytes(row.value or b"") for row in iterate(answer.records)} == {b"x"}
+        assert raw.offset_at("target", -1) == 4, "the four flips of the epoch, which no checksum covers"
+
+
+def test_a_pipeline_of_requests_that_nobody_reads_holds_little(broker: Broker):
+    memory = resident(broker.pid)
+    one = codec.write_request(METADATA, 12, 1, "greedy", MetadataRequest())
+    with Raw(broker.address) as greedy, Raw(broker.address) as raw:
+        greedy.socket.setblocking(False)
+        try:
+            for _ in range(10_000):
+                greedy.socket.send(one)
+        except BlockingIOError:
+            pass
+        for _ in range(20):
+            assert raw.ask(METADATA, 12, MetadataRequest()).brokers
+        assert resident(broker.pid) - memory <= MEMORY_GROWTH_MAX
