@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from moldau.coordinators.outcome import Record
+from moldau.errors import ProtocolViolation
 from moldau.names import TopicPartition
 from moldau.protocol import schema
 from moldau.protocol.internal import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
@@ -60,7 +61,7 @@ def offset_record(group: str, partition: TopicPartition, value: OffsetCommitValu
 
 def read_record(record: Record) -> Known | None:
     """What a record says; None for a kind or version we do not know. Raises `ProtocolViolation` if it is cut short."""
-    kind, at = read_int16(record.key, 0)
+    kind, at = _prefix(record.key)
     if kind == GROUP_KIND:
         key, _ = schema.read(GroupMetadataKey, 0, False, record.key, at)
         group = _value(GroupMetadataValue, record.value)
@@ -76,10 +77,16 @@ def read_record(record: Record) -> Known | None:
 def _value(message: type[schema.T], data: bytes | None) -> schema.T | None:
     if data is None:
         return None
-    version, at = read_int16(data, 0)
+    version, at = _prefix(data)
     if not 0 <= version <= 4:
         return None
     return schema.read(message, version, version >= _FLEXIBLE_SINCE, data, at)[0]
+
+
+def _prefix(data: bytes) -> tuple[int, int]:
+    if len(data) < 2:
+        raise ProtocolViolation("a record shorter than the number that says what it is")
+    return read_int16(data, 0)
 
 
 def _bytes(prefix: int, version: int, message: object) -> bytes:

@@ -1,0 +1,112 @@
+"""An internal topic in memory that commits when it is told to, or refuses; and a coordinator on it in virtual time."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
+
+from moldau.coordinators.coordinator import GroupCoordinator
+from moldau.coordinators.exchange import GroupSettings, Join, Joined, Sync, Synced
+from moldau.errors import ErrorCode, KafkaError
+from moldau.runtime import Runtime
+from moldau.simulation.loop import SimulatedLoop
+from moldau.simulation.network import Network
+from tests.coordinators.scene import YEAR_2013_MS, subscription
+
+R = TypeVar("R")
+PARTITIONS = 50
+
+
+def in_virtual_time(work: Coroutine[Any, Any, R]) -> R:
+    loop = SimulatedLoop(Network(random.Random(0)))
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.close()
+
+
+class LoopClock:
+    def now_ms(self) -> int:
+        return YEAR_2013_MS + int(asyncio.get_running_loop().time() * 1000)
+
+
+class FakeLog:
+    """`batches` is what is committed. While `gate` is closed, appends wait; `refusals` are raised by the next appends."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[bytes]] = {}
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.refusals: list[ErrorCode] = []
+        self.sizes_max = 0
+        self.reading = asyncio.Event()
+        self.reading.set()
+        self.loads = 0
+
+    async def read_all(self, partition: int) -> AsyncIterator[bytes]:
+        self.loads += 1
+        await self.reading.wait()
+        for batch in self.batches.get(partition, []):
+            yield batch
+
+    async def append(self, partition: int, batch: bytearray) -> None:
+        await self.gate.wait()
+        if self.sizes_max and len(batch) > self.sizes_max:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+        if self.refusals:
+            raise KafkaError(self.refusals.pop(0))
+        self.batches.setdefault(partition, []).append(bytes(batch))
+
+
+def coordinator(log: FakeLog, **settings: int) -> GroupCoordinator:
+    group_settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
+    return GroupCoordinator(group_settings, log, Runtime(clock=LoopClock()), lambda: PARTITIONS)
+
+
+async def leading(log: FakeLog, *groups: str, **settings: int) -> GroupCoordinator:
+    """A coordinator that has loaded the partitions of these groups."""
+    groups_here = coordinator(log, **settings)
+    for group in groups or ("g",):
+        groups_here.lead(groups_here.partition_of(group))
+        await groups_here.loaded(group)
+    return groups_here
+
+
+def join(member: str = "", group: str = "g", *, wait_for_id: bool = False) -> Join:
+    return Join(
+        group_id=group,
+        member_id=member,
+        instance_id=None,
+        client_id="c",
+        client_host="/h",
+        session_timeout_ms=6000,
+        rebalance_timeout_ms=9000,
+        protocol_type="consumer",
+        protocols=(("range", subscription("t")),),
+        can_wait_for_id=wait_for_id,
+        can_skip=False,
+    )
+
+
+def sync(member: str, generation: int, **assignments: bytes) -> Sync:
+    return Sync(
+        group_id="g",
+        generation=generation,
+        member_id=member,
+        instance_id=None,
+        protocol_type=None,
+        protocol=None,
+        assignments=assignments or {member: b"all"},
+    )
+
+
+async def answered(what: Any) -> Any:
+    return await what if isinstance(what, asyncio.Future) else what
+
+
+async def stable_member(groups: GroupCoordinator) -> str:
+    """One member, alone in group g, with everything assigned to it."""
+    joined: Joined = await answered(groups.join(join()))
+    synced: Synced = await answered(groups.sync(sync(joined.member_id, joined.generation)))
+    assert synced.assignment == b"all"
+    return joined.member_id

@@ -1,0 +1,298 @@
+"""The host loads, decides, appends, applies and answers in that order, whatever the log does; in virtual time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from moldau.coordinators.exchange import Commit, Joined, Leaver, Left, NewOffset, Synced
+from moldau.coordinators.host import BATCH_BYTES_MAX, partition_of
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.records import rows
+from tests.coordinators.fake_log import FakeLog, answered, coordinator, in_virtual_time, join, leading, stable_member, sync
+from tests.coordinators.scene import TOPIC_ID
+
+TP = TopicPartition("t", 0)
+
+
+def commit(offset: int, group: str = "simple", metadata: str = "") -> Commit:
+    offsets = [NewOffset(TP, offset, -1, metadata, TOPIC_ID)]
+    return Commit(group_id=group, member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets)
+
+
+@pytest.mark.parametrize(
+    ("group", "partition"),
+    [("", 0), ("conn", 0), ("ret", 1), ("g", 3), ("new", 10), ("n4", 12), ("lv", 16), ("st", 31), ("polygenelubricants", 0), ("😀", 49)],
+)
+def test_a_group_is_where_kafka_puts_it(group: str, partition: int) -> None:
+    assert partition_of(group, 50) == partition
+
+
+def test_a_partition_answers_once_it_is_loaded() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = coordinator(log)
+        assert (await answered(groups.join(join()))).error is ErrorCode.NOT_COORDINATOR
+        with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+            groups.offsets("g")
+        log.reading.clear()
+        groups.lead(groups.partition_of("g"))
+        await asyncio.sleep(1)
+        assert (await answered(groups.join(join()))).error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert groups.heartbeat("g", 1, "m", None) is ErrorCode.NONE, "nobody is thrown out while we do not know"
+        with pytest.raises(KafkaError, match="LOAD_IN_PROGRESS"):
+            groups.listed()
+        log.reading.set()
+        await groups.loaded("g")
+        assert groups.heartbeat("g", 1, "m", None) is ErrorCode.UNKNOWN_MEMBER_ID
+        assert groups.listed() == []
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_state_after_a_restart_is_what_the_log_gives() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log, "g", "simple")
+        member = await stable_member(groups)
+        assert await answered(groups.commit(commit(5))) == [ErrorCode.NONE]
+        described, offsets = groups.describe("g"), groups.offsets("simple")
+        await groups.stop()
+        again = await leading(log, "g", "simple")
+        assert again.describe("g") == described
+        assert again.offsets("simple") == offsets
+        assert again.heartbeat("g", 1, member, None) is ErrorCode.NONE
+        await again.stop()
+
+    in_virtual_time(play())
+
+
+def test_an_answer_waits_for_the_commit_and_what_gathers_meanwhile_goes_into_one_batch() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log, "simple")
+        log.gate.clear()
+        answers = [asyncio.ensure_future(answered(groups.commit(commit(n)))) for n in range(10)]
+        await asyncio.sleep(1)
+        assert not any(answer.done() for answer in answers)
+        assert groups.offsets("simple") == {}
+        log.gate.set()
+        assert await asyncio.gather(*answers) == [[ErrorCode.NONE]] * 10
+        assert groups.offsets("simple")[TP].offset == 9
+        batches = log.batches[groups.partition_of("simple")]
+        assert [len(list(rows.iterate(batch))) for batch in batches] == [10]
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_one_decision_that_is_too_large_does_not_spoil_those_beside_it() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        log.sizes_max = 2000
+        groups = await leading(log, "simple")
+        asked = [commit(1), commit(2, metadata="x" * 3000), commit(3)]
+        answers = await asyncio.gather(*(answered(groups.commit(one)) for one in asked))
+        assert answers == [[ErrorCode.NONE], [ErrorCode.UNKNOWN_SERVER_ERROR], [ErrorCode.NONE]]
+        assert groups.offsets("simple")[TP].offset == 3
+        assert log.loads == 1
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_many_records_go_out_in_several_batches() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log, "simple")
+        offsets = [NewOffset(TopicPartition("t", n), n, -1, "x" * 4000, TOPIC_ID) for n in range(200)]
+        ask = Commit(group_id="simple", member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets)
+        assert await answered(groups.commit(ask)) == [ErrorCode.NONE] * 200
+        sizes = [len(batch) for batch in log.batches[groups.partition_of("simple")]]
+        assert len(sizes) == 2
+        assert max(sizes) <= BATCH_BYTES_MAX
+        assert len(groups.offsets("simple")) == 200
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told", "loads"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE, 1),
+        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_NOT_AVAILABLE, 2),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE, 2),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR, 2),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR, 2),
+    ],
+)
+def test_a_refusal_is_told_and_a_doubt_loads_the_partition_anew(refusal: ErrorCode, told: ErrorCode, loads: int) -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log, "simple")
+        log.refusals = [refusal]
+        assert await answered(groups.commit(commit(1))) == [told]
+        await groups.loaded("simple")
+        assert log.loads == loads
+        assert groups.offsets("simple") == {}
+        assert await answered(groups.commit(commit(2))) == [ErrorCode.NONE]
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_everybody_who_waits_is_told_when_the_partition_goes_elsewhere() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log)
+        await stable_member(groups)
+        waiting = [asyncio.ensure_future(answered(groups.join(join()))) for _ in range(3)]
+        log.gate.clear()
+        writing = asyncio.ensure_future(answered(groups.commit(commit(1, group="g3"))))
+        await asyncio.sleep(0.1)
+        groups.resign(groups.partition_of("g"))
+        answers: list[Joined] = await asyncio.gather(*waiting)
+        assert [answer.error for answer in answers] == [ErrorCode.NOT_COORDINATOR] * 3
+        assert await writing == [ErrorCode.NOT_COORDINATOR]
+        assert (await answered(groups.join(join()))).error is ErrorCode.NOT_COORDINATOR
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_a_commit_in_flight_is_answered_when_the_partition_goes_elsewhere() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log, "simple")
+        log.gate.clear()
+        first = asyncio.ensure_future(answered(groups.commit(commit(1))))
+        await asyncio.sleep(0.1)
+        second = asyncio.ensure_future(answered(groups.commit(commit(2))))
+        await asyncio.sleep(0.1)
+        groups.resign(groups.partition_of("simple"))
+        assert [await first, await second] == [[ErrorCode.NOT_COORDINATOR]] * 2
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_a_silent_member_is_out_after_its_session_and_a_parked_join_ends_with_the_rebalance() -> None:
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        log = FakeLog()
+        groups = await leading(log)
+        silent = await stable_member(groups)
+        began = loop.time()
+        joined: Joined = await answered(groups.join(join()))
+        assert loop.time() - began == pytest.approx(6, abs=0.01), "the session, which is shorter than the rebalance timeout"
+        assert joined.generation == 2
+        assert [member.member_id for member in joined.members] == [joined.member_id]
+        assert groups.heartbeat("g", 1, silent, None) is ErrorCode.UNKNOWN_MEMBER_ID
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_a_member_that_keeps_up_its_heartbeats_stays() -> None:
+    async def play() -> None:
+        groups = await leading(FakeLog())
+        member = await stable_member(groups)
+        for _ in range(100):
+            await asyncio.sleep(5)
+            assert groups.heartbeat("g", 1, member, None) is ErrorCode.NONE
+        await asyncio.sleep(7)
+        assert groups.heartbeat("g", 1, member, None) is ErrorCode.UNKNOWN_MEMBER_ID
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_followers_hear_their_part_once_it_is_committed() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log)
+        one, two = await asyncio.gather(answered(groups.join(join())), answered(groups.join(join())))
+        log.gate.clear()
+        parts = {one.member_id: b"1", two.member_id: b"2"}
+        follower = asyncio.ensure_future(answered(groups.sync(sync(two.member_id, 1))))
+        leader = asyncio.ensure_future(answered(groups.sync(sync(one.member_id, 1, **parts))))
+        await asyncio.sleep(1)
+        assert not follower.done()
+        assert not leader.done()
+        log.gate.set()
+        synced: list[Synced] = await asyncio.gather(leader, follower)
+        assert [answer.assignment for answer in synced] == [b"1", b"2"]
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_a_caller_that_goes_away_costs_nothing() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log)
+        await stable_member(groups)
+        impatient = asyncio.ensure_future(answered(groups.join(join())))
+        await asyncio.sleep(0.1)
+        impatient.cancel()
+        await asyncio.sleep(20)
+        assert groups.listed()[0].state == "Empty"
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_leaving_and_deleting_go_through_the_log() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log)
+        member = await stable_member(groups)
+        assert await answered(groups.leave("g", [Leaver(member, None)])) == Left(ErrorCode.NONE, [ErrorCode.NONE])
+        [(lot, errors)] = groups.delete_groups(["g", "g"])
+        assert (lot, await answered(errors)) == (["g"], [ErrorCode.NONE])
+        await groups.stop()
+        assert (await leading(log)).listed() == []
+
+    in_virtual_time(play())
+
+
+def test_a_log_that_cannot_be_read_is_read_again() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log, "simple")
+        await answered(groups.commit(commit(1)))
+        await groups.stop()
+        broken = log.batches[groups.partition_of("simple")]
+        whole = broken[0]
+        broken[0] = whole[:-1] + b"\x07"
+        groups = coordinator(log)
+        groups.lead(groups.partition_of("simple"))
+        await asyncio.sleep(3)
+        assert log.loads > 2
+        broken[0] = whole
+        await groups.loaded("simple")
+        assert groups.offsets("simple")[TP].offset == 1
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_a_defect_answers_with_an_error_and_starts_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log, "simple")
+
+        def explode(*_: Any) -> None:
+            raise ZeroDivisionError
+
+        with monkeypatch.context() as broken:
+            broken.setattr("moldau.coordinators.offsets.Offsets.apply", explode)
+            assert await answered(groups.commit(commit(1))) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        await groups.loaded("simple")
+        assert groups.offsets("simple")[TP].offset == 1, "it was in the log, though nobody was told"
+        await groups.stop()
+
+    in_virtual_time(play())
