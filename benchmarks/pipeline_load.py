@@ -2,8 +2,8 @@
 
 usage: python -m benchmarks.pipeline_load [--rows 5000000] [--value-bytes 200] [--partitions 4] [--runs 2]
 
-The broker runs on the same machine; values are random bytes (nothing to compress), uncompressed in the log, of one event date.
-The session's start is not counted; the first run starts Spark's Python workers and pays for that.
+The broker runs on the same machine; values are random bytes (nothing to compress), uncompressed in the log, of one
+event date. The session's start is not counted; the first run starts Spark's Python workers and pays for that.
 """
 
 import argparse

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moldau.errors import MoldauError
+from moldau.pipeline.session import python_path
 
 READY_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
@@ -31,7 +32,11 @@ def running_broker(data: Path, pid_file: Path, log_file: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", "0"]
     with log_file.open("wb") as log:
         process = subprocess.Popen(
-            [*command, "--data-dir", str(data)], stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL
+            [*command, "--data-dir", str(data)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": python_path()},
         )
     pid_file.write_text(f"{process.pid}\n")
     try:

@@ -65,6 +65,7 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
         raise SparkMissing("The pipeline needs PySpark: install it with 'pip install moldau[spark]'.") from None
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = python_path()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name).master(with_retries(master))
     for setting, value in {**_settings(master, scratch), **settings}.items():
@@ -73,6 +74,12 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
         session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def python_path() -> str:
+    """PYTHONPATH for child processes, so that they find this package wherever we found it."""
+    folders = [str(Path(moldau.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    return os.pathsep.join(dict.fromkeys(folder for folder in folders if folder))
 
 
 def with_retries(master: str) -> str:
@@ -105,7 +112,7 @@ def _settings(master: str, scratch: Path | None) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2" if master.startswith("local") else "32",
-        "spark.executorEnv.PYTHONPATH": str(Path(moldau.__file__).parents[1]),
+        "spark.executorEnv.PYTHONPATH": python_path(),
     }
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

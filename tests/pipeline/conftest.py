@@ -1,0 +1,74 @@
+"""One Spark session and one broker for all tests of the pipeline; each test has topics of its own."""
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moldau.client.admin import Admin
+from moldau.client.producer import Producer
+from moldau.pipeline.broker_process import running_broker
+from moldau.pipeline.session import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAY_MS = 86_400_000
+Record = tuple[bytes | None, bytes | None, int]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    session = start_session("tests", "local[2]", tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real broker in a process of its own."""
+    folder = tmp_path_factory.mktemp("broker")
+    with running_broker(folder / "data", folder / "broker.pid", folder / "broker.log") as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def numbers() -> Iterator[int]:
+    return itertools.count(1)
+
+
+@pytest.fixture
+def new_topic(bootstrap: str, numbers: Iterator[int]) -> Callable[..., str]:
+    """Creates a topic with a name of its own that keeps records of any age."""
+
+    def create(partitions: int = 1, name: str = "events") -> str:
+        topic = f"{name}-{next(numbers)}"
+        with Admin(bootstrap) as admin:
+            configs = {"retention.ms": "-1", "segment.ms": str(100 * 365 * DAY_MS)}
+            admin.create_topic(topic, partitions=partitions, replication_factor=1, configs=configs)
+        return topic
+
+    return create
+
+
+@pytest.fixture(scope="session")
+def produce(bootstrap: str) -> Callable[..., None]:
+    """Sends (key, value, timestamp) records to one partition, and waits for the broker."""
+
+    def send(topic: str, records: Sequence[Record], partition: int = 0, **settings: Any) -> None:
+        with Producer(bootstrap, **settings) as producer:
+            sent = [
+                producer.send(topic, value, key, partition=partition, timestamp_ms=at) for key, value, at in records
+            ]
+            producer.flush()
+        for delivery in sent:
+            delivery.result()
+
+    return send
+
+
+@pytest.fixture(scope="session")
+def moldau_command() -> list[str]:
+    return [sys.executable, "-m", "moldau"]
