@@ -111,6 +111,19 @@ def test_a_request_without_time_does_nothing(tmp_path: Path, timeout_ms: int) ->
     assert {name: len(topic.partitions) for name, topic in cluster.image.topics.items()} == {"there": 1}
 
 
+def test_what_a_request_has_wrong_in_itself_is_said_even_without_time(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        grow = CreatePartitionsTopic(name="a", count=2, assignments=None)
+        deletion = DeleteTopicsRequest(topics=[DeleteTopicState()], timeout_ms=0)
+        return [
+            (await asker.ask(CREATE_TOPICS, 7, creation("a", "a", timeout_ms=0))).topics,
+            (await asker.ask(CREATE_PARTITIONS, 3, CreatePartitionsRequest(topics=[grow, grow]))).results,
+            (await asker.ask(DELETE_TOPICS, 6, deletion)).responses,
+        ]
+
+    assert [[reply[0].error_code] for reply in play(tmp_path, scenario)] == [[ErrorCode.INVALID_REQUEST]] * 3
+
+
 @pytest.mark.parametrize("version", range(DELETE_TOPICS.low, DELETE_TOPICS.high + 1))
 def test_topics_are_deleted_by_name_in_every_version(tmp_path: Path, version: int) -> None:
     async def scenario(cluster: Cluster, asker: Asker) -> Any:

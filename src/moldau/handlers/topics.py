@@ -1,14 +1,15 @@
 """CreateTopics (key 19, versions 2 to 7), DeleteTopics (20, 1 to 6), CreatePartitions (37, 0 to 3).
 
 The controller decides; these turn its decisions into replies. A request that gives no time (`timeout_ms` not above 0)
-is answered with REQUEST_TIMED_OUT and does nothing, as by Kafka; otherwise a reply means that the change is on the
-disk. From version 5 CreateTopics tells the settings that the topic got (KIP-525). DeleteTopics names topics by id
-from version 6 (KIP-516); before, its names are lifted into the same list.
+does nothing and is answered with REQUEST_TIMED_OUT, after what it has wrong in itself, as by Kafka; otherwise a reply
+means that the change is on the disk. From version 5 CreateTopics tells the settings that the topic got (KIP-525).
+DeleteTopics names topics by id from version 6 (KIP-516); before, its names are lifted into the same list.
 """
 
 import uuid
 from collections.abc import Sequence
 
+from moldau.cluster import controller
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.image import TopicImage
@@ -36,7 +37,6 @@ from moldau.protocol.primitives import ZERO_UUID
 
 _NAMES_UNTIL = 5
 _DISABLED_SINCE = 3
-_TOO_LATE = Refusal(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class Topics:
@@ -45,15 +45,15 @@ class Topics:
 
     async def create(self, request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
         wanted = [_wish(topic) for topic in request.topics]
+        late = request.timeout_ms <= 0
         made: Sequence[tuple[str, TopicImage | Refusal]]
-        if request.timeout_ms <= 0:
-            made = [(name, _TOO_LATE) for name in dict.fromkeys(wish.name for wish in wanted)]
-        else:
-            try:
-                made = await self._cluster.create_topics(wanted, validate_only=request.validate_only)
-            except (StorageError, KafkaError) as error:
-                broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-                made = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
+        try:
+            made = await self._cluster.create_topics(wanted, validate_only=request.validate_only or late)
+        except (StorageError, KafkaError) as error:
+            broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            made = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
+        if late:
+            made = [(name, _too_late(result)) for name, result in made]
         return CreateTopicsResponse(topics=[self._created(name, result) for name, result in made])
 
     def _created(self, name: str, result: TopicImage | Refusal) -> CreatableTopicResult:
@@ -89,7 +89,8 @@ class Topics:
             return _deleted([(one.name, one.topic_id, Refusal(code, "topics cannot be deleted here")) for one in asked])
         wanted = [(one.name, one.topic_id if one.topic_id.int else None) for one in asked]
         if request.timeout_ms <= 0:
-            return _deleted([(name, topic_id, _TOO_LATE) for name, topic_id in wanted])
+            results = controller.delete_topics(self._cluster.image, wanted)
+            return _deleted([(name, topic_id, _too_late(result)) for name, topic_id, result in results])
         try:
             return _deleted(await self._cluster.delete_topics(wanted))
         except (StorageError, KafkaError) as error:
@@ -105,15 +106,15 @@ class Topics:
             )
             for topic in request.topics
         ]
+        late = request.timeout_ms <= 0
         grown: Sequence[tuple[str, TopicImage | Refusal]]
-        if request.timeout_ms <= 0:
-            grown = [(name, _TOO_LATE) for name in dict.fromkeys(wish.name for wish in wanted)]
-        else:
-            try:
-                grown = await self._cluster.create_partitions(wanted, validate_only=request.validate_only)
-            except (StorageError, KafkaError) as error:
-                broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-                grown = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
+        try:
+            grown = await self._cluster.create_partitions(wanted, validate_only=request.validate_only or late)
+        except (StorageError, KafkaError) as error:
+            broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            grown = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
+        if late:
+            grown = [(name, _too_late(result)) for name, result in grown]
         results = []
         for name, result in grown:
             refusal = result if isinstance(result, Refusal) else Refusal(ErrorCode.NONE)
@@ -121,6 +122,13 @@ class Topics:
                 CreatePartitionsTopicResult(name=name, error_code=refusal.code, error_message=refusal.message)
             )
         return CreatePartitionsResponse(results=results)
+
+
+def _too_late(result: TopicImage | Refusal) -> Refusal:
+    """What a request is told that came without time: what it has wrong in itself goes first."""
+    if isinstance(result, Refusal) and result.code is ErrorCode.INVALID_REQUEST:
+        return result
+    return Refusal(ErrorCode.REQUEST_TIMED_OUT)
 
 
 def _wish(topic: CreatableTopic) -> NewTopic:
