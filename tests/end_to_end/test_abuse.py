@@ -154,7 +154,6 @@ def half_sent_frames(address: str, others: Others) -> None:
 
 def bad_batches(address: str, topic: str) -> None:
     good = batch(b"x", timestamp=NOW)
-    swapped = record((None, b"x"), 1) + record((None, b"y"), 0)
     bad: dict[str, bytes] = {
         "checksum": batch(b"x", timestamp=NOW, crc=1),
         "count": batch(b"x", timestamp=NOW, count=2),
