@@ -22,8 +22,8 @@ lint: $(VENV)/installed ## ruff, mypy, import contracts
 	$(BIN)/python tools/stages.py lint
 
 format: $(VENV)/installed ## let ruff format and fix
-	$(BIN)/ruff check --fix src tests tools
-	$(BIN)/ruff format src tests tools
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
 
 docs: $(VENV)/installed ## the reference of settings, docs/settings.md
 	$(BIN)/python tools/settings_page.py

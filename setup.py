@@ -1,6 +1,7 @@
 """Builds the one compiled extension: each file of `moldau/records/columns`, which is Python that Cython understands.
 
-Without a compiler the same files run interpreted, so a failing build is no failing install. Everything else is in pyproject.toml.
+Without a compiler the same files run interpreted, so a failing build is no failing install. Everything else is in
+pyproject.toml.
 """
 
 from pathlib import Path

@@ -52,8 +52,8 @@ class Stage:
 
 
 LINT = (
-    ("ruff", "check", "src", "tests", "tools"),
-    ("ruff", "format", "--check", "--quiet", "src", "tests", "tools"),
+    ("ruff", "check"),
+    ("ruff", "format", "--check", "--quiet"),
     ("mypy",),
     ("lint-imports", "--no-cache"),
     ("python", "tools/settings_page.py", "--check"),
@@ -67,7 +67,7 @@ STAGES = (
     Stage("clients", 8, tests=("tests/clients",), options=PARALLEL),
     Stage("differential", 4, tests=("tests/differential",)),
     Stage("spark", 10, tests=("tests/pipeline",)),
-    Stage("kills", 8, tests=("tests/kills",), long=True),
+    Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )
 
 
