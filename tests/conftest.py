@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import hypothesis
+import pytest
 
 COLUMNS = Path(__file__).parents[1] / "src" / "moldau" / "records" / "columns"
 
