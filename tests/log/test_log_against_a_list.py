@@ -1,5 +1,6 @@
 """Everything that can happen to a log, in any order, against a list of records."""
 
+import random
 import shutil
 import tempfile
 from pathlib import Path
@@ -11,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from moldau.log.log import Log
 from moldau.records.batch import Row
 from moldau.records.rows import iterate
-from moldau.runtime import Runtime
+from moldau.runtime import Disk, RealDisk, Runtime
+from moldau.simulation.disk import SimulatedDisk
 from tests.log.making import NOW_MS, HandClock, append, config, open_log, read_all
 
 HOUR_MS = 3_600_000
@@ -19,10 +21,11 @@ PRODUCER = 7
 
 
 class LogAgainstAList(RuleBasedStateMachine):
-    """`times` holds the timestamp of every record that is still there, by its offset; a record's value is its offset."""
+    """`times` holds the timestamp of every record that is still there, by its offset; its value is the offset."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.disk: Disk = RealDisk()
         self.folder = Path(tempfile.mkdtemp(prefix="moldau-log-"))
         self.clock = HandClock()
         self.times: dict[int, int] = {}
@@ -48,7 +51,7 @@ class LogAgainstAList(RuleBasedStateMachine):
         self.log = self.opened(clean=True)
 
     def opened(self, clean: bool, recovery_point: int = 0, log_start: int = 0) -> Log:
-        runtime = Runtime(clock=self.clock)
+        runtime = Runtime(clock=self.clock, disk=self.disk)
         return open_log(
             self.folder / "p",
             runtime,
@@ -132,6 +135,10 @@ class LogAgainstAList(RuleBasedStateMachine):
         path = segment.log.path
         kept = safe + int(share * (segment.size - safe))
         path.write_bytes(path.read_bytes()[:kept] + garbage)
+        self.come_back(start, point)
+
+    def come_back(self, start: int, point: int) -> None:
+        """What was flushed is there, and of the rest nothing but a beginning."""
         self.log = self.opened(clean=False, recovery_point=point, log_start=start)
         end = int(self.log.log_end_offset)
         assert end >= min(point, max(self.times, default=-1) + 1)
@@ -166,5 +173,24 @@ class LogAgainstAList(RuleBasedStateMachine):
         assert self.log.offset_for_time(time) == expected
 
 
+class LogOnADiskThatLosesPower(LogAgainstAList):
+    """The same on a disk where a crash loses, tears and reorders whatever was not flushed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.disk = SimulatedDisk()
+        self.disk.make_folder(self.folder)
+
+    @rule(seed=st.integers(0, 2**32))
+    def lose_power(self, seed: int) -> None:
+        start, point = int(self.log.log_start_offset), self.log.recovery_point
+        self.log.abandon()
+        assert isinstance(self.disk, SimulatedDisk)
+        self.disk = self.disk.after_crash(random.Random(seed))
+        self.come_back(start, point)
+
+
 LogAgainstAList.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+LogOnADiskThatLosesPower.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 TestLogAgainstAList = LogAgainstAList.TestCase
+TestLogOnADiskThatLosesPower = LogOnADiskThatLosesPower.TestCase

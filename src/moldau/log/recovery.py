@@ -234,7 +234,11 @@ def _ends_whole(segment: Segment) -> bool:
 
 
 def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epochs) -> int:
-    """Rule 4: read from the recovery point's segment on, cut at the first batch that does not hold. The log's end."""
+    """Rule 4: read from the recovery point's segment on, cut at the first batch that does not hold. The log's end.
+
+    A segment can lose bytes without a trace, if the file ends at a batch's end: where nothing was ever compacted, it
+    does not reach the next segment then, and that one goes as well. What is kept is a beginning of what was written.
+    """
     end = segments[first].base_offset
     for at in range(first, len(segments)):
         segment = segments[at]
@@ -242,24 +246,29 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
             logger.info("recovering %s, segment %d of %d", segment.log.path, at - first + 1, len(segments) - first)
         later = segments[at + 1 :]
         size = segment.size
-        end = recover_segment(segment, epochs, later[0].base_offset if later else None)
+        end, gapless = recover_segment(segment, epochs, later[0].base_offset if later else None)
         if segment.size < size:
             lost = size - segment.size
             logger.warning("%s was cut by %d bytes: a batch there does not hold", segment.log.path, lost)
+        elif not later or end == later[0].base_offset or not gapless or loading.config.compacts:
             if later:
-                logger.warning("%d later segments of %s go with it", len(later), loading.folder.name)
-                _remove_segments(loading.disk, later)
-                del segments[at + 1 :]
-            break
+                segment.close()
+            continue
         if later:
-            segment.close()
+            logger.warning("%s ends at %d: %d later segments go", segment.log.path, end, len(later))
+            _remove_segments(loading.disk, later)
+            del segments[at + 1 :]
+        break
     return end
 
 
-def recover_segment(segment: Segment, epochs: Epochs, next_base: int | None) -> int:
-    """Read every batch, build the indexes anew, cut the file where a batch does not hold. The offset behind the last
-    one."""
+def recover_segment(segment: Segment, epochs: Epochs, next_base: int | None) -> tuple[int, bool]:
+    """Read every batch, build the indexes anew, cut the file where a batch does not hold.
+
+    Returns the offset behind the last one, and whether no offset is missing up to there.
+    """
     segment.begin_rebuild()
+    gapless = True
     file, size = segment.log.get(), segment.size
     position, end = 0, segment.base_offset
     limit = segment.base_offset + RELATIVE_MAX if next_base is None else next_base - 1
@@ -279,11 +288,12 @@ def recover_segment(segment: Segment, epochs: Epochs, next_base: int | None) -> 
             break
         segment.index(header, position)
         _note_epoch(epochs, header)
+        gapless = gapless and header.base_offset == end
         position += header.size
         end = header.next_offset
     if position < size:
         segment.truncate(position)
-    return end
+    return end, gapless
 
 
 def _holds(file: File, chunk: bytes, within: int, position: int, header: BatchHeader) -> bool:
