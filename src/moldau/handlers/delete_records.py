@@ -6,7 +6,6 @@ compacted refuses (POLICY_VIOLATION), since its older records are still its stat
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
-from moldau.names import INTERNAL_TOPICS
 from moldau.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -46,7 +45,7 @@ class DeleteRecordsHandler:
         hosted = self._partitions.find(topic, None, part.partition_index)
         if hosted is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if topic in INTERNAL_TOPICS:
+        if hosted.internal:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         if not hosted.config.deletes:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)

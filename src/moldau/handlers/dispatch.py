@@ -25,7 +25,7 @@ Handler: TypeAlias = Callable[[Any, Context], Any]
 class Dispatch:
     def __init__(
         self,
-        produce: Callable[[RequestHeader, memoryview], Answer],
+        produce: Callable[[int, int, memoryview, int], Answer],
         fetch: Callable[[RequestHeader, Any], Answer],
         handlers: Mapping[int, Handler],
     ):
@@ -38,19 +38,19 @@ class Dispatch:
     def __call__(self, frame: memoryview, peer: Peer) -> Answer:
         """Raises `ProtocolViolation` for what is no request of ours: its connection is closed."""
         header = codec.read_header(frame)
-        key, version = header.key, header.version
+        key, version, correlation_id, client_id, body = header
         if key == PRODUCE.key and PRODUCE.low <= version <= PRODUCE.high:
-            return self._produce(header, frame)
+            return self._produce(version, correlation_id, frame, body)
         api = APIS[key]
         if not api.low <= version <= api.high:
             if api is not API_VERSIONS:
                 raise ProtocolViolation(f"{api.name} version {version}")
             request: Any = api.request()
         else:
-            request = codec.read_request(api, version, frame, header.body)
+            request = codec.read_request(api, version, frame, body)
         if api is FETCH:
             return self._fetch(header, request)
-        context = Context(key, version, header.correlation_id, header.client_id, peer.host)
+        context = Context(key, version, correlation_id, client_id, peer.host)
         response = self._handlers[key](request, context)
         if isawaitable(response):
             return _later(api, header, response)

@@ -22,6 +22,8 @@ from moldau.runtime import Answer, FileSlice, Reply
 NO_SESSION = 0
 FULL_EPOCHS = (0, -1)
 """Session epochs of a request that names all its partitions."""
+NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+"""Kafka answers these before it looks at a log, with no aborted transactions instead of null."""
 READ_COMMITTED = 1
 CONSUMER = -1
 
@@ -65,7 +67,7 @@ class FetchHandler:
             for part in topic.partitions:
                 found = self._find(header.version, topic, part, follower)
                 if not isinstance(found, Hosted):
-                    reads.append(_error(part, found))
+                    reads.append(_error(part, found, found in NOT_THERE))
                     ready = True
                     continue
                 read = _read_one(found, part, max(left - size, 0), size > 0, committed)
@@ -98,8 +100,8 @@ def _read_one(hosted: Hosted, part: FetchPartition, left: int, not_first: bool, 
     return PartRead(FetchResult(part.partition, 0, watermark, watermark, start, length, aborted), records, hosted)
 
 
-def _error(part: FetchPartition, code: ErrorCode) -> PartRead:
-    return PartRead(FetchResult(part.partition, code, -1, -1, -1, 0, None), None, None)
+def _error(part: FetchPartition, code: ErrorCode, not_there: bool = False) -> PartRead:
+    return PartRead(FetchResult(part.partition, code, -1, -1, -1, 0, [] if not_there else None), None, None)
 
 
 def _release(reads: list[PartRead]) -> None:

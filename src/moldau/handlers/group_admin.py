@@ -1,8 +1,8 @@
 """ListGroups (key 16), DescribeGroups (15), DeleteGroups (42): groups as an administrator sees them, in all versions.
 
 A group that is not there is described as Dead; from DescribeGroups 6 on it is an error as well (KIP-1043). Members'
-metadata and assignments are shown of stable groups only. States and types are filtered without regard to case, and
-names nobody knows match nothing.
+metadata are shown of stable groups only, assignments always: members keep the last until there is a new one. States
+and types are filtered without regard to case, and names nobody knows match nothing.
 """
 
 from collections.abc import Awaitable

@@ -35,10 +35,12 @@ class ListOffsetsHandler:
         for topic in request.topics:
             parts = []
             for part in topic.partitions:
-                if asked[topic.name, part.partition_index] > 1:
-                    parts.append(_error(part, ErrorCode.INVALID_REQUEST))
-                else:
+                times = asked[topic.name, part.partition_index]
+                if times == 1:
                     parts.append(self._one(topic.name, part, context.version))
+                elif times > 1:  # one error tells of all of them
+                    parts.append(_error(part, ErrorCode.INVALID_REQUEST))
+                    asked[topic.name, part.partition_index] = 0
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=parts))
         return ListOffsetsResponse(topics=topics)
 

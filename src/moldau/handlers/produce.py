@@ -2,8 +2,8 @@
 
 Kafka's behaviour: versions 0 to 2 are advertised and close the connection; acks=0 has no reply, and an error there
 closes the connection, since nothing else could tell; acks=all answers when the in-sync replicas have it, and
-`min.insync.replicas` is checked before appending. From version 8 an error may name the records, from version 13 a
-topic is named by its id.
+`min.insync.replicas` is checked before appending. From version 8 an error may name the records (null keys and
+timestamps only, and only then has a message), from version 13 a topic is named by its id. Zstd needs version 7.
 
 A request that only needs the loop is answered without awaiting. If any of its batches is heavy (D14), or a log wants
 its flush before the answer, the frame is copied and the request goes through the executor; its connection is muted
@@ -15,11 +15,9 @@ from collections.abc import Callable
 
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.log.log import Appended
-from moldau.names import INTERNAL_TOPICS
 from moldau.protocol import codec
 from moldau.protocol.apis import PRODUCE
-from moldau.protocol.codec import RequestHeader
-from moldau.protocol.hot import Produce, ProducePartition, ProduceResult, ProduceTopic, pack_produce, read_produce
+from moldau.protocol.hot import Produce, ProduceResult, pack_produce, read_produce
 from moldau.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -37,6 +35,8 @@ ALL_IN_SYNC = -1
 TRANSACTIONAL = 0x10
 """The bit in the low byte of a batch's attributes, which is at `LOW_ATTRIBUTES`."""
 LOW_ATTRIBUTES = 22
+ZSTD_SINCE = 7
+"""KIP-110: an older client could not read it back."""
 
 Outcome = Appended | Checked
 Results = list[tuple[str | None, bytes | None, list[ProduceResult]]]
@@ -46,92 +46,102 @@ Details = dict[tuple[int, int], Checked]
 
 class ProduceHandler:
     def __init__(self, partitions: Partitions, runtime: Runtime):
-        self._partitions = partitions
+        self._find = partitions.find
+        self._knows = partitions.knows
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
 
-    def __call__(self, header: RequestHeader, frame: memoryview) -> Answer:
-        if header.version < PRODUCE.lowest:
-            raise ProtocolViolation(f"Produce version {header.version}")
-        request = read_produce(frame, header.version, header.body)
-        for topic in request.topics:
-            for part in topic.partitions:
-                hosted = self._partitions.find(topic.name, topic.topic_id, part.index)
-                if hosted is not None and part.records is not None and hosted.wants_executor(part.records):
-                    copied = read_produce(memoryview(bytearray(frame)), header.version, header.body)
-                    return self._through_executor(header, copied)
+    def __call__(self, version: int, correlation_id: int, frame: memoryview, body: int) -> Answer:
+        """`body` is where the message starts. Raises `ProtocolViolation`."""
+        if version < PRODUCE.lowest:
+            raise ProtocolViolation(f"Produce version {version}")
+        request = read_produce(frame, version, body)
+        if self._wants_executor(request):
+            copied = read_produce(memoryview(bytearray(frame)), version, body)
+            return self._through_executor(version, correlation_id, copied)
         now_ms, details = self._now_ms(), Details()
         answer: Results = []
-        for topic in request.topics:
-            results = []
-            for part in topic.partitions:
-                hosted = self._partitions.find(topic.name, topic.topic_id, part.index)
-                refusal = self._refusal(request, topic, part, hosted)
-                if hosted is None or part.records is None or refusal:
-                    results.append(ProduceResult(part.index, refusal, -1, -1, -1))
+        for name, topic_id, parts in request.topics:
+            results: list[ProduceResult] = []
+            for index, records in parts:
+                hosted = self._find(name, topic_id, index)
+                refusal = self._refusal(request, topic_id, records, hosted)
+                if hosted is None or records is None or refusal:
+                    results.append(ProduceResult(index, refusal, -1, -1, -1))
                 else:
-                    outcome = hosted.produce(part.records, now_ms)
-                    results.append(_result(part.index, outcome))
-                    if outcome.error and isinstance(outcome, Checked):
-                        details[len(answer), len(results) - 1] = outcome
-            answer.append((topic.name, topic.topic_id, results))
-        return _reply(header, request.acks, answer, details)
+                    self._note(results, index, hosted.produce(records, now_ms), details, len(answer))
+            answer.append((name, topic_id, results))
+        return _reply(version, correlation_id, request.acks, answer, details)
 
-    async def _through_executor(self, header: RequestHeader, request: Produce) -> Reply:
+    def _wants_executor(self, request: Produce) -> bool:
+        for name, topic_id, parts in request.topics:
+            for index, records in parts:
+                hosted = self._find(name, topic_id, index)
+                if hosted is not None and records is not None and hosted.wants_executor(records):
+                    return True
+        return False
+
+    async def _through_executor(self, version: int, correlation_id: int, request: Produce) -> Reply:
         """The same, in the same order, with the heavy parts off the loop."""
         details = Details()
         answer: Results = []
-        for topic in request.topics:
-            results = []
-            for part in topic.partitions:
-                hosted = self._partitions.find(topic.name, topic.topic_id, part.index)
-                refusal = self._refusal(request, topic, part, hosted)
-                if hosted is None or part.records is None or refusal:
-                    results.append(ProduceResult(part.index, refusal, -1, -1, -1))
-                    continue
-                outcome = await hosted.produce_in_executor(part.records, self._now_ms())
-                results.append(_result(part.index, outcome))
-                if outcome.error and isinstance(outcome, Checked):
-                    details[len(answer), len(results) - 1] = outcome
-            answer.append((topic.name, topic.topic_id, results))
-        return _reply(header, request.acks, answer, details)
+        for name, topic_id, parts in request.topics:
+            results: list[ProduceResult] = []
+            for index, records in parts:
+                hosted = self._find(name, topic_id, index)
+                refusal = self._refusal(request, topic_id, records, hosted)
+                if hosted is None or records is None or refusal:
+                    results.append(ProduceResult(index, refusal, -1, -1, -1))
+                else:
+                    outcome = await hosted.produce_in_executor(records, self._now_ms())
+                    self._note(results, index, outcome, details, len(answer))
+            answer.append((name, topic_id, results))
+        return _reply(version, correlation_id, request.acks, answer, details)
 
-    def _refusal(self, request: Produce, topic: ProduceTopic, part: ProducePartition, hosted: Hosted | None) -> int:
+    def _refusal(
+        self, request: Produce, topic_id: bytes | None, records: memoryview | None, hosted: Hosted | None
+    ) -> int:
         """Why this partition is not even looked at, or 0."""
-        if request.acks not in (ALL_IN_SYNC, 0, 1):
+        acks = request.acks
+        if acks not in (1, ALL_IN_SYNC, 0):
             return ErrorCode.INVALID_REQUIRED_ACKS
         if hosted is None:
-            known = topic.topic_id is None or self._partitions.knows(topic.topic_id)
+            known = topic_id is None or self._knows(topic_id)
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
-        if part.records is None:
+        if records is None:
             return ErrorCode.INVALID_RECORD
-        if hosted.tp.topic in INTERNAL_TOPICS:
+        if hosted.internal:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
-        if not hosted.state.leads:
+        state = hosted.state
+        if state.leader != state.local:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if request.acks == ALL_IN_SYNC and len(hosted.state.isr) < hosted.config.min_insync_replicas:
+        if acks == ALL_IN_SYNC and len(state.isr) < hosted.config.min_insync_replicas:
             return ErrorCode.NOT_ENOUGH_REPLICAS
-        transactional = request.transactional_id is not None
-        if transactional or (len(part.records) > LOW_ATTRIBUTES and part.records[LOW_ATTRIBUTES] & TRANSACTIONAL):
+        if request.transactional_id is not None:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if len(records) > LOW_ATTRIBUTES and records[LOW_ATTRIBUTES] & TRANSACTIONAL:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return 0
 
+    @staticmethod
+    def _note(results: list[ProduceResult], index: int, outcome: Outcome, details: Details, topic: int) -> None:
+        """Add what became of a partition's batch to the results, and to the details if it says more than a code."""
+        if not outcome.error and isinstance(outcome, Appended):
+            base, start = outcome.base_offset, outcome.log_start_offset
+            results.append(ProduceResult(index, 0, base, outcome.log_append_time_ms, start))
+            return
+        if isinstance(outcome, Checked):
+            details[topic, len(results)] = outcome
+        results.append(ProduceResult(index, outcome.error, -1, -1, -1))
 
-def _result(index: int, outcome: Outcome) -> ProduceResult:
-    if isinstance(outcome, Checked):
-        return ProduceResult(index, outcome.error, -1, -1, -1)
-    if outcome.error:
-        return ProduceResult(index, outcome.error, -1, -1, -1)
-    return ProduceResult(index, 0, outcome.base_offset, outcome.log_append_time_ms, outcome.log_start_offset)
 
-
-def _reply(header: RequestHeader, acks: int, answer: Results, details: Details) -> list[bytes] | None:
+def _reply(version: int, correlation_id: int, acks: int, answer: Results, details: Details) -> list[bytes] | None:
     if acks == 0:
         if any(result.error for _, _, results in answer for result in results):
             raise ProtocolViolation("a Produce with acks=0 was refused, and only closing can tell")
         return None
-    if details and header.version >= 8:
-        return [codec.write_reply(PRODUCE, header.version, header.correlation_id, _with_details(answer, details))]
-    return [pack_produce(header.version, header.correlation_id, answer)]
+    if details and version >= 8:
+        return [codec.write_reply(PRODUCE, version, correlation_id, _with_details(answer, details))]
+    return [pack_produce(version, correlation_id, answer)]
 
 
 def _with_details(answer: Results, details: Details) -> ProduceResponse:

@@ -11,7 +11,7 @@ from functools import partial
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.log import Appended, Log
-from moldau.names import Offset, TopicPartition
+from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
 from moldau.records.validation import Checked, Rules, check_produce, needs_executor
 from moldau.replication.partition import Partition
 from moldau.replication.waiting import Waiters
@@ -34,12 +34,13 @@ def rules_of(config: TopicConfig) -> Rules:
 
 
 class Hosted:
-    __slots__ = ("_flushes", "_runtime", "config", "log", "rules", "state", "topic_id", "tp", "waiters")
+    __slots__ = ("_flushes", "_runtime", "config", "internal", "log", "rules", "state", "topic_id", "tp", "waiters")
 
     def __init__(
         self, tp: TopicPartition, topic_id: uuid.UUID, log: Log, config: TopicConfig, state: Partition, runtime: Runtime
     ):
         self.tp = tp
+        self.internal = tp.topic in INTERNAL_TOPICS
         self.topic_id = topic_id
         self.log = log
         self.state = state
