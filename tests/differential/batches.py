@@ -19,6 +19,8 @@ T0 = NOW - 86_400_000
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+LZ4_FRAME = bytes.fromhex("04224d18604082")
+"""The head of a frame of independent blocks, the only kind that Kafka reads."""
 LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 8, 16, 32
 
 Row = tuple[bytes | None, bytes | None]
@@ -57,7 +59,8 @@ def compress(codec: int, data: bytes) -> bytes:
     if codec == SNAPPY:
         return bytes(cramjam.snappy.compress_raw(data))
     if codec == LZ4:
-        return bytes(cramjam.lz4.compress(data))
+        block = bytes(cramjam.lz4.compress_block(data, store_size=False))
+        return LZ4_FRAME + struct.pack("<I", len(block)) + block + bytes(4)
     return bytes(cramjam.zstd.compress(data)) if codec == ZSTD else data
 
 

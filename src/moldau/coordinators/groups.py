@@ -218,7 +218,7 @@ class Groups:
                 m.client_id,
                 m.client_host,
                 m.metadata(protocol),
-                m.assignment if stable else b"",
+                m.assignment,
             )
             for m in group.members.values()
         ]

@@ -70,7 +70,6 @@ class Rebalance:
         for member in group.members.values():
             out.reply(group.take_join(member), joined(group, member, with_members=member.member_id == group.leader))
             member.new = False
-            member.assignment = b""
             group.unsynced[member.member_id] = None
             self.keep_alive(group, member, now)
         self.deadlines.set((SYNC, group.group_id, ""), now.ms + group.rebalance_timeout_ms())

@@ -44,6 +44,7 @@ SMALLEST_LENGTH: Final = 14
 """The shortest batch_length of any format; below it Kafka calls the bytes corrupt."""
 LOG_APPEND_TIME: Final = "LogAppendTime"
 ONE_BATCH: Final = "a partition's records must be exactly one whole record batch"
+OLD_FORMAT: Final = "message formats 0 and 1 are no longer written (KIP-724)"
 TOO_SHORT: Final = "Record size {} is less than the minimum record overhead (14)"
 KEY_REFUSED: Final = "Compacted topic cannot accept message without key{}"
 TIME_REFUSED: Final = "Timestamp {} of message with offset {} is out of range. The timestamp should be within [{}, {}]"
@@ -192,7 +193,16 @@ def _cut_short(buffer: memoryview) -> tuple[ErrorCode, str]:
         (length,) = struct.unpack_from(">i", buffer, LENGTH_AT)
         if length < SMALLEST_LENGTH:
             return ErrorCode.CORRUPT_MESSAGE, TOO_SHORT.format(length)
+        if len(buffer) > MAGIC_AT and buffer[MAGIC_AT] > MAGIC:
+            return ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {buffer[MAGIC_AT]}"
     return ErrorCode.INVALID_RECORD, ONE_BATCH
+
+
+def reached_the_log(refused: Checked) -> bool:
+    """Whether Kafka would have found the refusal only beside the log, whose start it then tells."""
+    if refused.error in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE):
+        return False
+    return refused.message not in (ONE_BATCH, OLD_FORMAT)
 
 
 def _misshapen(buffer: memoryview, header: BatchHeader) -> tuple[ErrorCode, str] | None:
@@ -206,7 +216,7 @@ def _misshapen(buffer: memoryview, header: BatchHeader) -> tuple[ErrorCode, str]
     if size > len(buffer):
         return ErrorCode.INVALID_RECORD, ONE_BATCH
     if header.magic != MAGIC:
-        return ErrorCode.INVALID_RECORD, "message formats 0 and 1 are no longer written (KIP-724)"
+        return ErrorCode.INVALID_RECORD, OLD_FORMAT
     after = len(buffer) - size
     if after >= LOG_OVERHEAD:
         (length,) = struct.unpack_from(">i", buffer, size + LENGTH_AT)

@@ -170,8 +170,8 @@ DELETING: tuple[Step, ...] = (
     step("delete from nothing", DELETE_RECORDS, 2, {"topics": [], "timeout_ms": 5000}),
     step("fetch from before the first record", FETCH, 12, read("read", 0, 1)),
     step("fetch from the first record", FETCH, 12, read("read", 1, 1)),
-    step("where records begin now", LIST_OFFSETS, 7, at("read", (0, EARLIEST), (1, EARLIEST), (1, MAX_TIMESTAMP))),
-    step("where the one begins", LIST_OFFSETS, 7, at("read", (0, EARLIEST), (1, EARLIEST))),
+    step("where records begin now", LIST_OFFSETS, 7, at("read", (0, EARLIEST), (1, EARLIEST))),
+    step("the largest time of what is left", LIST_OFFSETS, 7, at("read", (0, MAX_TIMESTAMP), (1, MAX_TIMESTAMP))),
 )
 
 STEPS: tuple[Step, ...] = (*FETCHING, *OFFSETS, *DELETING)
