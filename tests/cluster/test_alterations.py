@@ -81,9 +81,7 @@ def test_what_topics_inherit_can_be_changed_on_a_running_broker(
         ("node.id", SET, "2"),
         ("listeners", SET, "PLAINTEXT://:1"),
         ("foo.bar", SET, "3"),
-        ("log.segment.bytes", SET, "x"),
         ("log.segment.bytes", SET, None),
-        ("log.cleaner.min.cleanable.ratio", SET, "2"),
     ],
 )
 def test_nothing_else_can(alteration: tuple[str, int, str | None]) -> None:

@@ -114,6 +114,39 @@ def test_settings_of_topics_follow_those_of_the_broker(tmp_path: Path) -> None:
     assert asyncio.run(scenario()) == [1 << 30, 3_000_000, 2_000_000, 1_500_000]
 
 
+def test_settings_that_no_broker_can_have_are_refused(tmp_path: Path) -> None:
+    async def scenario() -> list[Refusal | None]:
+        cluster = await open_cluster(tmp_path)
+        answers = []
+        for name, value in (
+            ("log.segment.bytes", "x"),
+            ("log.cleaner.min.cleanable.ratio", "2"),
+            ("log.retention.ms", "0"),
+            ("log.cleaner.max.compaction.lag.ms", "10"),
+            ("log.cleaner.min.compaction.lag.ms", "11"),
+        ):
+            answers.append(await cluster.alter_broker_configs("1", [Alteration(name, Operation.SET, value)]))
+        await cluster.close()
+        return answers
+
+    codes = [answer.code if answer else ErrorCode.NONE for answer in asyncio.run(scenario())]
+    bad = ErrorCode.INVALID_REQUEST
+    assert codes == [bad, bad, bad, ErrorCode.NONE, bad]
+
+
+def test_what_a_topic_was_allowed_stays_when_the_broker_changes(tmp_path: Path) -> None:
+    async def scenario() -> tuple[int, int]:
+        cluster = await open_cluster(tmp_path)
+        await cluster.create_topics([NewTopic("a", configs=[("min.compaction.lag.ms", "100")])])
+        changed = Alteration("log.cleaner.max.compaction.lag.ms", Operation.SET, "50")
+        assert await cluster.alter_broker_configs("1", [changed]) is None
+        config = cluster.topic_config("a")
+        await cluster.close()
+        return config.min_compaction_lag_ms, config.max_compaction_lag_ms
+
+    assert asyncio.run(scenario()) == (100, 50)
+
+
 def test_changes_asked_for_at_once_are_made_one_after_the_other(tmp_path: Path) -> None:
     async def scenario() -> list[list[tuple[str, TopicImage | Refusal]]]:
         cluster = await open_cluster(tmp_path)

@@ -19,8 +19,8 @@ from moldau.cluster.descriptions import Sources
 from moldau.cluster.image import BrokerImage, Image, TopicImage
 from moldau.cluster.reading import document, read_changes, read_image
 from moldau.cluster.store import Delete, MetadataStore, Operation
-from moldau.config import SETTINGS, BrokerConfig, TopicConfig, topic_config
-from moldau.errors import ErrorCode
+from moldau.config import BrokerConfig, TopicConfig, topic_config, with_changes
+from moldau.errors import ConfigError, ErrorCode
 from moldau.names import OFFSETS_TOPIC
 from moldau.runtime import Runtime
 
@@ -107,7 +107,9 @@ class Cluster:
         """The settings in force for a topic that is in the image."""
         found = self._topic_configs.get(name)
         if found is None:
-            found = self._topic_configs[name] = topic_config(self._config, self._image.topics[name].overrides)
+            found = self._topic_configs[name] = topic_config(
+                self._config, self._image.topics[name].overrides, judge=False
+            )
         return found
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -187,6 +189,11 @@ class Cluster:
             overrides = alterations.broker_overrides(self._config, now or {}, wanted)
             if isinstance(overrides, Refusal):
                 return overrides
+            changed = {**self._image.broker_overrides, broker: overrides}
+            try:
+                _with_dynamic(self._static, replace(self._image, broker_overrides=changed))
+            except ConfigError as wrong:
+                return Refusal(ErrorCode.INVALID_REQUEST, str(wrong))
             if not validate_only and overrides != (now or {}):
                 path = f"{layout.BROKER_CONFIGS}/{broker}"
                 await self._commit([layout.config(path, overrides, is_new=now is None)])
@@ -283,6 +290,4 @@ def _dynamic(broker_id: int, image: Image) -> tuple[Mapping[str, str], Mapping[s
 def _with_dynamic(config: BrokerConfig, image: Image) -> BrokerConfig:
     """The settings with those on top that were changed while running: of all brokers, then of this one."""
     own, everyone = _dynamic(config.node_id, image)
-    changed = {**everyone, **own}
-    values = {SETTINGS[name].field: SETTINGS[name].parse(text) for name, text in changed.items() if name in SETTINGS}
-    return replace(config, **values) if values else config  # type: ignore[arg-type]
+    return with_changes(config, {**everyone, **own})

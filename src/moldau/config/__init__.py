@@ -1,6 +1,6 @@
 """Every setting: what a broker and a topic can be told, in Kafka's names, types, defaults and bounds."""
 
-from moldau.config.broker import SETTINGS, BrokerConfig, broker_config
+from moldau.config.broker import SETTINGS, BrokerConfig, broker_config, with_changes
 from moldau.config.listeners import Listener
 from moldau.config.properties import parse_properties, read_properties
 from moldau.config.setting import Kind, Setting, Value
@@ -20,4 +20,5 @@ __all__ = [
     "parse_properties",
     "read_properties",
     "topic_config",
+    "with_changes",
 ]

@@ -7,7 +7,7 @@ refused. This module knows no topic and no socket: it says what was asked for, n
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from moldau.config import kafka_names
@@ -168,6 +168,16 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
     if len(config.log_dirs or config.log_dir) > 1:
         warnings.append(f"log.dirs names several folders, only {config.data_folder} is used")
     return config, warnings
+
+
+def with_changes(config: BrokerConfig, changes: Mapping[str, str]) -> BrokerConfig:
+    """The settings after some were changed; names that are not ours say nothing. Raises `ConfigError`."""
+    values: dict[str, Any] = {
+        SETTINGS[n].field: SETTINGS[n].parse(text) for n, text in changes.items() if n in SETTINGS
+    }
+    changed = replace(config, **values)
+    _check(changed)
+    return changed
 
 
 def _agree_on_node_id(values: dict[str, Any]) -> None:

@@ -8,7 +8,8 @@ refused.
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from moldau.config.broker import COMPRESSION_TYPES, SETTINGS, TIMESTAMP_TYPES, BrokerConfig
@@ -94,20 +95,36 @@ def inherited(setting: Setting, broker: BrokerConfig) -> Value:
     return setting.default
 
 
-def topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> TopicConfig:
-    """The settings of a topic with `overrides` of its own. Raises `ConfigError` for unknown names and bad values."""
-    values: dict[str, Any] = {setting.field: inherited(setting, broker) for setting in TOPIC_SETTINGS.values()}
+def topic_config(broker: BrokerConfig, overrides: Mapping[str, str], *, judge: bool = True) -> TopicConfig:
+    """The settings of a topic with `overrides` of its own. Raises `ConfigError` for unknown names and bad values.
+
+    Without `judge` the overrides were accepted once, and the broker's settings may have changed since: what does not fit
+    them any more stays, and names that nobody knows any more say nothing.
+    """
+    if not overrides:
+        return _defaults(broker)
+    values: dict[str, Any] = {}
     for name, text in overrides.items():
         setting = TOPIC_SETTINGS.get(name)
         if setting is None:
+            if not judge:
+                continue
             close = difflib.get_close_matches(name[:200], TOPIC_SETTINGS, 1)
             raise ConfigError(
                 f"there is no topic setting {name[:200]!r}" + (f"; did you mean {close[0]}?" if close else "")
             )
         values[setting.field] = setting.parse(text)
-    config = TopicConfig(**values)
-    _check(config)
+    config = replace(_defaults(broker), **values)
+    if judge:
+        _check(config)
     return config
+
+
+@lru_cache(maxsize=8)
+def _defaults(broker: BrokerConfig) -> TopicConfig:
+    """What a topic has that says nothing itself."""
+    values: dict[str, Any] = {setting.field: inherited(setting, broker) for setting in TOPIC_SETTINGS.values()}
+    return TopicConfig(**values)
 
 
 def _check(config: TopicConfig) -> None:
