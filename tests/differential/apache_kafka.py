@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.differential.brokers import Broker, free_port, stop, wait_until_ready
@@ -51,7 +51,7 @@ def _download(folder: Path, version: str) -> None:
 
 
 @contextlib.contextmanager
-def running(settings: Mapping[str, str]) -> Iterator[Broker]:
+def running(settings: Mapping[str, str], jvm: Sequence[str] = JVM) -> Iterator[Broker]:
     """A Kafka with these settings on a free port, its data in a temporary folder."""
     jars = class_path()
     port, controller = free_port(), free_port()
@@ -67,7 +67,7 @@ def running(settings: Mapping[str, str]) -> Iterator[Broker]:
         }
         conf = folder / "server.properties"
         conf.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-        java = ["java", *JVM, "-cp", jars]
+        java = ["java", *jvm, "-cp", jars]
         log = (folder / "kafka.log").open("w+")
         with log:
             format_it = [*java, "kafka.tools.StorageTool", "format", "-t", "gZW1xyrxToKXBiAjZfFIVg", "-c", str(conf)]
