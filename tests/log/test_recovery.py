@@ -262,3 +262,25 @@ def test_a_log_can_be_killed_again_and_again(tmp_path: Path) -> None:
         again = append(log, 1, producer_id=7, producer_epoch=0, base_sequence=number)
         assert (again.duplicate, again.base_offset) == (True, number)
     assert len(read_all(log)) == 30
+
+
+def test_a_segment_that_lost_its_end_without_a_trace_takes_the_later_ones_along(tmp_path: Path) -> None:
+    folder = killed(filled(tmp_path / "p"))
+    first = logs(folder)[0]
+    data = first.read_bytes()
+    batch_bytes = int.from_bytes(data[8:12], "big") + 12
+    first.write_bytes(data[: 3 * batch_bytes])
+    assert values(recovered(folder)) == [0, 1, 2]
+    assert logs(folder) == [first]
+
+
+def test_a_compacted_log_may_have_holes(tmp_path: Path) -> None:
+    folder = killed(filled(tmp_path / "p"))
+    first, second = logs(folder)[:2]
+    data = first.read_bytes()
+    batch_bytes = int.from_bytes(data[8:12], "big") + 12
+    first.write_bytes(data[: 3 * batch_bytes])
+    compacted = config(segment_bytes=1000, index_interval_bytes=100, cleanup_policy=("compact",))
+    log = open_log(folder, config=compacted, clean=False)
+    assert values(log) == [0, 1, 2, *range(int(second.stem), 60)]
+    assert read_all(log, 3)[0].offset == int(second.stem)

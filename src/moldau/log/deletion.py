@@ -18,9 +18,6 @@ class Doomed:
         self._due: list[tuple[int, Path]] = []
         self._lock = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._due)
-
     def add(self, path: Path, due_ms: int) -> None:
         with self._lock:
             self._due.append((due_ms, path))

@@ -154,12 +154,6 @@ class Index:
         page = self._page = (number * PAGE_ENTRIES, file.read(page_bytes, number * page_bytes))
         return page
 
-    def truncate(self, entries: int) -> None:
-        """Drop all but the first `entries`."""
-        if entries < self.entries:
-            self.save()
-            self._open_at(entries)
-
     def save(self) -> None:
         """Write what has not reached the file yet."""
         start, tail = self._tail

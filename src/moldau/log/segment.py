@@ -195,10 +195,11 @@ class Segment:
             self.look()
         mark = self.mark
         if mark[0] == offset and mark[1] < self.size:
-            position = mark[1]
-        else:
-            entry = self.offsets.floor(offset - self.base_offset)
-            position = entry.value if entry is not None else 0
+            header = self.header_at(mark[1])
+            if header.base_offset == offset:
+                return Found(mark[1], header)
+        entry = self.offsets.floor(offset - self.base_offset)
+        position = entry.value if entry is not None else 0
         file, end, wanted = self.log.get(), self.size, SCAN_BYTES
         while end - position >= HEADER_SIZE:
             chunk = file.read(min(wanted, end - position), position)
