@@ -16,6 +16,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 server = typer.Typer(name="server", help="The broker: start.", no_args_is_help=True)
 
@@ -43,4 +44,4 @@ app.add_typer(topics.app)
 app.add_typer(groups.app)
 app.command()(produce)
 app.command()(consume)
-app.add_typer(pipeline.app)
+app.add_typer(pipeline.app, name="pipeline")

@@ -25,7 +25,7 @@ _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(help="Where from.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where from.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Also what is there already.")] = False,
     group: Annotated[str, typer.Option(metavar="NAME", help="Read as a member of this group, and commit.")] = "",
@@ -41,8 +41,8 @@ def consume(
     """
     Print records, one on each line, as they come; until Ctrl-C, --max-messages or --timeout.
 
-    Placeholders of --format: {topic} {partition} {offset} {timestamp} {timestamp_ms} {key} {value} {headers}, and \\t \\n.
-    A record of a group counts as read when it was printed. What is not UTF-8 is base64 in JSON.
+    Placeholders of --format: {topic} {partition} {offset} {timestamp} {timestamp_ms} {key} {value} {headers}, and \\t
+    \\n. A record of a group counts as read when it was printed. What is not UTF-8 is base64 in JSON.
 
     Examples:
 
@@ -58,8 +58,9 @@ def consume(
         raise ConfigError("--group shares the partitions out, so it cannot go with --partition")
     write = _json_line if as_json or record_format == "json" else line_format(unescaped(record_format))
     reset = "earliest" if from_beginning else "latest"
-    settings = {"group_id": group} if group else {}
-    with Consumer(bootstrap_server, client_id="moldau-consume", auto_offset_reset=reset, **settings) as consumer:
+    with Consumer(
+        bootstrap_server, client_id="moldau-consume", group_id=group or None, auto_offset_reset=reset
+    ) as consumer:
         if group:
             consumer.subscribe([topic])
         else:
@@ -111,7 +112,9 @@ def line_format(text: str) -> Callable[[ConsumedRecord], bytes]:
 
 def _time(timestamp_ms: int) -> str:
     try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return (
+            datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        )
     except (OverflowError, ValueError, OSError):
         return str(timestamp_ms)
 

@@ -53,7 +53,7 @@ def describe(
         return
     for number, group in enumerate(found):
         members = len(group["members"])
-        print(f"{chr(10) if number else ''}{group['group']}  {group['state']}  {members} member{'s'[:members != 1]}")
+        print(f"{chr(10) if number else ''}{group['group']}  {group['state']}  {members} member{'s'[: members != 1]}")
         headers = ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER", "CLIENT", "HOST"]
         print_table(headers, [list(p.values()) for p in group["partitions"]])
         idle = [m for m in group["members"] if not m["partitions"]]

@@ -1,14 +1,14 @@
 """Where the command `moldau` begins and ends: which group it is, and how a failure looks.
 
-`moldau server start` is dispatched before anything of the other commands is imported, because the time until a broker listens
-counts. Whatever goes wrong is one sentence on standard error and an exit code that is not 0; Ctrl-C is 130 and says nothing,
-and a reader that went away (`moldau consume ... | head`) ends the command without a word.
+`moldau server start` is dispatched before anything of the other commands is imported, because the time until a broker
+listens counts. Whatever goes wrong is one sentence on standard error and an exit code that is not 0; Ctrl-C is 130 and
+says nothing, and a reader that went away (`moldau consume ... | head`) ends the command without a word.
 """
 
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from moldau.errors import MoldauError
 
@@ -50,22 +50,21 @@ def _run(arguments: list[str]) -> int:
 
 
 def _run_app(arguments: list[str]) -> int:
-    import click
+    import typer
 
     from moldau.cli.app import app
 
+    usage_error: Any = typer.BadParameter.__base__
     try:
         result = app(arguments, prog_name="moldau", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as asked:
-        asked.show()
-        return USAGE
-    except click.UsageError as wrong:
-        where = f" ({wrong.ctx.command_path} --help says more)" if wrong.ctx else ""
-        return _say(wrong.format_message().rstrip(".") + where, USAGE)
-    except click.ClickException as wrong:
-        return _say(wrong.format_message(), wrong.exit_code)
-    except click.exceptions.Abort:
+    except typer.Abort:
         return INTERRUPTED
+    except usage_error as wrong:
+        if type(wrong).__name__ == "NoArgsIsHelpError":
+            wrong.show()
+            return USAGE
+        where = f" (`{wrong.ctx.command_path} --help` says more)" if wrong.ctx else ""
+        return _say(wrong.format_message().rstrip(".") + where, USAGE)
     return result if isinstance(result, int) else 0
 
 

@@ -5,11 +5,20 @@ from typing import Annotated
 
 import typer
 
+from moldau.client.blocking import Caller
 from moldau.errors import ConfigError
 
 BOOTSTRAP = "localhost:9092"
 _ESCAPE = re.compile(r"\\(.)")
 _MEANT = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
+
+
+def reachable(bootstrap_server: str) -> str:
+    """A command ends at once when nobody is there; a client that runs for long would wait."""
+    with Caller(bootstrap_server, timeout_ms=5_000) as caller:
+        caller.any()
+    return bootstrap_server
+
 
 BootstrapServer = Annotated[
     str,
@@ -18,6 +27,7 @@ BootstrapServer = Annotated[
         "-b",
         envvar="MOLDAU_BOOTSTRAP_SERVER",
         metavar="HOST:PORT",
+        callback=reachable,
         help="A broker to ask first; several with commas between.",
     ),
 ]

@@ -14,7 +14,8 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Columns as wide as their widest cell; numbers to the right; nothing is cut off."""
     cells = [[_cell(value) for value in row] for row in rows]
     widths = [max(len(texts[i]) for texts in [list(headers), *cells]) for i in range(len(headers))]
-    right = [bool(rows) and all(isinstance(row[i], int | None) for row in rows) for i in range(len(headers))]
+    kinds = [{type(row[i]) for row in rows if row[i] is not None} for i in range(len(headers))]
+    right = [kind == {int} for kind in kinds]
     for texts in [list(headers), *cells]:
         line = "  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in zip(texts, widths, right, strict=True))
         print(line.rstrip())

@@ -17,8 +17,8 @@ SETTLED_AT_ONCE = 10_000
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(help="Where to.")],
-    files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Standard input if none.")] = None,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to.")],
+    files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE...]", help="Standard input if none.")] = None,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     key_separator: Annotated[str, typer.Option(metavar="TEXT", help="What is before it is the key.")] = "",
     partition: Annotated[int | None, typer.Option(help="All records go to this partition.")] = None,
@@ -44,8 +44,12 @@ def produce(
     report = _Report()
     try:
         with producer:
-            for key, value in _records(files or [], unescaped(key_separator).encode()):
-                report.sent(producer.send(topic, value, key, partition=partition))
+            try:
+                for key, value in _records(files or [], unescaped(key_separator).encode()):
+                    report.sent(producer.send(topic, value, key, partition=partition))
+            except (MoldauError, OSError):
+                producer.flush()
+                raise
     finally:
         report.settle()
     if as_json:

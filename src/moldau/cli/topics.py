@@ -70,9 +70,7 @@ def create(
     with Admin(bootstrap_server) as admin:
         for topic in topics:
             try:
-                admin.create_topic(
-                    topic, partitions=partitions, replication_factor=replication_factor, configs=configs
-                )
+                admin.create_topic(topic, partitions=partitions, replication_factor=replication_factor, configs=configs)
             except KafkaError as failure:
                 if failure.code != ErrorCode.TOPIC_ALREADY_EXISTS or not if_not_exists:
                     raise

@@ -7,9 +7,10 @@ time-out allows. A producer holds at most `buffer_bytes`; beyond that, `send` wa
 
 import asyncio
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from moldau.client.background import LoopThread
 from moldau.client.batching import Accumulator, Batch, BufferFull, Headers
@@ -22,6 +23,10 @@ from moldau.names import TopicPartition
 from moldau.records.compression import CODECS
 from moldau.runtime import Runtime
 
+if TYPE_CHECKING:
+    from moldau.client.columnar import EncodedBatch
+
+T = TypeVar("T")
 FULL = "the producer's buffer stayed full: the broker does not keep up"
 Content = bytes | bytearray | memoryview | str | None
 
@@ -184,16 +189,48 @@ class AsyncProducer:
         except TimeoutError:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, FULL) from None
 
+    async def send_columns(
+        self,
+        topic: str,
+        values: Any,
+        *,
+        keys: Any = None,
+        timestamps_ms: Any = None,
+        headers: Any = None,
+        partition: int | None = None,
+    ) -> list[Delivery]:
+        """Send Arrow columns, one record a row, in order within each partition; a `Delivery` for each batch's last
+        record.
+
+        Keys and values are binary or text, timestamps int64 in ms or Arrow's, headers list<struct<key, value>>. Waits
+        while the buffer is full. Raises `KafkaError`, and `ValueError` for columns that do not fit together.
+        """
+        count = self.known_partitions(topic) or await self.learn_partitions(topic)
+        deliveries = []
+        for batch in self.encode(topic, count, values, keys, timestamps_ms, headers, partition):
+            while True:
+                self._space.clear()
+                try:
+                    deliveries.append(self.place_encoded(topic, batch))
+                except BufferFull:
+                    self.wake()
+                    await self._space.wait()
+                    continue
+                break
+            self.wake()
+            await asyncio.sleep(0)
+        return deliveries
+
     async def flush(self) -> None:
         """Send what waits, and wait until each record sent so far is delivered or has failed."""
         self.accumulator.hurry = True
         try:
             self.wake()
             outstanding = [asyncio.wrap_future(b.outcome) for b in self.accumulator.outstanding()]
+            for outcome in outstanding:
+                outcome.add_done_callback(lambda done: done.cancelled() or done.exception())
             if outstanding:
                 await asyncio.wait(outstanding)
-                for outcome in outstanding:
-                    outcome.exception()
         finally:
             self.accumulator.hurry = False
 
@@ -259,13 +296,44 @@ class AsyncProducer:
                 if key is not None:
                     partition = positive_hash(key) % count
                 else:
-                    sticky = self._sticky.get(topic)
-                    if sticky is None:
-                        sticky = self._sticky[topic] = Sticky(self._runtime.random, self.settings.batch_bytes)
-                    partition = sticky.partition(count, len(value) + 24 if value else 24)
+                    partition = self._sticky_of(topic).partition(count, len(value) + 24 if value else 24)
             tp = TopicPartition(topic, partition)
             batch, index, wake = self.accumulator.append(tp, key, value, timestamp_ms, headers, self._loop.time())
         return Delivery(tp, batch, index), wake
+
+    def encode(
+        self,
+        topic: str,
+        count: int,
+        values: Any,
+        keys: Any,
+        timestamps_ms: Any,
+        headers: Any,
+        partition: int | None,
+    ) -> "Iterator[EncodedBatch]":
+        """The batches that these columns make, encoded one by one, from any thread."""
+        from moldau.client.columnar import columns_of, encoded_batches
+
+        columns = columns_of(keys, values, timestamps_ms, headers, self._runtime.clock.now_ms())
+        sticky = self._sticky_of(topic)
+        codec, batch_bytes = CODECS[self.settings.compression], self.settings.batch_bytes
+        yield from encoded_batches(
+            columns, count, partition, lambda size: sticky.partition(count, size), batch_bytes=batch_bytes, codec=codec
+        )
+
+    def place_encoded(self, topic: str, batch: "EncodedBatch") -> Delivery:
+        """Queue an encoded batch, from any thread. Raises `BufferFull`."""
+        assert self._loop is not None
+        tp = TopicPartition(topic, batch.partition)
+        with self.accumulator.lock:
+            placed = self.accumulator.append_encoded(tp, batch.data, batch.rows, self._loop.time())
+        return Delivery(tp, placed, batch.rows - 1)
+
+    def _sticky_of(self, topic: str) -> Sticky:
+        sticky = self._sticky.get(topic)
+        if sticky is None:
+            sticky = self._sticky[topic] = Sticky(self._runtime.random, self.settings.batch_bytes)
+        return sticky
 
 
 def as_bytes(content: Content) -> bytes | None:
@@ -311,27 +379,43 @@ class Producer:
         try:
             delivery, wake = core.place(topic, count, partition, key, value, timestamp_ms, headers)
         except BufferFull:
-            return self._wait_and_send(topic, count, partition, key, value, timestamp_ms, headers)
+            place = partial(core.place, topic, count, partition, key, value, timestamp_ms, headers)
+            delivery, wake = self._when_there_is_room(place)
         if wake:
             self._thread.soon(core.wake)
         return delivery
 
-    def _wait_and_send(self, *record: Any) -> Delivery:
+    def send_columns(
+        self,
+        topic: str,
+        values: Any,
+        *,
+        keys: Any = None,
+        timestamps_ms: Any = None,
+        headers: Any = None,
+        partition: int | None = None,
+    ) -> list[Delivery]:
+        """As `AsyncProducer.send_columns`; encoding is done in the caller's thread."""
+        core = self._core
+        count = core.known_partitions(topic) or self._thread.run(core.learn_partitions(topic))
+        deliveries = []
+        for batch in core.encode(topic, count, values, keys, timestamps_ms, headers, partition):
+            deliveries.append(self._when_there_is_room(partial(core.place_encoded, topic, batch)))
+            self._thread.soon(core.wake)
+        return deliveries
+
+    def _when_there_is_room(self, place: Callable[[], T]) -> T:
+        space = self._core.accumulator.space
         deadline = time.monotonic() + self._core.settings.max_block_ms / 1000
         while True:
-            self._thread.soon(self._core.wake)
-            space = self._core.accumulator.space
-            with space:
-                space.wait(0.1)
             try:
-                delivery, wake = self._core.place(*record)
+                return place()
             except BufferFull:
                 if time.monotonic() > deadline:
                     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, FULL) from None
-                continue
-            if wake:
-                self._thread.soon(self._core.wake)
-            return delivery
+            self._thread.soon(self._core.wake)
+            with space:
+                space.wait(0.1)
 
     def flush(self) -> None:
         """Wait until each record sent so far is delivered or has failed."""

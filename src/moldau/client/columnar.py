@@ -1,0 +1,123 @@
+"""From Arrow columns to encoded batches for partitions: the producer's way in for whole tables (needs pyarrow).
+
+Rows keep their order within a partition. A key is hashed once however often it occurs. Each batch holds about
+`batch_bytes`, and never more than one record if it is larger than that.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from moldau.client.batching import RECORD_OVERHEAD_BYTES
+from moldau.client.partitioning import positive_hash
+from moldau.records.arrow import from_columns
+
+
+class EncodedBatch(NamedTuple):
+    """A batch for one partition, encoded and compressed."""
+
+    partition: int
+    data: bytearray
+    rows: int
+
+
+class Columns(NamedTuple):
+    """Columns of one length; keys, values and headers may be missing, timestamps may not."""
+
+    keys: pa.Array | None
+    values: pa.Array | None
+    timestamps_ms: pa.Array
+    headers: pa.Array | None
+
+    def take(self, rows: pa.Array) -> "Columns":
+        return Columns(*(None if column is None else column.take(rows) for column in self))
+
+    def slice(self, start: int, count: int) -> "Columns":
+        return Columns(*(None if column is None else column.slice(start, count) for column in self))
+
+    @property
+    def size(self) -> int:
+        """About the bytes of these rows in a batch, headers aside."""
+        size = len(self.timestamps_ms) * RECORD_OVERHEAD_BYTES
+        for column in (self.keys, self.values):
+            if column is not None:
+                size += pc.sum(pc.binary_length(column)).as_py() or 0
+        return size
+
+
+def columns_of(keys: Any, values: Any, timestamps_ms: Any, headers: Any, now_ms: int) -> Columns:
+    """Columns as we encode them: text as binary, in one piece each. Raises `ValueError` if they do not fit together."""
+    given = [column for column in (keys, values, timestamps_ms, headers) if column is not None]
+    if not given or any(len(column) != len(given[0]) for column in given):
+        raise ValueError("the columns of a table must have one length")
+    stamps = pa.repeat(pa.scalar(now_ms, pa.int64()), len(given[0])) if timestamps_ms is None else timestamps_ms
+    return Columns(_binary(keys), _binary(values), _whole(stamps), None if headers is None else _whole(headers))
+
+
+def _whole(column: Any) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _binary(column: Any) -> pa.Array | None:
+    if column is None:
+        return None
+    whole = _whole(column)
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    return whole if pa.types.is_binary(whole.type) else whole.cast(pa.binary())
+
+
+def encoded_batches(
+    columns: Columns,
+    partitions: int,
+    partition: int | None,
+    sticky: Callable[[int], int],
+    *,
+    batch_bytes: int,
+    codec: int,
+) -> Iterator[EncodedBatch]:
+    """The batches of all rows. Rows go to `partition`, or by their key, or where `sticky(bytes)` says for those
+    without."""
+    if partition is None and columns.keys is not None and columns.keys.null_count < len(columns.keys):
+        targets = _by_key(columns.keys, partitions, sticky(0))
+        for target in range(partitions):
+            rows = pc.indices_nonzero(pc.equal(targets, target))
+            if len(rows):
+                for piece in _pieces(columns.take(rows), batch_bytes):
+                    yield _encode(piece, target, codec)
+        return
+    for piece in _pieces(columns, batch_bytes):
+        yield _encode(piece, sticky(piece.size) if partition is None else partition, codec)
+
+
+def _by_key(keys: pa.Array, partitions: int, without_key: int) -> pa.Array:
+    """The partition of each row."""
+    coded = keys.dictionary_encode()
+    hashed = pa.array([positive_hash(key) % partitions for key in coded.dictionary.to_pylist()], pa.int32())
+    return pc.fill_null(hashed.take(coded.indices), without_key)
+
+
+def _pieces(columns: Columns, batch_bytes: int) -> Iterator[Columns]:
+    """Slices of about `batch_bytes`: as many rows as should fit, halved where they are larger than the rest."""
+    count = len(columns.timestamps_ms)
+    if not count:
+        return
+    rows = max(batch_bytes * count // max(columns.size, 1), 1)
+    for start in range(0, count, rows):
+        yield from _halved(columns.slice(start, rows), batch_bytes)
+
+
+def _halved(columns: Columns, batch_bytes: int) -> Iterator[Columns]:
+    count = len(columns.timestamps_ms)
+    if count == 1 or columns.size <= batch_bytes * 3 // 2:
+        yield columns
+        return
+    yield from _halved(columns.slice(0, count // 2), batch_bytes)
+    yield from _halved(columns.slice(count // 2, count), batch_bytes)
+
+
+def _encode(columns: Columns, partition: int, codec: int) -> EncodedBatch:
+    data = from_columns(columns.keys, columns.values, columns.timestamps_ms, columns.headers, codec=codec)
+    return EncodedBatch(partition, data, len(columns.timestamps_ms))
