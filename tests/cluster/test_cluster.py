@@ -158,6 +158,26 @@ def test_changes_asked_for_at_once_are_made_one_after_the_other(tmp_path: Path) 
     assert codes == [ErrorCode.NONE] + [ErrorCode.TOPIC_ALREADY_EXISTS] * 4
 
 
+def test_a_change_is_made_to_its_end_even_if_whoever_asked_goes_away(tmp_path: Path) -> None:
+    async def scenario() -> tuple[Image, Image]:
+        cluster = await open_cluster(tmp_path)
+        asking = asyncio.ensure_future(cluster.create_topics([NewTopic("a")]))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        assert asking.cancelled()
+        await cluster.create_topics([NewTopic("b")])
+        shown = cluster.image
+        await cluster.close()
+        cluster = await open_cluster(tmp_path)
+        await cluster.close()
+        return shown, cluster.image
+
+    shown, stored = asyncio.run(scenario())
+    assert list(shown.topics) == list(stored.topics) == ["a", "b"]
+
+
 def test_the_offsets_topic_is_made_once_with_what_it_needs(tmp_path: Path) -> None:
     async def scenario() -> tuple[list[TopicImage | Refusal], Cluster]:
         cluster = await open_cluster(tmp_path)

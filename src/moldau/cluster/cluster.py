@@ -9,8 +9,10 @@ given away.
 import asyncio
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from moldau.cluster import alterations, controller, layout
 from moldau.cluster.alterations import Alteration
@@ -25,7 +27,25 @@ from moldau.names import OFFSETS_TOPIC
 from moldau.runtime import Runtime
 
 Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
+P = ParamSpec("P")
+T = TypeVar("T")
 PRODUCER_IDS_PER_BLOCK = 1000
+
+
+def _alone(
+    change: "Callable[Concatenate[Cluster, P], Coroutine[Any, Any, T]]",
+) -> "Callable[Concatenate[Cluster, P], Coroutine[Any, Any, T]]":
+    """Makes a change wait for its turn, and run to its end even if whoever asked for it goes away."""
+
+    @wraps(change)
+    async def whole(self: "Cluster", /, *args: P.args, **named: P.kwargs) -> T:
+        async def in_turn() -> T:
+            async with self._changing:
+                return await change(self, *args, **named)
+
+        return await asyncio.shield(asyncio.ensure_future(in_turn()))
+
+    return whole
 
 
 class Cluster:
@@ -82,7 +102,9 @@ class Cluster:
             raise
 
     async def close(self) -> None:
-        await self._runtime.run(self._store.close)
+        """End the session, after the change that is being made."""
+        async with self._changing:
+            await self._runtime.run(self._store.close)
 
     @property
     def image(self) -> Image:
@@ -119,85 +141,83 @@ class Cluster:
         """
         self._subscribers.append(subscriber)
 
+    @_alone
     async def register(self, host: str, port: int) -> None:
         """Tell the cluster that this broker is up, and where clients reach it."""
-        async with self._changing:
-            me = BrokerImage(self.broker_id, host, port, self._static.broker_rack)
-            listener = self._static.advertised_listener.name
-            operations: list[Operation] = [layout.broker(me, listener, self._runtime.clock.now_ms())]
-            if self.broker_id in self._image.brokers:
-                operations.insert(0, Delete(f"{layout.BROKERS}/{self.broker_id}"))
-            await self._commit(operations)
+        me = BrokerImage(self.broker_id, host, port, self._static.broker_rack)
+        listener = self._static.advertised_listener.name
+        operations: list[Operation] = [layout.broker(me, listener, self._runtime.clock.now_ms())]
+        if self.broker_id in self._image.brokers:
+            operations.insert(0, Delete(f"{layout.BROKERS}/{self.broker_id}"))
+        await self._commit(operations)
 
+    @_alone
     async def create_topics(
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[tuple[str, TopicImage | Refusal]]:
-        async with self._changing:
-            start = self._runtime.random.below(max(len(self._image.brokers), 1))
-            made = controller.create_topics(self._image, self._config, wanted, self._runtime.random.uuid, start)
-            new = [topic for _, topic in made if isinstance(topic, TopicImage)]
-            if not validate_only:
-                await self._commit([operation for topic in new for operation in layout.topic_created(topic)])
-            return made
+        start = self._runtime.random.below(max(len(self._image.brokers), 1))
+        made = controller.create_topics(self._image, self._config, wanted, self._runtime.random.uuid, start)
+        new = [topic for _, topic in made if isinstance(topic, TopicImage)]
+        if not validate_only:
+            await self._commit([operation for topic in new for operation in layout.topic_created(topic)])
+        return made
 
+    @_alone
     async def delete_topics(
         self, wanted: Sequence[tuple[str | None, uuid.UUID | None]]
     ) -> list[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]]:
-        async with self._changing:
-            results = controller.delete_topics(self._image, wanted)
-            gone = [topic for _, _, topic in results if isinstance(topic, TopicImage)]
-            await self._commit([operation for topic in gone for operation in layout.topic_deleted(topic)])
-            return results
+        results = controller.delete_topics(self._image, wanted)
+        gone = [topic for _, _, topic in results if isinstance(topic, TopicImage)]
+        await self._commit([operation for topic in gone for operation in layout.topic_deleted(topic)])
+        return results
 
+    @_alone
     async def create_partitions(
         self, wanted: Sequence[MorePartitions], *, validate_only: bool = False
     ) -> list[tuple[str, TopicImage | Refusal]]:
-        async with self._changing:
-            results = controller.create_partitions(self._image, wanted)
-            if not validate_only:
-                grown = [topic for _, topic in results if isinstance(topic, TopicImage)]
-                before = self._image.topics
-                await self._commit(
-                    [step for topic in grown for step in layout.topic_changed(before[topic.name], topic)]
-                )
-            return results
+        results = controller.create_partitions(self._image, wanted)
+        if not validate_only:
+            grown = [topic for _, topic in results if isinstance(topic, TopicImage)]
+            before = self._image.topics
+            await self._commit([step for topic in grown for step in layout.topic_changed(before[topic.name], topic)])
+        return results
 
+    @_alone
     async def alter_topic_configs(
         self, name: str, wanted: Sequence[Alteration], *, validate_only: bool = False
     ) -> Refusal | None:
-        async with self._changing:
-            topic = self._image.topics.get(name)
-            if topic is None:
-                unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:249]}")
-                return controller.name_refusal(name) or unknown
-            overrides = alterations.topic_overrides(self._config, topic.overrides, wanted)
-            if isinstance(overrides, Refusal):
-                return overrides
-            changed = controller.with_overrides(self._image, self._config, name, overrides)
-            if isinstance(changed, Refusal):
-                return changed
-            if not validate_only:
-                await self._commit(layout.topic_changed(topic, changed))
-            return None
+        topic = self._image.topics.get(name)
+        if topic is None:
+            unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:249]}")
+            return controller.name_refusal(name) or unknown
+        overrides = alterations.topic_overrides(self._config, topic.overrides, wanted)
+        if isinstance(overrides, Refusal):
+            return overrides
+        changed = controller.with_overrides(self._image, self._config, name, overrides)
+        if isinstance(changed, Refusal):
+            return changed
+        if not validate_only:
+            await self._commit(layout.topic_changed(topic, changed))
+        return None
 
+    @_alone
     async def alter_broker_configs(
         self, broker: str, wanted: Sequence[Alteration], *, validate_only: bool = False
     ) -> Refusal | None:
         """Of one broker by its number, or of all by `layout.DEFAULT_BROKER`."""
-        async with self._changing:
-            now = self._image.broker_overrides.get(broker)
-            overrides = alterations.broker_overrides(self._config, now or {}, wanted)
-            if isinstance(overrides, Refusal):
-                return overrides
-            changed = {**self._image.broker_overrides, broker: overrides}
-            try:
-                _with_dynamic(self._static, replace(self._image, broker_overrides=changed))
-            except ConfigError as wrong:
-                return Refusal(ErrorCode.INVALID_REQUEST, str(wrong))
-            if not validate_only and overrides != (now or {}):
-                path = f"{layout.BROKER_CONFIGS}/{broker}"
-                await self._commit([layout.config(path, overrides, is_new=now is None)])
-            return None
+        now = self._image.broker_overrides.get(broker)
+        overrides = alterations.broker_overrides(self._config, now or {}, wanted)
+        if isinstance(overrides, Refusal):
+            return overrides
+        changed = {**self._image.broker_overrides, broker: overrides}
+        try:
+            _with_dynamic(self._static, replace(self._image, broker_overrides=changed))
+        except ConfigError as wrong:
+            return Refusal(ErrorCode.INVALID_REQUEST, str(wrong))
+        if not validate_only and overrides != (now or {}):
+            path = f"{layout.BROKER_CONFIGS}/{broker}"
+            await self._commit([layout.config(path, overrides, is_new=now is None)])
+        return None
 
     async def ensure_offsets_topic(self) -> TopicImage | Refusal:
         """The topic that groups keep their offsets in, made when it is first needed."""
@@ -226,11 +246,11 @@ class Cluster:
         }
         return NewTopic(name, config.offsets_topic_num_partitions, replicas, (), list(settings.items()))
 
+    @_alone
     async def forget_deleted(self, topic_ids: Sequence[uuid.UUID]) -> None:
         """These deleted topics have left the disks."""
-        async with self._changing:
-            known = [topic_id for topic_id in topic_ids if topic_id in self._image.deleted]
-            await self._commit([Delete(f"{layout.DELETED_TOPICS}/{layout.short_id(one)}") for one in known])
+        known = [topic_id for topic_id in topic_ids if topic_id in self._image.deleted]
+        await self._commit([Delete(f"{layout.DELETED_TOPICS}/{layout.short_id(one)}") for one in known])
 
     def next_producer_id(self) -> int | Awaitable[int]:
         """A number that no producer was ever given before; awaited only when a new block of them is needed."""
@@ -239,12 +259,12 @@ class Cluster:
             return first
         return self._first_of_next_block()
 
+    @_alone
     async def _first_of_next_block(self) -> int:
-        async with self._changing:
-            if not self._producer_ids:
-                self._producer_ids = await self._runtime.run(self._take_block)
-            first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
-            return first
+        if not self._producer_ids:
+            self._producer_ids = await self._runtime.run(self._take_block)
+        first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
+        return first
 
     def _take_block(self) -> range:
         node = self._store.get(layout.PRODUCER_ID_BLOCK)
