@@ -114,7 +114,6 @@ def test_no_setting_is_both_ours_and_absent() -> None:
         {"log.dirs": "/a,"},
         {"group.min.session.timeout.ms": "10", "group.max.session.timeout.ms": "9"},
         {"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "9"},
-        {"offsets.topic.compression.codec": "9"},
         {"listeners": ""},
         {"listeners": "localhost:9092"},
         {"listeners": "PLAINTEXT://h:99999"},

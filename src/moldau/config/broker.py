@@ -50,12 +50,9 @@ class BrokerConfig:
     socket_request_max_bytes: int = INT(104857600, "The largest request that is read; a connection that announces more is closed.", low=1, **_FIXED)
     socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's.", **_FIXED)
     socket_receive_buffer_bytes: int = INT(102400, "The receive buffer of a connection (SO_RCVBUF); -1 leaves the operating system's.", **_FIXED)
-    socket_listen_backlog_size: int = INT(50, "How many connections may wait to be accepted.", low=1, **_FIXED)
     max_connections: int = INT(INT_MAX, "How many connections may be open at once.", low=0)
     max_connections_per_ip: int = INT(INT_MAX, "How many connections one address may have open at once.", low=0)
     connections_max_idle_ms: int = LONG(600000, "A connection that asks nothing for this long is closed.", **_FIXED)
-    queued_max_requests: int = INT(500, "How many requests may wait for a worker before reading from sockets stops.", low=1, **_FIXED)
-    request_timeout_ms: int = INT(30000, "How long a broker waits for the answer to a request of its own.", **_FIXED)
 
     message_max_bytes: int = INT(1048588, "The largest batch of records that is accepted, after compression.", low=0)
     compression_type: str = STRING("producer", "How batches are kept: as the producer compressed them, or always in one way.", choices=COMPRESSION_TYPES)
@@ -69,7 +66,6 @@ class BrokerConfig:
     default_replication_factor: int = INT(1, "How many replicas a partition gets if nobody says.", **_FIXED)
     auto_create_topics_enable: bool = BOOLEAN(True, "Does asking for a topic's metadata create it.", **_FIXED)
     delete_topic_enable: bool = BOOLEAN(True, "May topics be deleted.", **_FIXED)
-    max_request_partition_size_limit: int = INT(2000, "How many partitions one request may describe.", low=1, **_FIXED)
 
     log_segment_bytes: int = INT(1073741824, "A segment that would grow beyond this is closed and a new one begun.", low=1048576)
     log_roll_ms: int | None = LONG(None, "A segment whose first record is older than this is closed; log.roll.hours if not set.")
@@ -89,7 +85,6 @@ class BrokerConfig:
     log_flush_interval_ms: int | None = LONG(None, "A record waits at most so long until it is forced to the disk; log.flush.scheduler.interval.ms if not set.")
     log_flush_scheduler_interval_ms: int = LONG(LONG_MAX, "How often logs are looked at for records to force to the disk.", **_FIXED)
     log_flush_offset_checkpoint_interval_ms: int = INT(60000, "How often it is written down up to where logs are safe on the disk.", low=0, **_FIXED)
-    log_flush_start_offset_checkpoint_interval_ms: int = INT(60000, "How often the first offset of each log is written down.", low=0, **_FIXED)
     replica_high_watermark_checkpoint_interval_ms: int = LONG(5000, "How often high watermarks are written down.", **_FIXED)
     log_preallocate: bool = BOOLEAN(False, "Is the space of a new segment taken at once.")
     log_message_timestamp_type: str = STRING("CreateTime", "Is a record's time the producer's, or when it was appended.", choices=TIMESTAMP_TYPES)
@@ -104,7 +99,6 @@ class BrokerConfig:
     log_local_retention_bytes: int = LONG(-2, "How much tiered topics keep on the local disk; -2 means retention.bytes.", low=-2)
 
     fetch_max_bytes: int = INT(57671680, "The most bytes one Fetch is answered with.", low=1024, **_FIXED)
-    max_incremental_fetch_session_cache_slots: int = INT(1000, "How many fetch sessions are kept.", low=0, **_FIXED)
     producer_id_expiration_ms: int = INT(86400000, "A producer that has been silent for so long is forgotten.", low=1)
     producer_id_expiration_check_interval_ms: int = INT(600000, "How often silent producers are looked for.", low=1, **_FIXED)
 
@@ -113,14 +107,12 @@ class BrokerConfig:
     group_initial_rebalance_delay_ms: int = INT(3000, "How long an empty group waits for more members before its first assignment.", **_FIXED)
     group_max_size: int = INT(INT_MAX, "How many members one group may have.", low=1, **_FIXED)
     offset_metadata_max_bytes: int = INT(4096, "The longest note that may be committed with an offset.", **_FIXED)
-    offsets_commit_timeout_ms: int = INT(5000, "How long a commit may wait for the replicas of the offsets topic.", low=1, **_FIXED)
     offsets_load_buffer_size: int = INT(5242880, "How much of the offsets topic is read at once when groups are loaded.", low=1, **_FIXED)
     offsets_retention_minutes: int = INT(10080, "Offsets of a group that has been empty for so long are forgotten.", low=1, **_FIXED)
     offsets_retention_check_interval_ms: int = LONG(600000, "How often forgotten offsets are looked for.", low=1, **_FIXED)
     offsets_topic_num_partitions: int = INT(50, "How many partitions the offsets topic gets when it is created.", low=1, **_FIXED)
     offsets_topic_replication_factor: int = SHORT(3, "How many replicas the offsets topic gets when it is created, as far as there are brokers.", low=1, **_FIXED)
     offsets_topic_segment_bytes: int = INT(104857600, "The segment.bytes of the offsets topic.", low=1, **_FIXED)
-    offsets_topic_compression_codec: int = INT(0, "How the offsets topic is compressed: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", **_FIXED)
 
     given: frozenset[str] = frozenset()
     """The names that were said, whatever their values: DescribeConfigs tells them from defaults."""
@@ -207,5 +199,3 @@ def _check(config: BrokerConfig) -> None:
         value = getattr(config, name)
         if value is not None and value < (name == "log_roll_ms"):
             raise ConfigError(f"{name.replace('_', '.')} must not be {value}")
-    if config.offsets_topic_compression_codec not in range(5):
-        raise ConfigError("offsets.topic.compression.codec must be 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd)")

@@ -75,8 +75,10 @@ NAMES: frozenset[str] = frozenset(
     leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
     log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.enable log.cleaner.io.buffer.load.factor
     log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir.failure.timeout.ms
-    log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
-    max.connection.creation.rate max.connections.per.ip.overrides
+    log.flush.start.offset.checkpoint.interval.ms log.message.downconversion.enable log.message.format.version
+    log.message.timestamp.difference.max.ms
+    max.connection.creation.rate max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
+    max.request.partition.size.limit
     metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
     metadata.max.retention.ms
@@ -84,14 +86,15 @@ NAMES: frozenset[str] = frozenset(
     metrics.num.samples metrics.recording.level metrics.sample.window.ms
     num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
     num.replica.fetchers
-    offsets.commit.required.acks offsets.topic.commit.required.acks
+    offsets.commit.required.acks offsets.commit.timeout.ms offsets.topic.commit.required.acks
+    offsets.topic.compression.codec
     password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
     password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
     port
     principal.builder.class
     process.roles
     producer.purgatory.purge.interval.requests
-    queued.max.request.bytes
+    queued.max.request.bytes queued.max.requests
     quota.consumer.default quota.producer.default quota.window.num quota.window.size.seconds
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
@@ -110,6 +113,7 @@ NAMES: frozenset[str] = frozenset(
     replica.fetch.wait.max.ms replica.lag.time.max.ms replica.selector.class replica.socket.receive.buffer.bytes
     replica.socket.timeout.ms
     replication.quota.window.num replication.quota.window.size.seconds
+    request.timeout.ms
     reserved.broker.max.id
     sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
     sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
@@ -138,7 +142,7 @@ NAMES: frozenset[str] = frozenset(
     share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.replication.factor
     share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
     share.fetch.purgatory.purge.interval.requests
-    socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+    socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
     ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
     ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
     ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
