@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OURS = rules.read_all(ROOT, "src")
 EVERYTHING = [*OURS, *rules.read_all(ROOT, "tests", "tools", "benchmarks")]
-ENTRY_POINTS = ("moldau.__main__", "moldau.cli.main", "pyspark_moldau")
+ENTRY_POINTS = ("moldau.cli.main", "pyspark_moldau", *(one.name for one in OURS if one.name.endswith("__main__")))
 
 MODULES_OF = {"google-re2": "re2", "prometheus-client": "prometheus_client"}
 """Where a distribution's module has another name than the distribution."""
