@@ -1,0 +1,1 @@
+"""One partition on the brokers that hold it."""

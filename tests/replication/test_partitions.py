@@ -1,0 +1,129 @@
+"""What a broker hosts follows the cluster's image: topics made, grown, changed and deleted, over restarts too."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from moldau.cluster.alterations import Alteration
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.controller import MorePartitions, NewTopic
+from moldau.log.folder import LogFolder
+from moldau.names import BrokerId
+from moldau.records.batch import Row, encode_batch
+from moldau.replication.partitions import Partitions
+from moldau.replication.upkeep import Upkeep
+from moldau.runtime import Runtime
+from tests.cluster.opening import open_cluster
+
+NOW_MS = 1_700_000_000_000
+SET = 0
+
+Scenario = Callable[[Cluster, Partitions, LogFolder], Awaitable[None]]
+
+
+def in_broker(
+    folder: Path, scenario: Scenario, settings: dict[str, str] | None = None, *, clean: bool = True
+) -> list[str]:
+    """Live through `scenario` with what is in the folder; returns the strays that loading found."""
+
+    async def live() -> list[str]:
+        runtime = Runtime()
+        logs = LogFolder(folder, runtime)
+        cluster = await open_cluster(folder, {"log.segment.delete.delay.ms": "0"}, clean=logs.clean)
+        partitions = Partitions(BrokerId(1), cluster, logs, runtime)
+        strays = await partitions.load()
+        cluster.subscribe(partitions.follow)
+        try:
+            await scenario(cluster, partitions, logs)
+        finally:
+            await cluster.close()
+            logs.close(high_watermarks=partitions.high_watermarks())
+        return [name for name in strays if not name.startswith("metadata")]
+
+    return asyncio.run(live())
+
+
+def batch(value: bytes) -> memoryview:
+    return memoryview(encode_batch([Row(None, value, NOW_MS)]))
+
+
+def test_a_topic_that_was_made_can_be_written_to_at_once_and_is_there_after_a_restart(tmp_path: Path):
+    async def make(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+        await cluster.create_topics([NewTopic("a", 2, 1)])
+        hosted = partitions.find("a", None, 1)
+        assert hosted is not None
+        assert partitions.find("a", None, 2) is None
+        assert partitions.find("a", None, -1) is None
+        assert partitions.find(None, hosted.topic_id.bytes, 1) is hosted
+        assert hosted.produce(batch(b"x"), NOW_MS).base_offset == 0  # type: ignore[union-attr]
+        assert hosted.high_watermark == 1
+
+    async def look(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+        hosted = partitions.find("a", None, 1)
+        assert hosted is not None
+        assert hosted.high_watermark == 1
+        assert len(list(partitions)) == 2
+
+    in_broker(tmp_path, make)
+    in_broker(tmp_path, look)
+
+
+def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_path: Path):
+    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+        await cluster.create_topics([NewTopic("a", 1, 1)])
+        first = partitions.find("a", None, 0)
+        assert first is not None
+        first.produce(batch(b"old"), NOW_MS)
+        await cluster.delete_topics([("a", None)])
+        assert partitions.find("a", None, 0) is None
+        assert not partitions.knows(first.topic_id.bytes)
+        await cluster.create_topics([NewTopic("a", 1, 1)])
+        second = partitions.find("a", None, 0)
+        assert second is not None
+        assert second.high_watermark == 0
+        assert second.topic_id != first.topic_id
+
+    in_broker(tmp_path, scenario)
+
+
+def test_more_partitions_and_new_settings_reach_what_is_hosted(tmp_path: Path):
+    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+        await cluster.create_topics([NewTopic("a", 1, 1)])
+        await cluster.create_partitions([MorePartitions("a", 3)])
+        assert partitions.find("a", None, 2) is not None
+        await cluster.alter_topic_configs("a", [Alteration("max.message.bytes", SET, "1000")])
+        hosted = partitions.find("a", None, 0)
+        assert hosted is not None
+        assert hosted.produce(batch(b"x" * 2000), NOW_MS).error
+
+    in_broker(tmp_path, scenario)
+
+
+def test_a_folder_that_belongs_to_no_topic_is_left_alone_and_reported(tmp_path: Path):
+    async def nothing(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+        assert not list(partitions)
+
+    (tmp_path / "foreign-0").mkdir(parents=True)
+    (tmp_path / "foreign-0" / "00000000000000000000.log").write_bytes(b"mine")
+    assert in_broker(tmp_path, nothing) == ["foreign-0"]
+    assert (tmp_path / "foreign-0" / "00000000000000000000.log").read_bytes() == b"mine"
+
+
+def test_a_record_of_2013_is_deleted_by_default_and_kept_where_retention_says_so(tmp_path: Path):
+    """As Kafka: retention goes by the records' own time, and takes the active segment too."""
+    in_2013 = 1_370_000_000_000
+
+    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+        await cluster.create_topics([NewTopic("short", 1, 1), NewTopic("long", 1, 1, (), [("retention.ms", "-1")])])
+        upkeep = Upkeep(cluster, partitions, logs, cluster.config, Runtime())
+        retention = next(job for job in upkeep.jobs if job.name == "retention")
+        for name in ("short", "long"):
+            hosted = partitions.find(name, None, 0)
+            assert hosted is not None
+            records = memoryview(encode_batch([Row(None, b"flight", in_2013)]))
+            assert not hosted.produce(records, NOW_MS).error
+        await retention.work()
+        starts = {hosted.tp.topic: hosted.log.log_start_offset for hosted in partitions}
+        assert starts == {"short": 1, "long": 0}
+
+    in_broker(tmp_path, scenario)
