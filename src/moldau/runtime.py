@@ -1,8 +1,9 @@
 """The three ports besides the event loop: `Clock`, `Disk`, `Random`; the real ones; and what a reply is made of.
 
 Every decision about time, chance and files goes through a `Runtime`, so that a whole cluster can be run in simulation.
-Waiting goes through asyncio, whose loop is a port of its own. A `Disk` separates *written* from *flushed*: what a `File` was
-given is readable at once, and lasts over a crash only after `flush` (and a new or renamed name after `sync_folder`).
+Waiting goes through asyncio, whose loop is a port of its own. A `Disk` separates *written* from *flushed*: what a
+`File` was given is readable at once, and lasts over a crash only after `flush` (and a new or renamed name after
+`sync_folder`).
 """
 
 import asyncio
@@ -92,7 +93,8 @@ class Random(Protocol):
 
 
 class FileSlice(NamedTuple):
-    """A part of a file that goes to a socket untouched. The sender calls `release` when it has left, if there is one."""
+    """A part of a file that goes to a socket untouched. The sender calls `release` when it has left, if there is
+    one."""
 
     file: File
     offset: int

@@ -60,7 +60,7 @@ def test_a_seed_has_one_history_whatever_the_heap_and_the_hashes_are():
 
 
 def caught(power_loss: bool) -> bool:
-    """Whether one of the seeds finds the mutation that is in place: a checker does, or a client that is told nonsense."""
+    """Whether one of the seeds finds the mutation in place: a checker does, or a client that is told nonsense."""
     for seed in MUTATION_SEEDS:
         try:
             run_seed(seed, power_loss=power_loss)

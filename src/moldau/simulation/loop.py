@@ -9,7 +9,6 @@ deadlock and raises.
 import asyncio
 import contextvars
 import itertools
-import selectors
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
@@ -42,27 +41,17 @@ class CountedTask(asyncio.Task[Any]):
         return self is other
 
 
-class _Jump(selectors.BaseSelector):
-    """Instead of waiting for sockets, lets the time that would have been waited pass."""
+class _Jump:
+    """In the selector's place: instead of waiting for sockets, lets the time that would have been waited pass."""
 
     def __init__(self) -> None:
         self.now = 0.0
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+    def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:
             raise Deadlock("nothing is ready and nothing is due")
-        if timeout > 0:
-            self.now += timeout
+        self.now += max(timeout, 0)
         return []
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        raise NotImplementedError("a simulated loop has no descriptors")
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        raise NotImplementedError("a simulated loop has no descriptors")
-
-    def get_map(self) -> Any:
-        return {}
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
@@ -108,4 +97,4 @@ def _counted(
     *,
     context: contextvars.Context | None = None,
 ) -> "asyncio.Future[Any]":
-    return CountedTask(coro, loop=loop, context=context)  # type: ignore[arg-type]
+    return CountedTask(coro, loop=loop, context=context)
