@@ -1,4 +1,6 @@
-"""Every partition gets exactly one owner who subscribes to its topic, and the shares are as even as the assignor promises."""
+"""Every partition gets exactly one owner who subscribes to its topic, and the shares are as even as the assignor
+promises.
+"""
 
 from collections.abc import Mapping
 
@@ -21,7 +23,9 @@ def check(assignment: Assignment, members: Mapping[str, list[str]], partitions: 
     assert list(assignment) == sorted(members)
     owned = [tp for each in assignment.values() for tp in each]
     wanted = {topic for topics in members.values() for topic in topics}
-    everything = [TopicPartition(topic, p) for topic, count in partitions.items() if topic in wanted for p in range(count)]
+    everything = [
+        TopicPartition(topic, p) for topic, count in partitions.items() if topic in wanted for p in range(count)
+    ]
     assert sorted(owned) == sorted(everything)
     assert all(tp.topic in members[member] for member, each in assignment.items() for tp in each)
 
@@ -53,13 +57,17 @@ def test_two_who_claim_the_same_partition_do_not_both_get_it() -> None:
 
 @pytest.mark.parametrize("assign", [range_assign, round_robin_assign, lambda m, p: sticky_assign(m, p, {})])
 @given(members=MEMBERS, partitions=PARTITIONS)
-def test_every_partition_has_exactly_one_owner(assign: object, members: dict[str, list[str]], partitions: dict[str, int]) -> None:
+def test_every_partition_has_exactly_one_owner(
+    assign: object, members: dict[str, list[str]], partitions: dict[str, int]
+) -> None:
     assert callable(assign)
     check(assign(members, partitions), members, partitions)
 
 
 @given(members=st.sets(st.sampled_from("abcdef"), min_size=1), count=st.integers(0, 30), before=MEMBERS)
-def test_with_equal_subscriptions_shares_differ_by_one_at_most(members: set[str], count: int, before: dict[str, list[str]]) -> None:
+def test_with_equal_subscriptions_shares_differ_by_one_at_most(
+    members: set[str], count: int, before: dict[str, list[str]]
+) -> None:
     subscriptions = {member: ["t"] for member in members}
     owned = range_assign({member: ["t"] for member in before}, {"t": count}) if before else {}
     for assignment in (

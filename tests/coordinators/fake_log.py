@@ -31,7 +31,7 @@ class LoopClock:
 
 
 class FakeLog:
-    """`batches` is what is committed. While `gate` is closed, appends wait; `refusals` are raised by the next appends."""
+    """`batches` is what is committed. While `gate` is closed, appends wait; the next ones raise `refusals`."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[bytes]] = {}

@@ -1,7 +1,8 @@
-"""One partition of the offsets topic on a stage: the real shard, a log that commits when told to, and time that moves when told to.
+"""One partition of the offsets topic on a stage: the real shard, a log that commits when told to, and time that moves
+when told to.
 
-Scripts play on it line by line (see `transcripts/`), each line with the trace that it leaves: what was appended, and who was
-answered what. The property tests use the same stage. Nothing here waits, and nothing is random.
+Scripts play on it line by line (see `transcripts/`), each line with the trace that it leaves: what was appended, and
+who was answered what. The property tests use the same stage. Nothing here waits, and nothing is random.
 """
 
 import uuid
@@ -26,7 +27,7 @@ def subscription(*topics: str) -> bytes:
 
 
 class Stage:
-    """`log` is what is committed, `held` are decisions whose records are not yet; both survive nothing but the log a crash."""
+    """`log` is what is committed, and survives a crash; `held` are decisions whose records are not in it yet."""
 
     def __init__(self, settings: GroupSettings):
         self.settings = settings
@@ -114,7 +115,8 @@ def said(record: Record) -> str:
         if known.value is None:
             return f"group {known.group} deleted"
         members = " ".join(f"{m.member_id}={m.assignment.decode() or '-'}" for m in known.value.members) or "nobody"
-        return f"group {known.group} generation {known.value.generation} {known.value.protocol or 'no protocol'}: {members}"
+        protocol = known.value.protocol or "no protocol"
+        return f"group {known.group} generation {known.value.generation} {protocol}: {members}"
     if known.value is None:
         return f"offset {known.group} {known.partition} deleted"
     return f"offset {known.group} {known.partition} = {known.value.offset}"
@@ -232,8 +234,12 @@ class Actor:
     def _show(self, plain: list[str], pairs: dict[str, str]) -> None:
         shard = self.stage.shard
         for group in shard.groups.live.values():
-            members = " ".join(m.member_id + ("*" if m.member_id == group.leader else "") for m in group.members.values())
-            self.stage.trace.append(f"{group.group_id}: {group.state.value}, generation {group.generation}: {members or 'nobody'}")
+            members = " ".join(
+                m.member_id + ("*" if m.member_id == group.leader else "") for m in group.members.values()
+            )
+            self.stage.trace.append(
+                f"{group.group_id}: {group.state.value}, generation {group.generation}: {members or 'nobody'}"
+            )
             for tp, value in shard.offsets.of(group.group_id).items():
                 self.stage.trace.append(f"  {tp} = {value.offset}")
 
@@ -257,7 +263,8 @@ def told(what: Any) -> str:
             members = " ".join(m.member_id for m in what.members)
             skip = ", assignment kept" if what.skip_assignment else ""
             knows = f", knows {members}" if members else ""
-            return f"joined as {what.member_id}, generation {what.generation}, {what.protocol}, {what.leader} leads{knows}{skip}"
+            roles = f"{what.protocol}, {what.leader} leads{knows}{skip}"
+            return f"joined as {what.member_id}, generation {what.generation}, {roles}"
         case Joined():
             return f"{what.error.name} {what.member_id}".rstrip()
         case Synced(error=ErrorCode.NONE):

@@ -43,7 +43,9 @@ def test_they_agree_with_a_dictionary_that_is_searched(steps: list[tuple[str, in
         if what == "take":
             now += 10
             taken = deadlines.take(now)
-            assert taken is None if not model or min(model.values()) > now else model[taken or ""] == min(model.values())
+            assert (
+                taken is None if not model or min(model.values()) > now else model[taken or ""] == min(model.values())
+            )
             model.pop(taken or "", None)
         elif what is None:
             deadlines.cancel(key)

@@ -1,4 +1,6 @@
-"""Records of the offsets topic are Kafka's: the bytes here were written by Apache Kafka 4.3.1, or by hand after its definitions."""
+"""Records of the offsets topic are Kafka's: the bytes here were written by Apache Kafka 4.3.1, or by hand after its
+definitions.
+"""
 
 import uuid
 
@@ -33,7 +35,9 @@ def test_an_offset_with_an_expiry_of_its_own_is_written_in_the_version_that_has_
 
 
 def test_a_group_without_members_is_written_as_kafka_writes_it() -> None:
-    record = group_record("g", GroupMetadataValue(protocol_type="", protocol=None, leader=None, current_state_timestamp=7))
+    record = group_record(
+        "g", GroupMetadataValue(protocol_type="", protocol=None, leader=None, current_state_timestamp=7)
+    )
     assert record.key == b"\0\2\0\1g"
     assert record.value == b"\0\3" + b"\0\0" + b"\0\0\0\0" + b"\xff\xff" + b"\xff\xff" + (7).to_bytes(8) + b"\0\0\0\0"
 
@@ -50,7 +54,12 @@ def test_what_is_written_is_read_back() -> None:
         assignment=b"a",
     )
     group = GroupMetadataValue(
-        protocol_type="consumer", generation=3, protocol="range", leader="m", current_state_timestamp=4, members=[member]
+        protocol_type="consumer",
+        generation=3,
+        protocol="range",
+        leader="m",
+        current_state_timestamp=4,
+        members=[member],
     )
     assert read_record(group_record("g", group)) == GroupRecord("g", group)
     offset = OffsetCommitValue(offset=-5, leader_epoch=9, metadata="", commit_timestamp=1, topic_id=uuid.UUID(int=1))

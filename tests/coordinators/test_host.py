@@ -10,7 +10,16 @@ from moldau.coordinators.host import BATCH_BYTES_MAX, partition_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records import rows
-from tests.coordinators.fake_log import FakeLog, answered, coordinator, in_virtual_time, join, leading, stable_member, sync
+from tests.coordinators.fake_log import (
+    FakeLog,
+    answered,
+    coordinator,
+    in_virtual_time,
+    join,
+    leading,
+    stable_member,
+    sync,
+)
 from tests.coordinators.scene import TOPIC_ID
 
 TP = TopicPartition("t", 0)
@@ -23,7 +32,18 @@ def commit(offset: int, group: str = "simple", metadata: str = "") -> Commit:
 
 @pytest.mark.parametrize(
     ("group", "partition"),
-    [("", 0), ("conn", 0), ("ret", 1), ("g", 3), ("new", 10), ("n4", 12), ("lv", 16), ("st", 31), ("polygenelubricants", 0), ("😀", 49)],
+    [
+        ("", 0),
+        ("conn", 0),
+        ("ret", 1),
+        ("g", 3),
+        ("new", 10),
+        ("n4", 12),
+        ("lv", 16),
+        ("st", 31),
+        ("polygenelubricants", 0),
+        ("😀", 49),
+    ],
 )
 def test_a_group_is_where_kafka_puts_it(group: str, partition: int) -> None:
     assert partition_of(group, 50) == partition
@@ -129,7 +149,9 @@ def test_many_records_go_out_in_several_batches() -> None:
         (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR, 2),
     ],
 )
-def test_a_refusal_is_told_and_a_doubt_loads_the_partition_anew(refusal: ErrorCode, told: ErrorCode, loads: int) -> None:
+def test_a_refusal_is_told_and_a_doubt_loads_the_partition_anew(
+    refusal: ErrorCode, told: ErrorCode, loads: int
+) -> None:
     async def play() -> None:
         log = FakeLog()
         groups = await leading(log, "simple")
@@ -187,7 +209,9 @@ def test_a_silent_member_is_out_after_its_session_and_a_parked_join_ends_with_th
         silent = await stable_member(groups)
         began = loop.time()
         joined: Joined = await answered(groups.join(join()))
-        assert loop.time() - began == pytest.approx(6, abs=0.01), "the session, which is shorter than the rebalance timeout"
+        assert loop.time() - began == pytest.approx(6, abs=0.01), (
+            "the session, which is shorter than the rebalance timeout"
+        )
         assert joined.generation == 2
         assert [member.member_id for member in joined.members] == [joined.member_id]
         assert groups.heartbeat("g", 1, silent, None) is ErrorCode.UNKNOWN_MEMBER_ID

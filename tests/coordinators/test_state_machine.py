@@ -1,8 +1,10 @@
-"""Whatever members do, in whatever order, with a slow log that may refuse and a broker that may die between any two steps.
+"""Whatever members do, in whatever order, with a slow log that may refuse and a broker that may die between any two
+steps.
 
-A hypothesis state machine plays members, strangers and administrators on the stage of `scene`, against a model so simple that it
-cannot be wrong: the log. What must hold: replaying gives what was stored; what was acknowledged is there after a crash; no
-partition has two owners in one generation; generations only grow; everybody who asks is answered in the end.
+A hypothesis state machine plays members, strangers and administrators on the stage of `scene`, against a model so
+simple that it cannot be wrong: the log. What must hold: replaying gives what was stored; what was acknowledged is
+there after a crash; no partition has two owners in one generation; generations only grow; everybody who asks is
+answered in the end.
 """
 
 from typing import Any
@@ -21,21 +23,28 @@ from tests.coordinators.scene import TOPIC_ID, Stage, subscription
 GROUPS = st.sampled_from(["g", "h"])
 INSTANCES = st.sampled_from([None, None, "A", "B"])
 PROTOCOLS = st.sampled_from(
-    [(("range", subscription("t")),), (("range", subscription("t", "u")),), (("sticky", b""), ("range", subscription("t")))]
+    [
+        (("range", subscription("t")),),
+        (("range", subscription("t", "u")),),
+        (("sticky", b""), ("range", subscription("t"))),
+    ]
 )
 SECONDS = st.integers(1, 40)
 REFUSALS = st.sampled_from([ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR])
 
 
 class GroupsUnderFire(RuleBasedStateMachine):
-    """`known` are the (group, member id, instance) that somebody was told; `owned` is who got what in which generation."""
+    """`known` are (group, member id, instance) that somebody was told; `owned` is who got what in which generation."""
 
     known = Bundle("known")
 
     @initialize(delay_ms=st.sampled_from([0, 3000]))
     def begin(self, delay_ms: int) -> None:
         settings = GroupSettings(
-            initial_rebalance_delay_ms=delay_ms, max_size=4, offsets_retention_ms=300_000, offsets_retention_check_interval_ms=60_000
+            initial_rebalance_delay_ms=delay_ms,
+            max_size=4,
+            offsets_retention_ms=300_000,
+            offsets_retention_check_interval_ms=60_000,
         )
         self.stage = Stage(settings)
         self.asked: dict[Ticket, Any] = {}

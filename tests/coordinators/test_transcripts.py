@@ -19,7 +19,10 @@ def test_a_script_leaves_its_trace(script: Path) -> None:
 
 
 def test_a_wrong_trace_is_noticed() -> None:
-    assert played("initial_rebalance_delay_ms = 0\n\nleave a m\n----\na: NONE\n") != "initial_rebalance_delay_ms = 0\n\nleave a m\n----\na: NONE\n"
+    assert (
+        played("initial_rebalance_delay_ms = 0\n\nleave a m\n----\na: NONE\n")
+        != "initial_rebalance_delay_ms = 0\n\nleave a m\n----\na: NONE\n"
+    )
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class GroupCoordinator:
 
     def join(self, ask: Join) -> Joined | Awaitable[Joined]:
         def refused(error: ErrorCode) -> Joined:
-            return Joined(error=error if ask.group_id else ErrorCode.INVALID_GROUP_ID, member_id=ask.member_id)
+            return Joined(error=error, member_id=ask.member_id)
 
         return self._ask(ask.group_id, lambda shard, ticket, now: shard.groups.join(ask, ticket, now), refused)
 
@@ -89,6 +89,7 @@ class GroupCoordinator:
             ask.group_id,
             lambda shard, ticket, now: shard.commit(ask, ticket, now),
             lambda error: [error] * len(ask.offsets),
+            may_be_empty=True,
         )
 
     def offsets(self, group_id: str) -> dict[TopicPartition, OffsetCommitValue]:
@@ -106,7 +107,10 @@ class GroupCoordinator:
 
     def _delete_lot(self, lot: list[str]) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         return self._ask(
-            lot[0], lambda shard, ticket, now: shard.delete_groups(lot, ticket, now), lambda error: [error] * len(lot)
+            lot[0],
+            lambda shard, ticket, now: shard.delete_groups(lot, ticket, now),
+            lambda error: [error] * len(lot),
+            may_be_empty=True,
         )
 
     def delete_offsets(
@@ -134,8 +138,16 @@ class GroupCoordinator:
         return [listed for shard in self._host.machines() for listed in shard.groups.listed()]
 
     def _ask(
-        self, group_id: str, decide: Callable[[GroupShard, Ticket, Now], Outcome], refused: Callable[[ErrorCode], A]
+        self,
+        group_id: str,
+        decide: Callable[[GroupShard, Ticket, Now], Outcome],
+        refused: Callable[[ErrorCode], A],
+        *,
+        may_be_empty: bool = False,
     ) -> A | Awaitable[A]:
+        """Offsets may be kept under an empty id, as old clients did; there is no such group to join."""
+        if not group_id and not may_be_empty:
+            return refused(ErrorCode.INVALID_GROUP_ID)
         try:
             answer: Any = self._host.ask(self.partition_of(group_id), decide)
         except KafkaError as error:

@@ -1,0 +1,106 @@
+"""A group coordinator behind its handlers, asked as the wire would, in any version and in virtual time."""
+
+import uuid
+from collections.abc import Callable, Coroutine
+from inspect import isawaitable
+from typing import Any
+
+from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
+from moldau.coordinators.coordinator import GroupCoordinator
+from moldau.errors import ErrorCode, KafkaError
+from moldau.handlers.context import Context
+from moldau.handlers.find_coordinator import FindCoordinatorHandler
+from moldau.handlers.group_admin import GroupAdminHandlers
+from moldau.handlers.groups import GroupHandlers
+from moldau.handlers.offsets import OffsetHandlers
+from moldau.names import OFFSETS_TOPIC
+from moldau.protocol import apis, codec
+from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.coordinators.fake_log import PARTITIONS, FakeLog, coordinator, in_virtual_time
+from tests.coordinators.scene import subscription
+
+ME = BrokerImage(1, "here", 9092)
+T_ID = uuid.UUID(int=77)
+
+
+def topic(name: str, topic_id: uuid.UUID, count: int) -> TopicImage:
+    return TopicImage(name, topic_id, tuple(PartitionImage(1, 0, (1,), (1,)) for _ in range(count)), {})
+
+
+class Group:
+    """A broker that knows topic `t` of three partitions, and makes the offsets topic when first asked."""
+
+    def __init__(self) -> None:
+        self.log = FakeLog()
+        self.image = Image("cluster", brokers={1: ME}).with_topics({"t": topic("t", T_ID, 3)})
+        self.coordinator: GroupCoordinator = coordinator(self.log)
+        self.creation_error: ErrorCode | None = None
+        groups, offsets = GroupHandlers(self.coordinator), OffsetHandlers(self.coordinator, lambda: self.image)
+        admin = GroupAdminHandlers(self.coordinator)
+        self._handlers: dict[apis.Api, Callable[[Any, Context], Any]] = {
+            apis.FIND_COORDINATOR: FindCoordinatorHandler(
+                self.coordinator, lambda: self.image, self.make_offsets_topic
+            ),
+            apis.JOIN_GROUP: groups.join,
+            apis.SYNC_GROUP: groups.sync,
+            apis.HEARTBEAT: groups.heartbeat,
+            apis.LEAVE_GROUP: groups.leave,
+            apis.OFFSET_COMMIT: offsets.commit,
+            apis.OFFSET_FETCH: offsets.fetch,
+            apis.OFFSET_DELETE: offsets.delete,
+            apis.LIST_GROUPS: admin.list_groups,
+            apis.DESCRIBE_GROUPS: admin.describe_groups,
+            apis.DELETE_GROUPS: admin.delete_groups,
+        }
+
+    async def make_offsets_topic(self) -> None:
+        if self.creation_error is not None:
+            raise KafkaError(self.creation_error)
+        self.image = self.image.with_topics({OFFSETS_TOPIC: topic(OFFSETS_TOPIC, uuid.UUID(int=78), PARTITIONS)})
+
+    async def load(self, *groups: str) -> None:
+        for group in groups:
+            self.coordinator.lead(self.coordinator.partition_of(group))
+            await self.coordinator.loaded(group)
+
+    async def ask(self, api: apis.Api, version: int, request: Any) -> Any:
+        frame = codec.write_request(api, version, 7, "asker", request)[4:]
+        header = codec.read_header(frame)
+        read = codec.read_request(api, version, frame, header.body)
+        response = self._handlers[api](read, Context(api.key, version, 7, header.client_id, "127.0.0.1", header.body))
+        if isawaitable(response):
+            response = await response
+        return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])
+
+    async def join(self, group: str = "g", version: int = 3, member: str = "", **fields: Any) -> JoinGroupResponse:
+        request = {
+            "group_id": group,
+            "session_timeout_ms": 6000,
+            "rebalance_timeout_ms": 9000,
+            "member_id": member,
+            "protocol_type": "consumer",
+            "protocols": [JoinGroupRequestProtocol(name="range", metadata=subscription("t"))],
+            **fields,
+        }
+        joined = await self.ask(apis.JOIN_GROUP, version, JoinGroupRequest(**request))
+        assert isinstance(joined, JoinGroupResponse)
+        return joined
+
+    async def stable(self, group: str = "g") -> str:
+        """Make the group stable with one member, whose id this returns."""
+        await self.load(group)
+        joined = await self.join(group)
+        part = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all")
+        sync = SyncGroupRequest(group_id=group, generation_id=1, member_id=joined.member_id, assignments=[part])
+        assert (await self.ask(apis.SYNC_GROUP, 0, sync)).assignment == b"all"
+        return joined.member_id
+
+
+def play(scene: Callable[[Group], Coroutine[Any, Any, None]]) -> None:
+    async def whole() -> None:
+        group = Group()
+        await scene(group)
+        await group.coordinator.stop()
+
+    in_virtual_time(whole())
