@@ -68,14 +68,11 @@ class Metadata:
         return allowed and name != TRANSACTIONS_TOPIC and name_refusal(name) is None
 
     async def _create(self, names: Sequence[str], missing: Sequence[str], request: MetadataRequest) -> MetadataResponse:
-        refused: dict[str, ErrorCode] = {}
-        for name in missing:
-            try:
-                made = await self._cluster.ensure_topic(name)
-            except (StorageError, KafkaError):
-                made = Refusal(ErrorCode.LEADER_NOT_AVAILABLE)
-            if isinstance(made, Refusal):
-                refused[name] = made.code
+        try:
+            made = await self._cluster.create_topics([self._cluster.automatic_topic(name) for name in missing])
+            refused = {name: result.code for name, result in made if isinstance(result, Refusal)}
+        except (StorageError, KafkaError):
+            refused = dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
         image = self._cluster.image
         return self._reply(image, request, [self._by_name(image, name, request, refused) for name in names])
 
