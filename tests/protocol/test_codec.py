@@ -79,7 +79,6 @@ def test_a_version_of_api_versions_that_we_do_not_have_is_read_as_far_as_its_cli
         struct.pack(">hhi", 12, 0, 1),
         struct.pack(">hhih", 999, 0, 1, -1),
         struct.pack(">hhih", -1, 0, 1, -1),
-        struct.pack(">hhih", 12, 0, 1, -2),
         struct.pack(">hhih", 12, 0, 1, 3) + b"ab",
         struct.pack(">hhih", 12, 0, 1, 2) + b"\xff\xfe",
         struct.pack(">hhih", 12, 4, 1, -1),
@@ -91,6 +90,10 @@ def test_a_version_of_api_versions_that_we_do_not_have_is_read_as_far_as_its_cli
 def test_a_header_that_is_none_is_a_violation(frame: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         read_header(frame)
+
+
+def test_any_negative_length_of_a_client_id_is_null_as_for_kafka() -> None:
+    assert read_header(struct.pack(">hhih", 12, 0, 1, -2)).client_id is None
 
 
 def test_bytes_after_a_request_are_ignored_as_kafka_does() -> None:

@@ -37,7 +37,7 @@ def read_header(frame: Buffer) -> RequestHeader:
     if api is None:
         raise ProtocolViolation(f"unknown API key {key}")
     at = 10 + max(size, 0)
-    if at > len(frame) or size < -1:
+    if at > len(frame):
         raise ProtocolViolation("a client id longer than its request")
     try:
         client_id = None if size < 0 else str(frame[10:at], "utf-8")

@@ -87,8 +87,6 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
             index, size = _TWO_INT32(frame, at)
             at += 8
             if size < 0:
-                if size != -1:
-                    raise ProtocolViolation(f"a record set of {size} bytes")
                 partitions.append(ProducePartition(index, None))
                 continue
             if size > end - at:

@@ -112,7 +112,7 @@ def sized(kind: str, flexible: bool, nullable: bool) -> tuple[Read, Write]:
     def read(buffer: Buffer, at: int) -> tuple[Any, int]:
         length, at = read_length(buffer, at)
         if length < 0:
-            if nullable and length == -1:
+            if nullable:  # Kafka takes any negative length for null
                 return None, at
             raise ProtocolViolation(f"{kind} of length {length}")
         end = at + length

@@ -187,7 +187,7 @@ def _array_reader(spec: Spec, version: int, flexible: bool, nullable: bool, budg
     def read(buffer: Buffer, at: int) -> tuple[Any, int]:
         count, at = read_count(buffer, at)
         if count < 0:
-            if nullable and count == -1:
+            if nullable:
                 return None, at
             raise ProtocolViolation(f"an array of {count} elements")
         if count * item_size > len(buffer) - at:
