@@ -208,7 +208,8 @@ class RealDisk:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(fd)
-            raise StorageError(f"another broker uses {path.parent}: stop it, or give this one a --data-dir of its own") from None
+            sentence = f"another broker uses {path.parent}: stop it, or give this one a --data-dir of its own"
+            raise StorageError(sentence) from None
         return lambda: os.close(fd)
 
 
