@@ -44,6 +44,7 @@ SMALLEST_LENGTH: Final = 14
 """The shortest batch_length of any format; below it Kafka calls the bytes corrupt."""
 LOG_APPEND_TIME: Final = "LogAppendTime"
 ONE_BATCH: Final = "a partition's records must be exactly one whole record batch"
+NO_END: Final = ("Record size ", "Invalid magic ")
 OLD_FORMAT: Final = "message formats 0 and 1 are no longer written (KIP-724)"
 TOO_SHORT: Final = "Record size {} is less than the minimum record overhead (14)"
 KEY_REFUSED: Final = "Compacted topic cannot accept message without key{}"
@@ -85,7 +86,7 @@ class Checked(NamedTuple):
     max_timestamp: int
     """The largest timestamp of the records, whatever the header says; -1 if they have none."""
     offset_of_max_timestamp: int
-    """Relative to the batch's base offset."""
+    """Of the first record that has it, relative to the batch's base offset; 0 under log append time."""
     size: int
     """Bytes of the batch; what follows them in the buffer is not appended."""
     record_errors: tuple[tuple[int, str], ...] = ()
@@ -119,6 +120,8 @@ def check_produce(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
             and rules.compression_type == "producer"
             and crc32c(buffer[ATTRIBUTES_AT:]) == fields[CRC]
         ):
+            if rules.timestamp_type == LOG_APPEND_TIME:
+                at_largest = 0
             return _new(Checked, (_NONE, None, _new(BatchHeader, fields), largest, at_largest, size, (), None))
     return _check(buffer, rules, now_ms)
 
@@ -173,6 +176,7 @@ def _check_records(records: Buffer, start: int, stop: int, header: BatchHeader, 
         if append_time:
             return _rejected(0, 1, [(0, TYPE_REFUSED)])
         largest = smallest = header.max_timestamp
+    if append_time or header.log_append_time:
         at_largest = 0
     if (null_keys and rules.compacted) or (
         not append_time and (largest > now_ms + rules.after_max_ms or smallest < now_ms - rules.before_max_ms)
@@ -196,6 +200,11 @@ def _cut_short(buffer: memoryview) -> tuple[ErrorCode, str]:
         if len(buffer) > MAGIC_AT and buffer[MAGIC_AT] > MAGIC:
             return ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {buffer[MAGIC_AT]}"
     return ErrorCode.INVALID_RECORD, ONE_BATCH
+
+
+def is_told(refused: Checked) -> bool:
+    """Whether Kafka's reply says why: of refused records, and of bytes in which it finds no end of a batch."""
+    return bool(refused.record_errors) or (refused.message or "").startswith(NO_END)
 
 
 def reached_the_log(refused: Checked) -> bool:
