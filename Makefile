@@ -12,10 +12,10 @@ MINUTES ?= 60
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 20
 
-demo: setup java ## the main job on real data: broker, replay, load, questions, report in build/demo
+demo: java setup ## the main job on real data: broker, replay, load, questions, report in build/demo
 	$(BIN)/moldau pipeline demo --folder build/demo
 
-test: setup java ## all that Python and a JRE can run
+test: java setup ## all that Python and a JRE can run
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not foreign" tests
 
 lint: $(VENV)/installed ## ruff, mypy, import contracts
@@ -28,13 +28,13 @@ format: $(VENV)/installed ## let ruff format and fix
 docs: $(VENV)/installed ## the reference of settings, docs/settings.md
 	$(BIN)/python tools/settings_page.py
 
-bench: setup java ## figures, not tests
+bench: java setup ## figures, not tests
 	$(BIN)/python -m benchmarks
 
-check: setup java ## all that CI runs: every stage, within its budget
+check: java setup ## all that CI runs: every stage, within its budget
 	$(BIN)/python tools/stages.py
 
-long: setup java ## the long mode of the randomised stages, for MINUTES=60
+long: java setup ## the long mode of the randomised stages, for MINUTES=60
 	$(BIN)/python tools/stages.py --long $(MINUTES)
 
 setup: $(VENV)/columns ## .venv with everything in it
