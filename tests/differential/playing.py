@@ -1,4 +1,4 @@
-"""Plays the script to one broker over plain sockets and keeps what came back: a reply, a closed connection, or silence."""
+"""Plays the script to one broker over plain sockets and keeps what came back: a reply, a closed connection, silence."""
 
 import contextlib
 import dataclasses

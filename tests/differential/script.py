@@ -4,8 +4,8 @@
     step("ask for it", METADATA, 12, {"topics": [{"name": "t"}]}, until=has_leaders, save={"t": "topics[0].topic_id"})
     step("by its id", FETCH, 13, {"topics": [{"topic_id": V("t"), "partitions": [{"fetch_offset": 0}]}]})
 
-Fields that are not named have the message's defaults. `V(name)` stands for a variable saved by an earlier step, one value
-for each broker; a function of the variables makes what needs one inside, such as a batch with a producer's id.
+Fields that are not named have the message's defaults. `V(name)` stands for a variable saved by an earlier step, one
+value for each broker; a function of the variables makes what needs one inside, such as a batch with a producer's id.
 """
 
 import re

@@ -25,7 +25,9 @@ from moldau.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from moldau.protocol.primitives import ZERO_UUID
-from moldau.records.validation import Checked
+from moldau.records.batch import CODEC_BITS
+from moldau.records.compression import ZSTD
+from moldau.records.validation import Checked, is_told, reached_the_log
 from moldau.replication.hosted import Hosted
 from moldau.replication.partitions import Partitions
 from moldau.runtime import Answer, Reply, Runtime
@@ -64,11 +66,11 @@ class ProduceHandler:
             results: list[ProduceResult] = []
             for index, records in parts:
                 hosted = self._find(name, topic_id, index)
-                refusal = self._refusal(request, topic_id, records, hosted)
+                refusal = self._refusal(version, request, topic_id, records, hosted)
                 if hosted is None or records is None or refusal:
                     results.append(ProduceResult(index, refusal, -1, -1, -1))
                 else:
-                    self._note(results, index, hosted.produce(records, now_ms), details, len(answer))
+                    self._note(results, index, hosted, hosted.produce(records, now_ms), details, len(answer))
             answer.append((name, topic_id, results))
         return _reply(version, correlation_id, request.acks, answer, details)
 
@@ -88,17 +90,17 @@ class ProduceHandler:
             results: list[ProduceResult] = []
             for index, records in parts:
                 hosted = self._find(name, topic_id, index)
-                refusal = self._refusal(request, topic_id, records, hosted)
+                refusal = self._refusal(version, request, topic_id, records, hosted)
                 if hosted is None or records is None or refusal:
                     results.append(ProduceResult(index, refusal, -1, -1, -1))
                 else:
                     outcome = await hosted.produce_in_executor(records, self._now_ms())
-                    self._note(results, index, outcome, details, len(answer))
+                    self._note(results, index, hosted, outcome, details, len(answer))
             answer.append((name, topic_id, results))
         return _reply(version, correlation_id, request.acks, answer, details)
 
     def _refusal(
-        self, request: Produce, topic_id: bytes | None, records: memoryview | None, hosted: Hosted | None
+        self, version: int, request: Produce, topic_id: bytes | None, records: memoryview | None, hosted: Hosted | None
     ) -> int:
         """Why this partition is not even looked at, or 0."""
         acks = request.acks
@@ -118,20 +120,29 @@ class ProduceHandler:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         if request.transactional_id is not None:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        if len(records) > LOW_ATTRIBUTES and records[LOW_ATTRIBUTES] & TRANSACTIONAL:
+        attributes = records[LOW_ATTRIBUTES] if len(records) > LOW_ATTRIBUTES else 0
+        if attributes & TRANSACTIONAL:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if version < ZSTD_SINCE and attributes & CODEC_BITS == ZSTD:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         return 0
 
     @staticmethod
-    def _note(results: list[ProduceResult], index: int, outcome: Outcome, details: Details, topic: int) -> None:
+    def _note(
+        results: list[ProduceResult], index: int, hosted: Hosted, outcome: Outcome, details: Details, topic: int
+    ) -> None:
         """Add what became of a partition's batch to the results, and to the details if it says more than a code."""
         if not outcome.error and isinstance(outcome, Appended):
             base, start = outcome.base_offset, outcome.log_start_offset
             results.append(ProduceResult(index, 0, base, outcome.log_append_time_ms, start))
             return
-        if isinstance(outcome, Checked):
-            details[topic, len(results)] = outcome
-        results.append(ProduceResult(index, outcome.error, -1, -1, -1))
+        if isinstance(outcome, Appended):
+            start = outcome.log_start_offset
+        else:
+            start = hosted.log.log_start_offset if reached_the_log(outcome) else -1
+            if is_told(outcome):
+                details[topic, len(results)] = outcome
+        results.append(ProduceResult(index, outcome.error, -1, -1, start))
 
 
 def _reply(version: int, correlation_id: int, acks: int, answer: Results, details: Details) -> list[bytes] | None:

@@ -1,7 +1,7 @@
 """The script: every area's steps, in the order they are played. Later areas use topics and ids of earlier ones."""
 
 from tests.differential.script import Step
-from tests.differential.steps import configs, epochs, fetch, groups, hostile, offsets, produce, topics
+from tests.differential.steps import configs, epochs, fetch, groups, hostile, offsets, produce, topics, transactions
 
 SCRIPT: tuple[Step, ...] = (
     *topics.STEPS,
@@ -12,6 +12,7 @@ SCRIPT: tuple[Step, ...] = (
     *groups.STEPS,
     *offsets.STEPS,
     *hostile.STEPS,
+    *transactions.STEPS,
     *groups.LAST_STEPS,
     *topics.LAST_STEPS,
 )

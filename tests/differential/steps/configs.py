@@ -118,7 +118,7 @@ CHANGING: tuple[Step, ...] = (
         {"resources": [change(TOPIC, "configured", ("cleanup.policy", SUBTRACT, "compact"))]},
     ),
     step(
-        "only say whether it would work",
+        "only say whether a change would work",
         INCREMENTAL_ALTER_CONFIGS,
         1,
         {"resources": [change(TOPIC, "configured", ("retention.ms", SET, "5"))], "validate_only": True},

@@ -103,6 +103,7 @@ FETCHING: tuple[Step, ...] = (
         },
     ),
     step("fetch without a session", FETCH, 7, {**read("read"), "session_id": 0, "session_epoch": -1}),
+    step("fetch and begin a session", FETCH, 12, {**read("read"), "session_id": 0, "session_epoch": 0}),
     step("fetch in a session nobody has", FETCH, 12, {**read("read"), "session_id": 4711, "session_epoch": 3}),
     step("fetch in a session that cannot be", FETCH, 12, {**read("read"), "session_id": 0, "session_epoch": 3}),
     step("close a session nobody has", FETCH, 12, {**whole([]), "session_id": 4711, "session_epoch": -1}),

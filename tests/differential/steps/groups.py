@@ -1,4 +1,4 @@
-"""Consumer groups: found, joined, kept, left, looked at and deleted, by one member, by two, and by those who are none."""
+"""Consumer groups: found, joined, kept, left, described and deleted, by one member, by two, by those who are none."""
 
 from moldau.protocol.apis import (
     DELETE_GROUPS,
@@ -53,6 +53,7 @@ FINDING: tuple[Step, ...] = (
     step("find coordinators, newest", FIND_COORDINATOR, 6, {"key_type": 0, "coordinator_keys": ["g"]}),
     step("find a coordinator of nothing", FIND_COORDINATOR, 6, {"key_type": 0, "coordinator_keys": []}),
     step("find a coordinator for an empty name", FIND_COORDINATOR, 2, {"key": "", "key_type": 0}),
+    step("find a coordinator of a share group", FIND_COORDINATOR, 6, {"key_type": 2, "coordinator_keys": ["s:x:0"]}),
     step("find a coordinator of a kind nobody knows", FIND_COORDINATOR, 3, {"key": "g", "key_type": 9}),
     step("find coordinators of a kind nobody knows", FIND_COORDINATOR, 5, {"key_type": 9, "coordinator_keys": ["g"]}),
 )

@@ -161,7 +161,7 @@ MEMBERS: tuple[Step, ...] = (
 
 DELETING: tuple[Step, ...] = (
     step("delete offsets", OFFSET_DELETE, 0, delete("o", 0)),
-    step("they are gone", OFFSET_FETCH, 5, ask("o", 0, 1)),
+    step("the offsets are gone", OFFSET_FETCH, 5, ask("o", 0, 1)),
     step("delete offsets again", OFFSET_DELETE, 0, delete("o", 0, 9)),
     step("delete offsets of a topic that is not there", OFFSET_DELETE, 0, delete("o", 0, topic="absent")),
     step("delete offsets of a group that is not there", OFFSET_DELETE, 0, delete("nobody", 0)),

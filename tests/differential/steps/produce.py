@@ -129,7 +129,7 @@ BAD: tuple[Step, ...] = (
     step("produce too far in the past", PRODUCE, 8, to("strict", batch(b"a", timestamp=NOW - 7_200_000_000))),
     step("produce to one's transaction without a name for it", PRODUCE, 8, to("plain", batch(b"x", attributes=16))),
 ) + tuple(
-    step(f"produce what is no batch: {what}", PRODUCE, version, to("plain", records))
+    step(f"produce what is no batch: {what}", PRODUCE, version, to("plain", records), wait_s=2)
     for what, version, records in (
         ("null", 8, None),
         ("nothing", 8, b""),

@@ -123,6 +123,8 @@ CREATING: tuple[Step, ...] = (
     step("more replicas than brokers", CREATE_TOPICS, 7, {"topics": [new("r2", 1, 2), new("r-5", 1, -5)]}),
     step("far too many partitions", CREATE_TOPICS, 7, {"topics": [new("million", 1_000_000)], "validate_only": True}),
     step("the same topic twice in a request", CREATE_TOPICS, 7, {"topics": [new("twin"), new("twin"), new("alone")]}),
+    step("create in no time", CREATE_TOPICS, 7, {"topics": [new("hurried"), new("a b")], "timeout_ms": 0}),
+    step("create in less than no time", CREATE_TOPICS, 7, {"topics": [new("hurried")], "timeout_ms": -1}),
     step("no topic at all", CREATE_TOPICS, 5, {"topics": []}),
     step("a setting nobody knows", CREATE_TOPICS, 7, {"topics": [new("odd", no_such_setting="1")]}),
     step("a value that is none", CREATE_TOPICS, 7, {"topics": [new("odd", segment_bytes="many")]}),
@@ -250,7 +252,13 @@ GROWING: tuple[Step, ...] = (
         until=lambda r: has_leaders(r) and len(r["topics"][0]["partitions"]) == 2,
     ),
     step("grow by hand", CREATE_PARTITIONS, 2, {"topics": [more("grown", 4, [[1], [1]])], "timeout_ms": 5000}),
-    step("only say whether it would grow", CREATE_PARTITIONS, 3, {"topics": [more("grown", 6)], "validate_only": True}),
+    step(
+        "only say whether it would grow",
+        CREATE_PARTITIONS,
+        3,
+        {"topics": [more("grown", 6)], "timeout_ms": 5000, "validate_only": True},
+    ),
+    step("grow in no time", CREATE_PARTITIONS, 3, {"topics": [more("grown", 5), more("absent", 2)], "timeout_ms": 0}),
     step(
         "growing wrongly",
         CREATE_PARTITIONS,
@@ -272,8 +280,18 @@ GROWING: tuple[Step, ...] = (
     step(
         "growing one topic twice in a request", CREATE_PARTITIONS, 1, {"topics": [more("small", 2), more("small", 3)]}
     ),
-    step("growing by far too many", CREATE_PARTITIONS, 3, {"topics": [more("small", 200_000)], "validate_only": True}),
-    step("growing by two replicas on one broker", CREATE_PARTITIONS, 3, {"topics": [more("small", 2, [[1, 1]])]}),
+    step(
+        "growing by far too many",
+        CREATE_PARTITIONS,
+        3,
+        {"topics": [more("small", 200_000)], "timeout_ms": 5000, "validate_only": True},
+    ),
+    step(
+        "growing by two replicas on one broker",
+        CREATE_PARTITIONS,
+        3,
+        {"topics": [more("small", 2, [[1, 1]])], "timeout_ms": 5000},
+    ),
 )
 
 DELETING: tuple[Step, ...] = (
@@ -294,8 +312,14 @@ DELETING: tuple[Step, ...] = (
         6,
         {"topics": [{"topic_id": V("assigned")}, {"topic_id": NOBODY}, {"name": "absent"}], "timeout_ms": 5000},
     ),
-    step("delete by name and id", DELETE_TOPICS, 6, {"topics": [{"name": "events", "topic_id": V("events")}]}),
-    step("delete by neither", DELETE_TOPICS, 6, {"topics": [{"name": None}]}),
+    step(
+        "delete by name and id",
+        DELETE_TOPICS,
+        6,
+        {"topics": [{"name": "events", "topic_id": V("events")}], "timeout_ms": 5000},
+    ),
+    step("delete by neither", DELETE_TOPICS, 6, {"topics": [{"name": None}], "timeout_ms": 5000}),
+    step("delete in no time", DELETE_TOPICS, 5, {"topic_names": ["dot.ted", "absent"], "timeout_ms": 0}),
     step("delete nothing", DELETE_TOPICS, 6, {"topics": []}),
     step("delete names that are none", DELETE_TOPICS, 5, {"topic_names": ["", "a b"], "timeout_ms": 5000}),
 )
