@@ -41,6 +41,7 @@ AS_KAFKA = {
     "its header": (GOOD[:61], INVALID),
     "all but a byte": (GOOD[:-1], INVALID),
     "12 bytes, length 0": (bytes(12), CORRUPT),
+    "17 bytes, format 5": (next_header(58, magic=5), CORRUPT),
     "two batches": (GOOD + GOOD, INVALID),
     "a byte after it": (GOOD + b"x", NONE),
     "11 bytes after it": (GOOD + bytes(11), NONE),
