@@ -135,8 +135,8 @@ def write_ranges(tasks: Iterable[Task]) -> Iterator[Outcome]:
     attempt = context.taskAttemptId() if context else 0
     for task in tasks:
         part = task.part
-        writer = RangeWriter(Path(task.staging), part, task.load_id, attempt)
         try:
+            writer = RangeWriter(Path(task.staging), part, task.load_id, attempt)
             for batch in read_columns(task.bootstrap, part.topic, part.partition, part.start, part.end):
                 writer.add(batch)
             yield Outcome(part, tuple(writer.finish()))
