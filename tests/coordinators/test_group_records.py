@@ -5,12 +5,15 @@ definitions.
 import uuid
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moldau.coordinators.group_records import GroupRecord, OffsetRecord, group_record, offset_record, read_record
 from moldau.coordinators.outcome import Record
 from moldau.errors import ProtocolViolation
 from moldau.names import TopicPartition
-from moldau.protocol.internal import GroupMetadataValue, MemberMetadata, OffsetCommitValue
+from moldau.protocol import schema
+from moldau.protocol.internal import GroupMetadataValue, MemberMetadata, OffsetCommitKey, OffsetCommitValue
 
 TP = TopicPartition("t", 0)
 
@@ -101,3 +104,59 @@ def test_a_record_that_is_cut_short_is_a_violation() -> None:
     for end in range(len(whole.key)):
         with pytest.raises(ProtocolViolation):
             read_record(Record(whole.key[:end], whole.value))
+
+
+@given(
+    group=st.text(max_size=5),
+    topic=st.text(max_size=5),
+    offset=st.integers(-(2**63), 2**63 - 1),
+    epoch=st.integers(-1, 2**31 - 1),
+    metadata=st.text(max_size=4) | st.integers(120, 130).map("m".__mul__),
+    topic_id=st.uuids() | st.just(uuid.UUID(int=0)),
+    expiry=st.just(-1) | st.integers(0, 2**40),
+)
+def test_what_is_packed_by_hand_is_what_the_table_says(
+    group: str, topic: str, offset: int, epoch: int, metadata: str, topic_id: uuid.UUID, expiry: int
+) -> None:
+    value = OffsetCommitValue(
+        offset=offset,
+        leader_epoch=epoch,
+        metadata=metadata,
+        commit_timestamp=7,
+        expire_timestamp=expiry,
+        topic_id=topic_id,
+    )
+    version = 4 if expiry < 0 else 1
+    record = offset_record(group, TopicPartition(topic, 3), value)
+    key = OffsetCommitKey(group=group, topic=topic, partition=3)
+    assert record.key == b"\0\1" + schema.write(key, 0, False)
+    assert record.value == version.to_bytes(2) + schema.write(value, version, version == 4)
+    if version == 1:
+        value.leader_epoch, value.topic_id = -1, uuid.UUID(int=0)
+    assert read_record(record) == OffsetRecord(group, TopicPartition(topic, 3), value)
+
+
+@given(st.binary(max_size=60))
+def test_a_value_of_any_bytes_is_read_as_the_table_reads_it_or_refused(rest: bytes) -> None:
+    record = Record(offset_record("g", TP, None).key, b"\0\4" + rest)
+    try:
+        expected, _ = schema.read(OffsetCommitValue, 4, True, rest)
+    except ProtocolViolation:
+        with pytest.raises(ProtocolViolation):
+            read_record(record)
+        return
+    read = read_record(record)
+    assert isinstance(read, OffsetRecord)
+    assert read.value == expected
+
+
+@given(st.binary(max_size=20))
+def test_a_key_of_any_bytes_is_read_as_the_table_reads_it_or_refused(rest: bytes) -> None:
+    record = Record(b"\0\1" + rest, None)
+    try:
+        expected, _ = schema.read(OffsetCommitKey, 0, False, rest)
+    except ProtocolViolation:
+        with pytest.raises(ProtocolViolation):
+            read_record(record)
+        return
+    assert read_record(record) == OffsetRecord(expected.group, TopicPartition(expected.topic, expected.partition), None)
