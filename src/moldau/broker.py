@@ -107,13 +107,10 @@ class Broker:
         self._lead_groups(image, names)
 
     def _lead_groups(self, image: Image, names: Sequence[str]) -> None:
-        topic = image.topics.get(OFFSETS_TOPIC)
-        if topic is not None and OFFSETS_TOPIC in names:
-            for number, partition in enumerate(topic.partitions):
-                if partition.leader == self.config.node_id:
-                    self.groups.lead(number)
-                else:
-                    self.groups.resign(number)
+        if OFFSETS_TOPIC in names:
+            topic = image.topics.get(OFFSETS_TOPIC)
+            leaders = [partition.leader for partition in topic.partitions] if topic else []
+            self.groups.lead_only(number for number, leader in enumerate(leaders) if leader == self.config.node_id)
 
     def _forget_topics(self, image: Image, names: Sequence[str]) -> None:
         gone = [name for name in names if name not in image.topics]

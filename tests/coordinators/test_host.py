@@ -185,6 +185,21 @@ def test_everybody_who_waits_is_told_when_the_partition_goes_elsewhere() -> None
     in_virtual_time(play())
 
 
+def test_a_coordinator_answers_for_the_partitions_it_is_told_and_no_others() -> None:
+    async def play() -> None:
+        groups = await leading(FakeLog(), "g", "simple")
+        groups.lead_only([groups.partition_of("simple"), groups.partition_of("conn")])
+        await groups.loaded("conn")
+        assert groups.offsets("simple") == groups.offsets("conn") == {}
+        with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+            groups.offsets("g")
+        groups.lead_only([])
+        assert groups.listed() == []
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
 def test_a_commit_in_flight_is_answered_when_the_partition_goes_elsewhere() -> None:
     async def play() -> None:
         log = FakeLog()

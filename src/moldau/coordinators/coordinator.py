@@ -47,6 +47,15 @@ class GroupCoordinator:
         """Another broker answers for that partition of the offsets topic from now on."""
         self._host.resign(partition)
 
+    def lead_only(self, partitions: Iterable[int]) -> None:
+        """Answer for these and no others."""
+        wanted = dict.fromkeys(partitions)
+        for partition in self._host.partitions():
+            if partition not in wanted:
+                self._host.resign(partition)
+        for partition in wanted:
+            self._host.lead(partition)
+
     async def stop(self) -> None:
         await self._host.stop()
 

@@ -11,6 +11,7 @@ replaying gives. Waiting is the loop's, stamps are the clock's; nothing here rea
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
@@ -62,6 +63,7 @@ class Machine(Protocol):
 M = TypeVar("M", bound=Machine)
 
 
+@lru_cache(4096)
 def partition_of(key: str, count: int) -> int:
     """The partition of a group or transactional id: Java's hash of the string without its sign, modulo the count."""
     units = key.encode("utf-16-be", "surrogatepass")
@@ -127,6 +129,10 @@ class Host(Generic[M]):
         for outcome in undone:
             self._refuse(outcome, error)
         self._answer(hosted.machine.stop(error))
+
+    def partitions(self) -> list[int]:
+        """Those that are loaded or being loaded."""
+        return list(self._hosted)
 
     async def stop(self) -> None:
         tasks = [hosted.task for hosted in self._hosted.values() if hosted.task is not None]
