@@ -86,6 +86,10 @@ def producer_ids(at: At, value: Any) -> Any:
     return _named(at, value, "<a producer id>") if at.field == "producer_id" and value >= 0 else value
 
 
+def sessions(at: At, value: Any) -> Any:
+    return "<a session>" if at.field == "session_id" and value else value
+
+
 def feature_epochs(at: At, value: Any) -> Any:
     return "<epoch>" if at.field == "finalized_features_epoch" and value >= 0 else value
 
@@ -127,6 +131,7 @@ RULES: tuple[Rule, ...] = (
     topic_ids,
     member_ids,
     producer_ids,
+    sessions,
     feature_epochs,
     texts,
     times,

@@ -1,7 +1,18 @@
 """The script: every area's steps, in the order they are played. Later areas use topics and ids of earlier ones."""
 
 from tests.differential.script import Step
-from tests.differential.steps import configs, epochs, fetch, groups, hostile, offsets, produce, topics, transactions
+from tests.differential.steps import (
+    configs,
+    epochs,
+    fetch,
+    groups,
+    hostile,
+    offsets,
+    produce,
+    together,
+    topics,
+    transactions,
+)
 
 SCRIPT: tuple[Step, ...] = (
     *topics.STEPS,
@@ -13,6 +24,7 @@ SCRIPT: tuple[Step, ...] = (
     *offsets.STEPS,
     *hostile.STEPS,
     *transactions.STEPS,
+    *together.STEPS,
     *groups.LAST_STEPS,
     *topics.LAST_STEPS,
 )

@@ -59,7 +59,7 @@ ASKING: tuple[Step, ...] = (
 
 CREATING: tuple[Step, ...] = (
     step("create a topic in the oldest way", CREATE_TOPICS, 2, {"topics": [new("plain")]}),
-    step("create it again", CREATE_TOPICS, 2, {"topics": [new("plain")]}),
+    step("create the plain topic again", CREATE_TOPICS, 2, {"topics": [new("plain")]}),
     step(
         "create a topic of two partitions with a setting",
         CREATE_TOPICS,
