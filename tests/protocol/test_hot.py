@@ -155,10 +155,13 @@ def test_a_produce_reply_is_what_the_schema_writes(version: int, topics: list[An
             for name, topic_id, results in topics
         ]
     )
-    given_topics = [(name, topic_id.bytes, results) for name, topic_id, results in topics]
-    assert hot.pack_produce(version, correlation_id, given_topics) == write_reply(
-        PRODUCE, version, correlation_id, meant
-    )
+    asked = [
+        hot.ProduceTopic(name, topic_id.bytes, [hot.ProducePartition(r.index, None) for r in results])
+        for name, topic_id, results in topics
+    ]
+    request = hot.Produce(None, 1, 0, asked)
+    packed = hot.pack_produce(version, correlation_id, request, [r for _, _, results in topics for r in results])
+    assert packed == write_reply(PRODUCE, version, correlation_id, meant)
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)

@@ -41,9 +41,8 @@ ZSTD_SINCE = 7
 """KIP-110: an older client could not read it back."""
 
 Outcome = Appended | Checked
-Results = list[tuple[str | None, bytes | None, list[ProduceResult]]]
-Details = dict[tuple[int, int], Checked]
-"""Refusals that have more to say than a code, by the position of topic and partition in the request."""
+Details = dict[int, Checked]
+"""Refusals that have more to say than a code, by the position of the partition in the request."""
 
 
 class ProduceHandler:
@@ -57,47 +56,39 @@ class ProduceHandler:
         if version < PRODUCE.lowest:
             raise ProtocolViolation(f"Produce version {version}")
         request = read_produce(frame, version, body)
-        if self._wants_executor(request):
-            copied = read_produce(memoryview(bytearray(frame)), version, body)
-            return self._through_executor(version, correlation_id, copied)
         now_ms, details = self._now_ms(), Details()
-        answer: Results = []
+        done: list[ProduceResult] = []
         for name, topic_id, parts in request.topics:
-            results: list[ProduceResult] = []
             for index, records in parts:
                 hosted = self._find(name, topic_id, index)
                 refusal = self._refusal(version, request, topic_id, records, hosted)
                 if hosted is None or records is None or refusal:
-                    results.append(ProduceResult(index, refusal, -1, -1, -1))
+                    done.append(ProduceResult(index, refusal, -1, -1, -1))
+                elif hosted.wants_executor(records):
+                    copied = read_produce(memoryview(bytearray(frame)), version, body)
+                    return self._through_executor(version, correlation_id, copied, done, details)
                 else:
-                    self._note(results, index, hosted, hosted.produce(records, now_ms), details, len(answer))
-            answer.append((name, topic_id, results))
-        return _reply(version, correlation_id, request.acks, answer, details)
+                    self._note(done, index, hosted, hosted.produce(records, now_ms), details)
+        return _reply(version, correlation_id, request, done, details)
 
-    def _wants_executor(self, request: Produce) -> bool:
+    async def _through_executor(
+        self, version: int, correlation_id: int, request: Produce, done: list[ProduceResult], details: Details
+    ) -> Reply:
+        """Go on where the loop had to stop, in the same order, with the heavy parts off the loop."""
+        skipped = len(done)
         for name, topic_id, parts in request.topics:
             for index, records in parts:
-                hosted = self._find(name, topic_id, index)
-                if hosted is not None and records is not None and hosted.wants_executor(records):
-                    return True
-        return False
-
-    async def _through_executor(self, version: int, correlation_id: int, request: Produce) -> Reply:
-        """The same, in the same order, with the heavy parts off the loop."""
-        details = Details()
-        answer: Results = []
-        for name, topic_id, parts in request.topics:
-            results: list[ProduceResult] = []
-            for index, records in parts:
+                if skipped:
+                    skipped -= 1
+                    continue
                 hosted = self._find(name, topic_id, index)
                 refusal = self._refusal(version, request, topic_id, records, hosted)
                 if hosted is None or records is None or refusal:
-                    results.append(ProduceResult(index, refusal, -1, -1, -1))
+                    done.append(ProduceResult(index, refusal, -1, -1, -1))
                 else:
                     outcome = await hosted.produce_in_executor(records, self._now_ms())
-                    self._note(results, index, hosted, outcome, details, len(answer))
-            answer.append((name, topic_id, results))
-        return _reply(version, correlation_id, request.acks, answer, details)
+                    self._note(done, index, hosted, outcome, details)
+        return _reply(version, correlation_id, request, done, details)
 
     def _refusal(
         self, version: int, request: Produce, topic_id: bytes | None, records: memoryview | None, hosted: Hosted | None
@@ -128,54 +119,53 @@ class ProduceHandler:
         return 0
 
     @staticmethod
-    def _note(
-        results: list[ProduceResult], index: int, hosted: Hosted, outcome: Outcome, details: Details, topic: int
-    ) -> None:
+    def _note(done: list[ProduceResult], index: int, hosted: Hosted, outcome: Outcome, details: Details) -> None:
         """Add what became of a partition's batch to the results, and to the details if it says more than a code."""
-        if not outcome.error and isinstance(outcome, Appended):
-            base, start = outcome.base_offset, outcome.log_start_offset
-            results.append(ProduceResult(index, 0, base, outcome.log_append_time_ms, start))
-            return
         if isinstance(outcome, Appended):
-            start = outcome.log_start_offset
-        else:
-            start = hosted.log.log_start_offset if reached_the_log(outcome) else -1
-            if is_told(outcome):
-                details[topic, len(results)] = outcome
-        results.append(ProduceResult(index, outcome.error, -1, -1, start))
+            base, _, time_ms, start, error, _ = outcome
+            done.append(ProduceResult(index, error, base, time_ms, start))
+            return
+        if is_told(outcome):
+            details[len(done)] = outcome
+        start = hosted.log.log_start_offset if reached_the_log(outcome) else -1
+        done.append(ProduceResult(index, outcome.error, -1, -1, start))
 
 
-def _reply(version: int, correlation_id: int, acks: int, answer: Results, details: Details) -> list[bytes] | None:
-    if acks == 0:
-        if any(result.error for _, _, results in answer for result in results):
+def _reply(
+    version: int, correlation_id: int, request: Produce, done: list[ProduceResult], details: Details
+) -> list[bytes] | None:
+    if request.acks == 0:
+        if any(result.error for result in done):
             raise ProtocolViolation("a Produce with acks=0 was refused, and only closing can tell")
         return None
     if details and version >= 8:
-        return [codec.write_reply(PRODUCE, version, correlation_id, _with_details(answer, details))]
-    return [pack_produce(version, correlation_id, answer)]
+        return [codec.write_reply(PRODUCE, version, correlation_id, _with_details(request, done, details))]
+    return [pack_produce(version, correlation_id, request, done)]
 
 
-def _with_details(answer: Results, details: Details) -> ProduceResponse:
+def _with_details(request: Produce, done: list[ProduceResult], details: Details) -> ProduceResponse:
     """The reply that names the bad records and says why, as version 8 and later can."""
-    topics = []
-    for t, (name, topic_id, results) in enumerate(answer):
+    topics, position = [], 0
+    for name, topic_id, asked in request.topics:
         parts = []
-        for p, result in enumerate(results):
+        for _ in asked:
+            index, error, base_offset, time_ms, start = done[position]
             part = PartitionProduceResponse(
-                index=result.index,
-                error_code=result.error,
-                base_offset=result.base_offset,
-                log_append_time_ms=result.log_append_time_ms,
-                log_start_offset=result.log_start_offset,
+                index=index,
+                error_code=error,
+                base_offset=base_offset,
+                log_append_time_ms=time_ms,
+                log_start_offset=start,
             )
-            refused = details.get((t, p))
+            refused = details.get(position)
             if refused is not None:
                 part.error_message = refused.message
                 part.record_errors = [
-                    BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
-                    for index, message in refused.record_errors
+                    BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
+                    for number, message in refused.record_errors
                 ]
             parts.append(part)
+            position += 1
         by_id = uuid.UUID(bytes=topic_id) if topic_id else ZERO_UUID
         topics.append(TopicProduceResponse(name=name or "", topic_id=by_id, partition_responses=parts))
     return ProduceResponse(responses=topics)

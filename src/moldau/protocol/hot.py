@@ -7,6 +7,7 @@ between the pieces are slices of files.
 
 import struct
 import uuid
+from functools import cache
 from typing import NamedTuple
 
 from moldau.errors import ProtocolViolation
@@ -14,12 +15,15 @@ from moldau.protocol.primitives import read_uvarint, skip_tagged_fields, write_u
 from moldau.protocol.schema import ELEMENTS_MAX
 from moldau.runtime import FileSlice
 
+_PRODUCE_PLAIN = struct.Struct(">hhiih")  # transactional id's length, acks, timeout_ms, count of topics, name's length
 _PRODUCE_FIXED = struct.Struct(">hii")  # acks, timeout_ms, count of topics
 _INT16 = struct.Struct(">h").unpack_from
 _INT32 = struct.Struct(">i").unpack_from
 _TWO_INT32 = struct.Struct(">ii").unpack_from
 _PACK_INT32 = struct.Struct(">i").pack
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
+NAME_LENGTH_MAX = 249
+"""Of a topic; see `cluster.controller`. Longer ones are read too, and refused by whoever knows topics."""
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 
@@ -55,8 +59,26 @@ def read_produce(frame: memoryview, version: int, at: int) -> Produce:
         raise ProtocolViolation("a Produce request that ends early or is not UTF-8") from error
 
 
+@cache
+def _one_partition(name_length: int) -> struct.Struct:
+    """A topic's name of that length, and its first partition: count of partitions, index, size."""
+    return struct.Struct(f">{name_length}siii")
+
+
 def _read_produce_plain(frame: memoryview, at: int) -> Produce:
     end = len(frame)
+    if end - at > _PRODUCE_PLAIN.size:
+        no_id, acks, timeout_ms, topic_count, length = _PRODUCE_PLAIN.unpack_from(frame, at)
+        if no_id == -1 and topic_count == 1 and 0 <= length <= NAME_LENGTH_MAX:  # one batch: by far the commonest
+            fixed, start = _one_partition(length), at + _PRODUCE_PLAIN.size
+            encoded, count, index, size = (
+                fixed.unpack_from(frame, start) if start + fixed.size <= end else (b"", 0, 0, 0)
+            )
+            start += fixed.size
+            if count == 1 and start + size == end and size >= 0:
+                parts = [_new(ProducePartition, (index, frame[start:]))]
+                topics = [_new(ProduceTopic, (str(encoded, "utf-8"), None, parts))]
+                return _new(Produce, (None, acks, timeout_ms, topics))
     (length,) = _INT16(frame, at)
     at += 2
     transactional_id = None
@@ -169,30 +191,31 @@ _RESULT_V2 = struct.Struct(">ihqq")
 _RESULT_V9 = struct.Struct(">ihqqqBBB")  # ..., count 0 + 1, null message, no tagged fields
 
 
-def pack_produce(
-    version: int, correlation_id: int, topics: list[tuple[str | None, bytes | None, list[ProduceResult]]]
-) -> bytes:
-    """A whole Produce reply, its size in front; `topics` are (name, id, results) in the order of the request."""
+def pack_produce(version: int, correlation_id: int, request: Produce, results: list[ProduceResult]) -> bytes:
+    """A whole Produce reply, its size in front; `results` are those of all partitions in the request's order."""
     out = bytearray(8)
-    if version >= 9:
+    flexible = version >= 9
+    if flexible:
         out.append(0)
-        write_uvarint(out, len(topics) + 1)
+        write_uvarint(out, len(request.topics) + 1)
     else:
-        out += _PACK_INT32(len(topics))
-    for name, topic_id, results in topics:
-        _append_topic(out, version >= 9, version >= 13, name, topic_id, len(results))
-        for index, error, base_offset, time_ms, start in results:
-            if version >= 9:
-                out += _RESULT_V9.pack(index, error, base_offset, time_ms, start, 1, 0, 0)
+        out += _PACK_INT32(len(request.topics))
+    following = iter(results)
+    for name, topic_id, partitions in request.topics:
+        _append_topic(out, flexible, version >= 13, name, topic_id, len(partitions))
+        for _ in partitions:
+            result = next(following)
+            if flexible:
+                out += _RESULT_V9.pack(*result, 1, 0, 0)
             elif version == 8:
-                out += _RESULT_V8.pack(index, error, base_offset, time_ms, start, 0, -1)
+                out += _RESULT_V8.pack(*result, 0, -1)
             elif version >= 5:
-                out += _RESULT_V5.pack(index, error, base_offset, time_ms, start)
+                out += _RESULT_V5.pack(*result)
             else:
-                out += _RESULT_V2.pack(index, error, base_offset, time_ms)
-        if version >= 9:
+                out += _RESULT_V2.pack(*result[:4])
+        if flexible:
             out.append(0)
-    out += b"\0\0\0\0\0" if version >= 9 else b"\0\0\0\0"
+    out += b"\0\0\0\0\0" if flexible else b"\0\0\0\0"
     _SIZE_AND_CORRELATION.pack_into(out, 0, len(out) - 4, correlation_id)
     return bytes(out)
 

@@ -12,7 +12,7 @@ from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.log import Appended, Log
 from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
-from moldau.records.validation import Checked, Rules, check_produce, needs_executor
+from moldau.records.validation import INLINE_BYTES, Checked, Rules, check_produce, needs_executor
 from moldau.replication.partition import Partition
 from moldau.replication.waiting import Waiters
 from moldau.runtime import FileSlice, Runtime
@@ -21,8 +21,19 @@ FLUSH_NEVER = 2**63 - 1
 """`flush.messages`: leave flushing to the operating system."""
 
 
-def rules_of(config: TopicConfig) -> Rules:
+DEFAULT_LEVEL = -1
+PRODUCER = "producer"
+"""`compression.type`: batches stay as their producers compressed them."""
+
+
+def rules_of(config: TopicConfig, tp: TopicPartition) -> Rules:
     """What a topic's settings ask of every batch."""
+    levels = {
+        "gzip": config.compression_gzip_level,
+        "lz4": config.compression_lz4_level,
+        "zstd": config.compression_zstd_level,
+    }
+    level = levels.get(config.compression_type)
     return Rules(
         max_message_bytes=config.max_message_bytes,
         compacted=config.compacts,
@@ -30,11 +41,25 @@ def rules_of(config: TopicConfig) -> Rules:
         before_max_ms=config.message_timestamp_before_max_ms,
         after_max_ms=config.message_timestamp_after_max_ms,
         compression_type=config.compression_type,
+        compression_level=None if level == DEFAULT_LEVEL and config.compression_type == "gzip" else level,
+        partition=str(tp),
     )
 
 
 class Hosted:
-    __slots__ = ("_flushes", "_runtime", "config", "internal", "log", "rules", "state", "topic_id", "tp", "waiters")
+    __slots__ = (
+        "_flushes",
+        "_recompresses",
+        "_runtime",
+        "config",
+        "internal",
+        "log",
+        "rules",
+        "state",
+        "topic_id",
+        "tp",
+        "waiters",
+    )
 
     def __init__(
         self, tp: TopicPartition, topic_id: uuid.UUID, log: Log, config: TopicConfig, state: Partition, runtime: Runtime
@@ -51,7 +76,8 @@ class Hosted:
     def configure(self, config: TopicConfig) -> None:
         """Take new topic settings; what is appended from now on follows them."""
         self.config = config
-        self.rules = rules_of(config)
+        self.rules = rules_of(config, self.tp)
+        self._recompresses = config.compression_type != PRODUCER
         self.log.config = config
         self._flushes = config.flush_messages < FLUSH_NEVER
 
@@ -60,9 +86,12 @@ class Hosted:
         return self.state.high_watermark
 
     def wants_executor(self, records: memoryview) -> bool:
-        """Whether appending these records takes more than the loop: a heavy check (D14), or a flush before the
-        answer."""
-        return self._flushes or needs_executor(records)
+        """Whether appending these records takes more than the loop: a check that inflates much or compresses anew (D14),
+        or a flush before the answer."""
+        return self._flushes or self._is_heavy(records)
+
+    def _is_heavy(self, records: memoryview) -> bool:
+        return needs_executor(records) or (self._recompresses and len(records) > INLINE_BYTES)
 
     def produce(self, records: memoryview, now_ms: int, checked: Checked | None = None) -> Appended | Checked:
         """Append one batch from a client, which is patched in place; a `Checked` says why it was not even tried."""
@@ -79,7 +108,7 @@ class Hosted:
         """As `produce`, with what is heavy off the loop, and the flush that `flush.messages` asks for before the
         answer."""
         checked = None
-        if needs_executor(records):
+        if self._is_heavy(records):
             checked = await self._runtime.run(partial(check_produce, records, self.rules, now_ms))
         outcome = self.produce(records, now_ms, checked)
         if self._flushes and not outcome.error and self.log.unflushed_records >= self.config.flush_messages:
