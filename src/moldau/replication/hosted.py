@@ -48,6 +48,9 @@ def rules_of(config: TopicConfig, tp: TopicPartition) -> Rules:
 
 class Hosted:
     __slots__ = (
+        "_flushes", "_recompresses", "_runtime", "config", "internal", "log", "rules", "state", "topic_id", "tp",
+        "waiters",
+    )  # fmt: skip
         "_flushes",
         "_recompresses",
         "_runtime",
@@ -86,8 +89,8 @@ class Hosted:
         return self.state.high_watermark
 
     def wants_executor(self, records: memoryview) -> bool:
-        """Whether appending these records takes more than the loop: a check that inflates much or compresses anew (D14),
-        or a flush before the answer."""
+        """Whether appending these records takes more than the loop: a check that inflates much or compresses anew, or
+        a flush before the answer."""
         return self._flushes or self._is_heavy(records)
 
     def _is_heavy(self, records: memoryview) -> bool:
