@@ -1,0 +1,39 @@
+"""What members of a group tell each other is, byte for byte and in every version, what kio reads and writes."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.index import load_entity_schema
+from kio.static.constants import EntityType
+
+from moldau.protocol import schema
+from moldau.protocol.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from tests.protocol import drawn
+from tests.protocol.kio_reference import kio_bytes, kio_read, our_plain, plain, to_kio
+from tests.protocol.test_messages_against_kio import differences
+
+EVERY = [
+    pytest.param(message, name, version, id=f"{message.__name__}-v{version}")
+    for message, name in (
+        (ConsumerProtocolSubscription, "consumer_protocol_subscription"),
+        (ConsumerProtocolAssignment, "consumer_protocol_assignment"),
+    )
+    for version in range(4)
+]
+
+
+@pytest.mark.parametrize(("message", "name", "version"), EVERY)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_kio_reads_and_writes_the_same(message: type[Any], name: str, version: int, data: st.DataObject) -> None:
+    kio_class = load_entity_schema(name, version, EntityType.data)
+    assert differences(message, kio_class, version, flexible=False) == []
+    meant = data.draw(drawn.messages(message, kio_class, version))
+    written = bytes(schema.write(meant, version, False))
+    read, size = kio_read(kio_class, written)
+    assert size == len(written)
+    assert plain(read) == our_plain(meant, version)
+    assert kio_bytes(to_kio(meant, kio_class, version)) == written
+    assert our_plain(schema.read(message, version, False, written)[0], version) == our_plain(meant, version)
