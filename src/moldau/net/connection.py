@@ -11,6 +11,7 @@ are copied out of one read buffer; a reply that does not fit there is received s
 """
 
 import asyncio
+import os
 import socket
 import struct
 from collections import deque
@@ -179,6 +180,12 @@ async def dial(host: str, port: int, *, timeout_ms: int = 10_000, max_reply_byte
     except TimeoutError:
         raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name} within {timeout_ms} ms") from None
     except OSError as refused:
-        why = refused.strerror if refused.strerror and "\n" not in refused.strerror else type(refused).__name__
-        raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name}: {why}") from None
+        raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name}: {_why(refused)}") from None
     return connection
+
+
+def _why(refused: OSError) -> str:
+    """The operating system's words; asyncio's own name the call, and all addresses that were tried."""
+    if refused.errno is None:
+        return "none of its addresses answers"
+    return os.strerror(refused.errno) if refused.errno > 0 else refused.strerror or type(refused).__name__

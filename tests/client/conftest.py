@@ -1,0 +1,39 @@
+"""One broker for the tests of a module; every test takes topics and groups of its own."""
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.clients.broker import Broker
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    ours = Broker(tmp_path_factory.mktemp("broker"), {"num.partitions": "1"})
+    ours.start()
+    yield ours
+    ours.stop()
+
+
+@pytest.fixture
+def bootstrap(broker: Broker) -> str:
+    return broker.address
+
+
+@pytest.fixture
+def fresh() -> Callable[[], str]:
+    """A name that nobody has used yet."""
+    return lambda: f"name-{next(_numbers)}"
+
+
+@pytest.fixture
+def topic(fresh: Callable[[], str]) -> str:
+    return fresh()
+
+
+@pytest.fixture
+def group(fresh: Callable[[], str]) -> str:
+    return fresh()

@@ -1,0 +1,56 @@
+import pytest
+
+from moldau.client.negotiation import Versions, hello, understand
+from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
+from moldau.protocol import codec
+from moldau.protocol.apis import API_VERSIONS, FETCH, HEARTBEAT, PRODUCE
+from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+
+def answer(version: int, error: ErrorCode = ErrorCode.NONE, **ranges: tuple[int, int]) -> bytes:
+    keys = {"produce": PRODUCE.key, "fetch": FETCH.key, "api_versions": API_VERSIONS.key}
+    response = ApiVersionsResponse(
+        error_code=error,
+        api_keys=[ApiVersion(api_key=keys[n], min_version=low, max_version=high) for n, (low, high) in ranges.items()],
+    )
+    return codec.write_reply(API_VERSIONS, version, 1, response)[4:]
+
+
+def test_both_speak_the_highest_version_that_both_know() -> None:
+    versions = understand(4, answer(4, produce=(0, 9), fetch=(4, 99)))
+    assert isinstance(versions, Versions)
+    assert versions.of(PRODUCE) == 9
+
+
+def test_topics_go_by_name_so_versions_with_ids_only_are_not_spoken() -> None:
+    versions = Versions({PRODUCE.key: (0, 13), FETCH.key: (4, 18)})
+    assert (versions.of(PRODUCE), versions.of(FETCH)) == (12, 12)
+
+
+@pytest.mark.parametrize("offer", [(0, 2), (99, 100)])
+def test_no_version_in_common_is_an_error_that_names_the_api(offer: tuple[int, int]) -> None:
+    with pytest.raises(KafkaError, match="Produce") as refused:
+        Versions({PRODUCE.key: offer}).of(PRODUCE)
+    assert refused.value.code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_an_api_that_is_not_offered_is_an_error_too() -> None:
+    with pytest.raises(KafkaError, match=r"Heartbeat .*none"):
+        Versions({}).of(HEARTBEAT)
+
+
+def test_an_old_broker_is_greeted_again_in_a_version_it_knows() -> None:
+    assert understand(4, answer(0, ErrorCode.UNSUPPORTED_VERSION, api_versions=(0, 2))) == 2
+    assert understand(4, answer(0, ErrorCode.UNSUPPORTED_VERSION)) == 0
+
+
+def test_a_broker_that_refuses_what_it_offers_is_not_asked_forever() -> None:
+    with pytest.raises(ProtocolViolation):
+        understand(4, answer(0, ErrorCode.UNSUPPORTED_VERSION, api_versions=(0, 4)))
+
+
+def test_the_greeting_names_the_software() -> None:
+    frame = hello(3, 1, "me")[4:]
+    header = codec.read_header(frame)
+    request = codec.read_request(API_VERSIONS, 3, frame, header.body)
+    assert (header.client_id, request.client_software_name) == ("me", "moldau")

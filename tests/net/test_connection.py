@@ -1,0 +1,177 @@
+"""The dialling end against a peer that says whatever the test wants."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from moldau.errors import ErrorCode, KafkaError
+from moldau.net.connection import READ_BUFFER_BYTES, Connection, dial
+
+Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def connected(peer: Peer, max_reply_bytes: int = 1 << 20) -> AsyncIterator[Connection]:
+    """A connection to a server that treats it with `peer`."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await peer(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    connection = await dial("127.0.0.1", port, max_reply_bytes=max_reply_bytes)
+    try:
+        yield connection
+    finally:
+        connection.close()
+        server.close()
+        await server.wait_closed()
+
+
+def frame(correlation_id: int, body: bytes) -> bytes:
+    return struct.pack(">ii", len(body) + 4, correlation_id) + body
+
+
+async def request(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """Correlation id and body of the next frame that `ask` sent."""
+    size, correlation_id = struct.unpack(">ii", await reader.readexactly(8))
+    return correlation_id, await reader.readexactly(size - 4)
+
+
+def ask(connection: Connection, body: bytes, timeout_ms: int = 10_000) -> asyncio.Future[memoryview]:
+    correlation_id = connection.next_correlation_id()
+    return connection.send(correlation_id, [frame(correlation_id, body)], timeout_ms)
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(frame(*await request(reader)))
+
+
+def failure_of(reply: "asyncio.Future[memoryview]") -> KafkaError:
+    error = reply.exception()
+    assert isinstance(error, KafkaError)
+    return error
+
+
+def test_replies_go_to_the_requests_in_their_order() -> None:
+    async def run() -> None:
+        async with connected(echo) as connection:
+            replies = [ask(connection, b"%d" % number) for number in range(1000)]
+            assert connection.in_flight == 1000
+            assert [bytes((await reply)[4:]) for reply in replies] == [b"%d" % number for number in range(1000)]
+            assert connection.in_flight == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("size", [0, 1, READ_BUFFER_BYTES - 8, READ_BUFFER_BYTES - 7, READ_BUFFER_BYTES, 700_000])
+def test_a_reply_of_any_size_arrives_whole_between_its_neighbours(size: int) -> None:
+    async def run() -> None:
+        async with connected(echo) as connection:
+            bodies = [b"before", bytes(index % 251 for index in range(size)), b"after"]
+            replies = [ask(connection, body) for body in bodies]
+            assert [bytes((await reply)[4:]) for reply in replies] == bodies
+
+    asyncio.run(run())
+
+
+def test_a_reply_stays_as_it_was_when_later_ones_arrive() -> None:
+    async def run() -> None:
+        async with connected(echo) as connection:
+            first = await ask(connection, b"first")
+            for _ in range(100):
+                await ask(connection, b"x" * 5000)
+            assert bytes(first[4:]) == b"first"
+
+    asyncio.run(run())
+
+
+def test_a_reply_in_single_bytes_is_put_together() -> None:
+    async def dribble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reply = frame(*await request(reader))
+        for at in range(len(reply)):
+            writer.write(reply[at : at + 1])
+            await writer.drain()
+        await reader.read()
+
+    async def run() -> None:
+        async with connected(dribble) as connection:
+            assert bytes((await ask(connection, b"hello"))[4:]) == b"hello"
+
+    asyncio.run(run())
+
+
+def test_a_reply_larger_than_allowed_closes_the_connection_before_it_is_read() -> None:
+    async def boast(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(struct.pack(">ii", 2_000_000_000, 1))
+        await reader.read()
+
+    async def run() -> None:
+        async with connected(boast) as connection:
+            reply = ask(connection, b"x")
+            await asyncio.wait([reply])
+            assert "2000000000 bytes" in str(failure_of(reply))
+            assert connection.closed
+
+    asyncio.run(run())
+
+
+def test_an_answer_to_something_else_fails_everything_that_is_awaited() -> None:
+    async def confuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(frame(99, b""))
+        await reader.read()
+
+    async def run() -> None:
+        async with connected(confuse) as connection:
+            replies = [ask(connection, b"x") for _ in range(3)]
+            await asyncio.wait(replies)
+            assert {failure_of(reply).code for reply in replies} == {ErrorCode.NETWORK_EXCEPTION}
+
+    asyncio.run(run())
+
+
+def test_a_request_that_waits_too_long_ends_the_connection_and_the_requests_behind_it() -> None:
+    async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async def run() -> None:
+        async with connected(silence) as connection:
+            replies = [ask(connection, b"x", timeout_ms=20), ask(connection, b"y")]
+            await asyncio.wait(replies)
+            assert {failure_of(reply).code for reply in replies} == {ErrorCode.REQUEST_TIMED_OUT}
+            late = ask(connection, b"z")
+            assert failure_of(late).code == ErrorCode.NETWORK_EXCEPTION
+
+    asyncio.run(run())
+
+
+def test_a_peer_that_leaves_fails_what_is_awaited() -> None:
+    async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+
+    async def run() -> None:
+        async with connected(leave) as connection:
+            reply = ask(connection, b"x")
+            await asyncio.wait([reply])
+            assert failure_of(reply).retriable
+
+    asyncio.run(run())
+
+
+def test_nobody_at_the_address_is_one_sentence_that_names_it() -> None:
+    async def run() -> None:
+        with pytest.raises(KafkaError, match=r"cannot connect to 127\.0\.0\.1:1: .*refused"):
+            await dial("127.0.0.1", 1)
+
+    asyncio.run(run())
