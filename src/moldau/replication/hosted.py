@@ -51,18 +51,6 @@ class Hosted:
         "_flushes", "_recompresses", "_runtime", "config", "internal", "log", "rules", "state", "topic_id", "tp",
         "waiters",
     )  # fmt: skip
-        "_flushes",
-        "_recompresses",
-        "_runtime",
-        "config",
-        "internal",
-        "log",
-        "rules",
-        "state",
-        "topic_id",
-        "tp",
-        "waiters",
-    )
 
     def __init__(
         self, tp: TopicPartition, topic_id: uuid.UUID, log: Log, config: TopicConfig, state: Partition, runtime: Runtime
