@@ -3,6 +3,7 @@
 Each rule is also fed a bad sample, so that one that stopped looking is noticed.
 """
 
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -67,6 +68,13 @@ def test_production_imports_only_what_the_install_brings() -> None:
     assert not (found := [problem for source in OURS for problem in rules.foreign_imports(source, known)]), listed(
         found
     )
+
+
+def test_links_between_our_pages_lead_somewhere() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())]
+    assert links
+    assert not (found := [f"{page.name}: {link}" for page, link in links if not (page.parent / link).exists()]), found
 
 
 def sample(text: str, path: str = "src/moldau/protocol/sample.py") -> Source:

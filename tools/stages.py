@@ -59,6 +59,7 @@ LINT = (
     ("python", "tools/settings_page.py", "--check"),
 )
 COMPILED = (("python", "-c", CHECK_COMPILED),)
+DEMO = (("moldau", "pipeline", "demo", "--folder", "build/demo"),)
 
 STAGES = (
     Stage("lint", 2, commands=LINT),
@@ -66,7 +67,7 @@ STAGES = (
     Stage("interpreted", 2, tests=("tests/records",), options=PARALLEL, environment=AS_FILES, again=True),
     Stage("clients", 8, tests=("tests/clients",), options=PARALLEL),
     Stage("differential", 4, tests=("tests/differential",)),
-    Stage("spark", 10, tests=("tests/pipeline",)),
+    Stage("spark", 10, commands=DEMO, tests=("tests/pipeline",)),
     Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )
 
