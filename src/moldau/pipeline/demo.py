@@ -89,7 +89,7 @@ class Demo:
                 spark.stop()
             books = self._timed("Check the books", lambda: self._books(bootstrap, topics, produced), lambda _: 0)
         shutil.rmtree(scratch, ignore_errors=True)
-        return self._finish(books, answers)
+        return self.finish(books, answers)
 
     def _timed(self, name: str, work: Callable[[], T], records: Callable[[T], int]) -> T:
         """Do the work and note it as a stage; a stage of no records has no pace."""
@@ -158,7 +158,8 @@ class Demo:
             books.append(Book(topic, source, produced[topic], audit.count_log(bootstrap, topic), loaded))
         return books
 
-    def _finish(self, books: Sequence[Book], answers: Sequence[streams.Answer]) -> int:
+    def finish(self, books: Sequence[Book], answers: Sequence[streams.Answer]) -> int:
+        """Write summary and report and say how it went; the exit code."""
         differences = [sentence for book in books for sentence in book.differences()]
         files = self.warehouse.files()
         total = sum(book.source.records for book in books)

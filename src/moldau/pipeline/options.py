@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from moldau.errors import MoldauError
 from moldau.names import TopicPartition
 
 EARLIEST = -2
@@ -21,7 +22,7 @@ LATEST = -1
 Offsets = dict[TopicPartition, int]
 
 
-class OptionError(ValueError):
+class OptionError(MoldauError):
     """An option that cannot be honoured; its text is one sentence for the person who wrote it."""
 
 

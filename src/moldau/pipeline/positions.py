@@ -29,7 +29,7 @@ def subscribed(bootstrap: str, subscription: Subscription) -> list[TopicPartitio
         found = topic_partitions(bootstrap, names)
     except KafkaError as error:
         if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
-            raise OptionError(f"There is no topic of that name ({', '.join(names or ())}): {error}.") from None
+            raise OptionError(f"There is no topic of that name: {', '.join(names or ())}.") from None
         raise
     there = {TopicPartition(topic, partition) for topic in found for partition in found[topic]}
     if subscription.assigned:

@@ -121,7 +121,7 @@ class Warehouse:
             self.disk.remove(pending)
             raise WarehouseError(f"Another load committed to {self.folder} meanwhile; run this one again.") from None
         self.disk.remove(pending)
-        self.disk.remove(self.staging(load_id))
+        self.disk.remove(self.state / "staging")
         return manifest
 
     def _manifest(self, number: int) -> Manifest:

@@ -1,0 +1,130 @@
+"""The demo on a small part of its data: from any state to balanced books; books that do not balance end it badly."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pyarrow.dataset as dataset
+import pytest
+from rich.console import Console
+
+from moldau.pipeline import flights
+from moldau.pipeline.audit import Book, Count
+from moldau.pipeline.demo import Demo
+from moldau.pipeline.session import python_path
+from moldau.pipeline.streams import Answer
+
+RUN = """
+import sys
+from pathlib import Path
+from moldau.pipeline.demo import run
+sys.exit(run(Path(sys.argv[1]), source=Path(sys.argv[2])))
+"""
+EVERY_NTH = {"flights": 200, "weather": 20, "airlines": 1, "planes": 50, "airports": 10}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every n-th row of the real files, as CSV."""
+    folder, full = tmp_path_factory.mktemp("source"), flights.data_folder()
+    for topic, step in EVERY_NTH.items():
+        if topic == "flights":
+            text = zipfile.ZipFile(full / "flights.csv.zip").read("flights.csv").decode()
+        else:
+            text = (full / f"{topic}.csv").read_text()
+        head, *rows = csv.reader(io.StringIO(text))
+        with (folder / f"{topic}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([head, *rows[::step]])
+    return folder
+
+
+def start(folder: Path, source: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, str(folder), str(source)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": python_path(), "COLUMNS": "100"},
+    )
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "moldau" in Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.timeout(300)
+def test_after_a_kill_it_starts_over_and_ends_with_balanced_books(tmp_path: Path, source: Path) -> None:
+    folder = tmp_path / "build" / "demo"
+    first = start(folder, source)
+    give_up = time.monotonic() + 100
+    while not list(folder.glob("warehouse/_moldau/staging/*/*")):
+        assert time.monotonic() < give_up
+        assert first.poll() is None, first.communicate()[0]
+        time.sleep(0.01)
+    second = start(folder, source)
+    said, _ = second.communicate(timeout=60)
+    assert second.returncode == 1 and "Another demo is running" in said
+    broker = int((folder / "broker.pid").read_text())
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert alive(broker)
+    (folder / "data" / "litter").write_text("from another time")
+    again = start(folder, source)
+    said, _ = again.communicate(timeout=200)
+    assert again.returncode == 0, said
+    assert "Stopped the broker that an earlier run had left." in said and "The books balance" in said
+    assert str(folder / "report.html") in said and "WARN" not in said and "Traceback" not in said
+    assert not alive(broker) and not (folder / "broker.pid").exists()
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "broker.log", "data", "report.html", "summary.json", "warehouse",
+    ]  # fmt: skip
+    check_what_is_left(folder, source)
+
+
+def check_what_is_left(folder: Path, source: Path) -> None:
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["balanced"] is True and summary["differences"] == []
+    assert sum(stage["records"] > 0 for stage in summary["stages"]) >= 6
+    for topic in flights.TOPICS:
+        with (source / f"{topic}.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        book = summary["topics"][topic]
+        assert book["source"] == book["produced"] == book["stored"] == book["loaded"] == len(rows)
+        loaded = dataset.dataset(folder / "warehouse" / f"topic={topic}", format="parquet").count_rows()
+        assert loaded == len(rows)
+        if topic in flights.EVENTS:
+            for month in range(1, 13):
+                expected = sum(row["month"] == str(month) for row in rows)
+                assert dict.fromkeys(book["months"][str(month)].values()) == {expected: None}
+    page = (folder / "report.html").read_text()
+    assert "The books balance" in page and page.count("<section>") == 6
+
+
+def test_books_that_do_not_balance_end_the_demo_with_an_error(tmp_path: Path) -> None:
+    said = io.StringIO()
+    demo = Demo(tmp_path, Console(file=said, width=100))
+    whole, less = Count(10, {1: 10}), Count(9, {1: 9})
+    code = demo.finish([Book("flights", whole, whole, whole, less)], [Answer([], 0, 0, 1.0)] * 3)
+    assert code == 1 and "flights, month 1: 10 in the source, 9 loaded." in said.getvalue()
+    assert json.loads((tmp_path / "summary.json").read_text())["balanced"] is False
+    assert "do not balance" in (tmp_path / "report.html").read_text()
+
+
+def test_a_broker_that_cannot_start_is_said_in_one_sentence(tmp_path: Path) -> None:
+    from moldau.pipeline.broker_process import BrokerFailed, running_broker
+
+    (tmp_path / "data").write_text("a file")
+    with contextlib.ExitStack() as stack, pytest.raises(BrokerFailed, match=r"did not start: .*broker\.log"):
+        stack.enter_context(running_broker(tmp_path / "data", tmp_path / "pid", tmp_path / "broker.log"))
+    assert not (tmp_path / "pid").exists()
