@@ -1,0 +1,92 @@
+"""Columns and offsets over blocking sockets."""
+
+import pyarrow as pa
+import pytest
+
+from moldau.client.admin import Admin
+from moldau.client.fetching import EARLIEST, LATEST, MAX_TIMESTAMP, list_offsets, read_columns, topic_partitions
+from moldau.client.producer import Producer
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from tests.clients.broker import Broker
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def filled(bootstrap: str, topic: str) -> TopicPartition:
+    with Producer(bootstrap, batch_bytes=20_000) as producer:
+        producer.send_columns(topic, pa.array([f"{number:0100d}" for number in range(ROWS)]))
+    return TopicPartition(topic, 0)
+
+
+def numbers(bootstrap: str, tp: TopicPartition, start: int, end: int, max_bytes: int = 100_000) -> list[int]:
+    return [
+        int(value)
+        for columns in read_columns(bootstrap, *tp, start, end, max_bytes=max_bytes)
+        for value in columns.column("value").to_pylist()
+    ]
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, ROWS), (1, ROWS - 1), (777, 778), (5_000, 15_000), (300, 300)])
+def test_a_range_is_read_whole_and_nothing_else(bootstrap: str, filled: TopicPartition, start: int, end: int) -> None:
+    assert numbers(bootstrap, filled, start, end) == list(range(start, end))
+
+
+def test_a_batch_larger_than_a_fetch_is_read_all_the_same(bootstrap: str, filled: TopicPartition) -> None:
+    assert numbers(bootstrap, filled, 0, ROWS, max_bytes=1) == list(range(ROWS))
+
+
+def test_batches_that_were_handed_out_stay_as_they_are(bootstrap: str, filled: TopicPartition) -> None:
+    kept = list(read_columns(bootstrap, *filled, 0, ROWS, max_bytes=100_000))
+    assert len(kept) > 5
+    assert [int(v) for columns in kept for v in columns.column("value").to_pylist()] == list(range(ROWS))
+
+
+def test_a_range_that_is_gone_or_never_comes_is_an_error(bootstrap: str, filled: TopicPartition) -> None:
+    with Admin(bootstrap) as admin:
+        admin.delete_records({filled: 100})
+    with pytest.raises(KafkaError) as gone:
+        numbers(bootstrap, filled, 50, 60)
+    assert gone.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    with pytest.raises(KafkaError, match=f"ends at offset {ROWS}, before {ROWS + 1}"):
+        list(read_columns(bootstrap, *filled, ROWS - 5, ROWS + 1, timeout_ms=600))
+
+
+def test_reading_goes_on_when_the_broker_is_killed_on_the_way(broker: Broker, filled: TopicPartition) -> None:
+    found: list[int] = []
+    for columns in read_columns(broker.address, *filled, 0, ROWS, max_bytes=300_000):
+        if not found:
+            broker.kill()
+            broker.start()
+        found += [int(value) for value in columns.column("value").to_pylist()]
+    assert found == list(range(ROWS))
+
+
+def test_offsets_are_found_by_place_and_by_time(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=2, configs={"retention.ms": "-1"})
+    with Producer(bootstrap) as producer:
+        for number in (0, 1, 5, 3, 4):
+            producer.send(topic, b"x", partition=0, timestamp_ms=number * 1_000)
+    first, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    assert list_offsets(bootstrap, {first: EARLIEST, empty: EARLIEST}) == {first: 0, empty: 0}
+    assert list_offsets(bootstrap, {first: LATEST, empty: LATEST}) == {first: 5, empty: 0}
+    assert list_offsets(bootstrap, {first: MAX_TIMESTAMP, empty: MAX_TIMESTAMP}) == {first: 2, empty: -1}
+    assert list_offsets(bootstrap, {first: 1_001, empty: 0}) == {first: 2, empty: -1}
+    assert list_offsets(bootstrap, {first: 9_999}) == {first: -1}
+    assert list_offsets(bootstrap, {}) == {}
+
+
+def test_partitions_of_topics_that_are_there_and_of_one_that_is_not(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=3)
+    assert topic_partitions(bootstrap, [topic]) == {topic: [0, 1, 2]}
+    assert topic_partitions(bootstrap)[topic] == [0, 1, 2]
+    with pytest.raises(KafkaError, match="unknown topic"):
+        topic_partitions(bootstrap, [topic, "not-there"])
+
+
+def test_nobody_there_is_one_sentence(topic: str) -> None:
+    with pytest.raises(KafkaError, match=r"^cannot connect to 127\.0\.0\.1:1: Connection refused$"):
+        topic_partitions("127.0.0.1:1", timeout_ms=50)

@@ -1,0 +1,200 @@
+"""Producers against a broker."""
+
+import asyncio
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from moldau.client.admin import Admin
+from moldau.client.failures import ClientClosed
+from moldau.client.fetching import LATEST, list_offsets, read_columns
+from moldau.client.partitioning import positive_hash
+from moldau.client.producer import AsyncProducer, Delivered, Producer
+from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from tests.clients.broker import Broker
+
+
+def stored(bootstrap: str, topic: str, partition: int = 0) -> list[dict[str, object]]:
+    """Every record of a partition."""
+    tp = TopicPartition(topic, partition)
+    end = list_offsets(bootstrap, {tp: LATEST})[tp]
+    return [row for columns in read_columns(bootstrap, topic, partition, 0, end) for row in columns.to_pylist()]
+
+
+def values(bootstrap: str, topic: str, partition: int = 0) -> list[object]:
+    return [row["value"] for row in stored(bootstrap, topic, partition)]
+
+
+def test_a_delivery_says_where_the_record_is(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap) as producer:
+        deliveries = [producer.send(topic, str(number)) for number in range(3)]
+        assert [delivery.result(10) for delivery in deliveries] == [Delivered(topic, 0, offset) for offset in range(3)]
+        assert all(delivery.done for delivery in deliveries)
+
+
+def test_everything_is_delivered_before_a_with_statement_ends(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap, linger_ms=60_000) as producer:
+        for number in range(10_000):
+            producer.send(topic, b"%d" % number)
+    assert values(bootstrap, topic) == [b"%d" % number for number in range(10_000)]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_keys_headers_and_timestamps_arrive_as_they_were_sent(bootstrap: str, topic: str, compression: str) -> None:
+    headers = [("kind", b"test"), ("empty", None), ("kind", b"")]
+    with Producer(bootstrap, compression=compression) as producer:
+        producer.send(topic, None, "key", timestamp_ms=1_356_998_400_000, headers=headers)
+        producer.send(topic, bytearray(b"value"), None)
+    first, second = stored(bootstrap, topic)
+    assert (first["key"], first["value"]) == (b"key", None)
+    assert first["timestamp"].isoformat() == "2013-01-01T00:00:00+00:00"  # type: ignore[attr-defined]
+    assert first["headers"] == [{"key": k, "value": v} for k, v in headers]
+    assert (second["key"], second["value"]) == (None, b"value")
+
+
+def test_a_key_decides_the_partition_and_the_caller_may_decide_instead(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=5)
+    with Producer(bootstrap) as producer:
+        keyed = [producer.send(topic, b"x", b"k%d" % number) for number in range(50)]
+        told = producer.send(topic, b"x", b"k1", partition=3)
+    assert [delivery.partition for delivery in keyed] == [positive_hash(b"k%d" % number) % 5 for number in range(50)]
+    assert told.result(0).partition == 3
+
+
+def test_records_without_a_key_reach_every_partition(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=3)
+    with Producer(bootstrap, batch_bytes=1000) as producer:
+        deliveries = [producer.send(topic, b"x" * 100) for _ in range(1000)]
+    assert {delivery.partition for delivery in deliveries} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("acks", ["all", 1])
+def test_more_than_the_buffer_holds_waits_for_room(bootstrap: str, topic: str, acks: str | int) -> None:
+    with Producer(bootstrap, acks=acks, buffer_bytes=20_000, batch_bytes=5_000) as producer:
+        for number in range(3_000):
+            producer.send(topic, b"%0100d" % number)
+    assert [int(str(value, "ascii")) for value in values(bootstrap, topic)] == list(range(3_000))  # type: ignore[call-overload]
+
+
+def test_without_acknowledgements_a_record_is_sent_and_has_no_offset(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap, acks=0) as producer:
+        assert producer.send(topic, b"x").result(10).offset == -1
+        tp = TopicPartition(topic, 0)
+        while not list_offsets(bootstrap, {tp: LATEST})[tp]:
+            pass
+    assert values(bootstrap, topic) == [b"x"]
+
+
+def test_what_the_broker_refuses_fails_its_batch_and_no_other(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, configs={"max.message.bytes": "1000"})
+    with Producer(bootstrap, batch_bytes=200) as producer:
+        before, refused, after = (producer.send(topic, b"x" * size) for size in (10, 5_000, 20))
+        assert before.result(10).offset == 0
+        with pytest.raises(KafkaError) as failure:
+            refused.result(10)
+        assert failure.value.code == ErrorCode.MESSAGE_TOO_LARGE
+        assert after.result(10).offset == 1
+
+
+def test_a_name_that_no_topic_can_have_is_refused_at_once(bootstrap: str) -> None:
+    with Producer(bootstrap) as producer, pytest.raises(KafkaError) as refused:
+        producer.send("no topic/at all", b"x")
+    assert refused.value.code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_delivery_that_takes_too_long_fails_and_says_so(topic: str) -> None:
+    with Producer("127.0.0.1:1", max_block_ms=200) as producer, pytest.raises(KafkaError, match="cannot connect"):
+        producer.send(topic, b"x")
+
+
+def test_a_closed_producer_sends_nothing_more(bootstrap: str, topic: str) -> None:
+    producer = Producer(bootstrap)
+    producer.close()
+    producer.close()
+    with pytest.raises(ClientClosed):
+        producer.send(topic, b"x")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"acks": 2}, {"compression": "zip"}, {"idempotent": True, "acks": 1}, {"batch_bytes": 0}]
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        Producer("localhost:9092", **settings)
+
+
+def test_a_restarted_broker_gets_what_was_sent_meanwhile(broker: Broker, topic: str) -> None:
+    with Producer(broker.address) as producer:
+        producer.send(topic, b"before").result(10)
+        broker.kill()
+        meanwhile = [producer.send(topic, b"%d" % number) for number in range(100)]
+        broker.start()
+        assert [delivery.result(30).offset for delivery in meanwhile] == list(range(1, 101))
+
+
+def test_on_a_loop_of_ones_own_a_delivery_is_awaited(bootstrap: str, topic: str) -> None:
+    async def run() -> list[int]:
+        async with AsyncProducer(bootstrap) as producer:
+            deliveries = [await producer.send(topic, b"%d" % number) for number in range(100)]
+            return [(await delivery).offset for delivery in deliveries]
+
+    assert asyncio.run(run()) == list(range(100))
+
+
+def table(rows: int) -> tuple[pa.Array, pa.Array, pa.Array]:
+    keys = pa.array([f"k{number % 37}" for number in range(rows)])
+    return keys, pa.array([f"value {number}" for number in range(rows)]), pa.array(range(rows))
+
+
+def test_columns_become_records_in_order_within_each_partition(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=3, configs={"retention.ms": "-1"})
+    keys, contents, times = table(5_000)
+    with Producer(bootstrap, batch_bytes=10_000, compression="lz4") as producer:
+        deliveries = producer.send_columns(topic, contents, keys=keys, timestamps_ms=times)
+    assert all(delivery.result(0).offset >= 0 for delivery in deliveries)
+    rows = list(zip(keys.to_pylist(), contents.to_pylist(), range(5_000), strict=True))
+    for partition in range(3):
+        expected = [row for row in rows if positive_hash(row[0].encode()) % 3 == partition]
+        got = [
+            (row["key"].decode(), row["value"].decode(), int(row["timestamp"].timestamp() * 1000 + 0.5))  # type: ignore[attr-defined]
+            for row in stored(bootstrap, topic, partition)
+        ]
+        assert got == expected
+
+
+def test_columns_and_rows_of_one_producer_keep_their_order(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap) as producer:
+        producer.send(topic, b"first")
+        producer.send_columns(topic, pa.array([b"second", None, b"fourth"]))
+        producer.send(topic, b"fifth")
+    assert values(bootstrap, topic) == [b"first", b"second", None, b"fourth", b"fifth"]
+
+
+def test_a_huge_row_among_small_ones_gets_a_batch_of_its_own(bootstrap: str, topic: str) -> None:
+    contents = pa.array([b"s"] * 500 + [b"h" * 900_000] + [b"s"] * 500)
+    with Producer(bootstrap, batch_bytes=50_000) as producer:
+        producer.send_columns(topic, contents)
+    assert values(bootstrap, topic) == contents.to_pylist()
+
+
+def test_columns_of_different_lengths_and_empty_ones(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap) as producer:
+        with pytest.raises(ValueError, match="one length"):
+            producer.send_columns(topic, pa.array(["a"]), keys=pa.array(["a", "b"]))
+        assert producer.send_columns(topic, pa.array([], pa.string())) == []
+
+
+def test_columns_on_a_loop_of_ones_own(bootstrap: str, topic: str, fresh: Callable[[], str]) -> None:
+    async def run() -> int:
+        async with AsyncProducer(bootstrap, buffer_bytes=30_000, batch_bytes=5_000) as producer:
+            deliveries = await producer.send_columns(topic, pa.chunked_array([["a"] * 3_000, ["b"] * 3_000]))
+            return (await deliveries[-1]).offset
+
+    assert asyncio.run(run()) == 5_999
+    assert values(bootstrap, topic) == [b"a"] * 3_000 + [b"b"] * 3_000
