@@ -245,6 +245,8 @@ class GroupsUnderFire(RuleBasedStateMachine):
             assert group.leader is None if not members else group.leader in group.members
             assert group.state is not State.STABLE or not any(m.join is not None or m.sync is not None for m in members)
             assert not (group.expected.keys() & group.members.keys())
+            if group.since_ms < 0:  # deleted while a commit was under way, which made it anew
+                self.generations.pop(group.group_id, None)
             if group.state is not State.DEAD:
                 assert group.generation >= self.generations.get(group.group_id, 0)
                 self.generations[group.group_id] = group.generation
