@@ -23,6 +23,7 @@ def load(
     allow_data_loss: Annotated[
         bool, typer.Option("--allow-data-loss", help="Go on if records expired before they were loaded.")
     ] = False,
+    compression: Annotated[str, typer.Option(help="lz4, snappy, zstd or none.")] = "lz4",
     as_json: Json = False,
 ) -> None:
     """
@@ -38,7 +39,11 @@ def load(
     if not names:
         raise ConfigError("--topics names no topic")
     _require("pyspark", "pyarrow")
-    result = _load(names, warehouse, bootstrap_server, master, not allow_data_loss)
+    from moldau.pipeline.writing import COMPRESSIONS
+
+    if compression not in COMPRESSIONS:
+        raise ConfigError(f"--compression {compression!r} is none of {', '.join(COMPRESSIONS)}")
+    result = _load(names, warehouse, bootstrap_server, master, not allow_data_loss, compression)
     if as_json:
         print_json(result)
     elif result["manifest"]:
@@ -67,7 +72,9 @@ def demo(
     return run(folder)
 
 
-def _load(topics: list[str], folder: Path, bootstrap: str, master: str, fail_on_data_loss: bool) -> dict[str, Any]:
+def _load(
+    topics: list[str], folder: Path, bootstrap: str, master: str, fail_on_data_loss: bool, compression: str
+) -> dict[str, Any]:
     """Start Spark, load, stop Spark; the result as plain values."""
     from moldau.pipeline.load import load as load_topics
     from moldau.pipeline.manifest import file_name
@@ -77,7 +84,14 @@ def _load(topics: list[str], folder: Path, bootstrap: str, master: str, fail_on_
     with tempfile.TemporaryDirectory(prefix="moldau-spark-") as scratch:
         spark = start_session("moldau pipeline load", master, Path(scratch))
         try:
-            loaded = load_topics(spark, bootstrap, topics, Warehouse(folder), fail_on_data_loss)
+            loaded = load_topics(
+                spark,
+                bootstrap,
+                topics,
+                Warehouse(folder),
+                fail_on_data_loss=fail_on_data_loss,
+                compression=compression,
+            )
         finally:
             spark.stop()
     manifest = loaded.manifest

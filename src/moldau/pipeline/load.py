@@ -24,6 +24,7 @@ from moldau.pipeline.warehouse import Staged, Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+COMPRESSION = "lz4"
 TASKS_PER_CORE = 2
 PIECE_RECORDS_MIN = 250_000
 TASKS_PER_CORE_MAX = 8
@@ -40,6 +41,7 @@ class Task(NamedTuple):
     part: OffsetRange
     staging: str
     load_id: str
+    compression: str
 
 
 class Outcome(NamedTuple):
@@ -66,7 +68,13 @@ class Loaded:
 
 
 def load(
-    spark: "SparkSession", bootstrap: str, topics: Sequence[str], warehouse: Warehouse, fail_on_data_loss: bool = True
+    spark: "SparkSession",
+    bootstrap: str,
+    topics: Sequence[str],
+    warehouse: Warehouse,
+    *,
+    fail_on_data_loss: bool = True,
+    compression: str = COMPRESSION,
 ) -> Loaded:
     """Load what is new in `topics`; raises MoldauError with one sentence and leaves the warehouse as it was."""
     with warehouse.locked():
@@ -77,7 +85,7 @@ def load(
         if not ranges:
             return Loaded(None, 0, 0, 0.0, taken_back)
         load_id = warehouse.runtime.random.uuid().hex[:12]
-        staged = _run(spark, bootstrap, ranges, warehouse.staging(load_id), load_id)
+        staged = _run(spark, bootstrap, ranges, warehouse.staging(load_id), load_id, compression)
         manifest = warehouse.commit(load_id, staged, {part.topic_partition: part.end for part in ranges})
         records, size = sum(one.file.records for one in staged), sum(one.file.bytes for one in staged)
         return Loaded(manifest, records, size, time.monotonic() - began, taken_back)
@@ -107,14 +115,14 @@ def plan(
 
 
 def _run(
-    spark: "SparkSession", bootstrap: str, ranges: Sequence[OffsetRange], staging: Path, load_id: str
+    spark: "SparkSession", bootstrap: str, ranges: Sequence[OffsetRange], staging: Path, load_id: str, compression: str
 ) -> list[Staged]:
     context = spark.sparkContext
     cores = max(1, context.defaultParallelism)
     total = sum(part.size for part in ranges)
     pieces = cut(ranges, max(PIECE_RECORDS_MIN, -(-total // (TASKS_PER_CORE * cores))))
     packed = [
-        [Task(bootstrap, part, str(staging), load_id) for part in parts]
+        [Task(bootstrap, part, str(staging), load_id, compression) for part in parts]
         for parts in pack(pieces, TASKS_PER_CORE_MAX * cores)
     ]
     outcomes = context.parallelize(packed, len(packed)).flatMap(write_ranges).collect()
@@ -136,7 +144,7 @@ def write_ranges(tasks: Iterable[Task]) -> Iterator[Outcome]:
     for task in tasks:
         part = task.part
         try:
-            writer = RangeWriter(Path(task.staging), part, task.load_id, attempt)
+            writer = RangeWriter(Path(task.staging), part, task.load_id, attempt, task.compression)
             for batch in read_columns(task.bootstrap, part.topic, part.partition, part.start, part.end):
                 writer.add(batch)
             yield Outcome(part, tuple(writer.finish()))

@@ -23,7 +23,7 @@ from moldau.pipeline.warehouse import Staged
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 OPEN_FILES_MAX = 32
-COMPRESSION = "lz4"
+COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
 UNDATED = "__HIVE_DEFAULT_PARTITION__"  # what Hive, Spark, pyarrow and DuckDB all read as null
 
 EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
@@ -45,8 +45,9 @@ SCHEMA = pyarrow.schema(
 class DateFile:
     """The Parquet file of one date that is being written, and the rows that wait for its next row group."""
 
-    def __init__(self, path: Path, date: str):
+    def __init__(self, path: Path, date: str, compression: str):
         self.path = path
+        self._compression = compression
         self.date = date
         self.waiting: list[Any] = []
         self.waiting_bytes = 0
@@ -74,7 +75,7 @@ class DateFile:
             return
         if self._writer is None:
             self._writer = parquet.ParquetWriter(
-                str(self.path), SCHEMA, compression=COMPRESSION, use_dictionary=["partition", "timestampType"],
+                str(self.path), SCHEMA, compression=self._compression, use_dictionary=["partition", "timestampType"],
                 column_encoding={"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
                 write_statistics=["partition", "offset", "timestamp"], data_page_size=1 << 20,
             )  # fmt: skip
@@ -97,9 +98,10 @@ class DateFile:
 class RangeWriter:
     """Writes the batches of one range, in offset order, to files by date; `finish` says what it wrote."""
 
-    def __init__(self, staging: Path, part: OffsetRange, load_id: str, attempt: int):
+    def __init__(self, staging: Path, part: OffsetRange, load_id: str, attempt: int, compression: str):
         self._part = part
         self._load_id = load_id
+        self._compression = compression
         self._stem = f"{part.topic}-{part.partition}-{part.start}-{attempt}"
         self._staging = staging
         self._open: dict[str, DateFile] = {}  # the least recently used first
@@ -139,7 +141,7 @@ class RangeWriter:
         if file is None:
             if len(self._open) >= OPEN_FILES_MAX:
                 self._close(next(iter(self._open.values())))
-            file = DateFile(self._staging / f"{self._stem}-{self._created}.parquet", date)
+            file = DateFile(self._staging / f"{self._stem}-{self._created}.parquet", date, self._compression)
             self._created += 1
         self._open[date] = file
         before = file.waiting_bytes
