@@ -14,7 +14,6 @@ from pathlib import Path
 from types import ModuleType
 
 import hypothesis
-import pytest
 
 COLUMNS = Path(__file__).parents[1] / "src" / "moldau" / "records" / "columns"
 
@@ -61,10 +60,3 @@ if INTERPRETED_WHY:
 
 def pytest_report_header() -> str:
     return f"records/columns: {f'interpreted ({INTERPRETED_WHY})' if INTERPRETED_WHY else 'compiled'}"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The differential tests start Apache Kafka, which Maven brings."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent / "differential"):
-            item.add_marker(pytest.mark.foreign)

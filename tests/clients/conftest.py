@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,8 +23,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | Foreig
     ours.stop()
 
 
+INSTALLING_SECONDS_MAX = 450
+"""The first test of a client may have to wait until package managers have brought it."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Somebody else's broker is not ours to restart."""
+    """Time for installing; and somebody else's broker is not ours to restart."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.timeout(INSTALLING_SECONDS_MAX))
     if os.environ.get("MOLDAU_TEST_BROKER"):
         left_out = [item for item in items if item.get_closest_marker("restarts")]
         items[:] = [item for item in items if item not in left_out]
