@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from moldau.errors import MoldauError
 
-FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+FAILURE, USAGE, INTERRUPTED = 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -27,11 +27,13 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except MoldauError as failure:
         return _say(str(failure))
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else FAILURE
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+        return FAILURE
     except OSError as failure:
         what = f"{failure.filename}: " if failure.filename else ""
         return _say(f"{what}{failure.strerror or failure}")

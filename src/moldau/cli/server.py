@@ -6,6 +6,7 @@ Read with argparse and not with the rest of the commands, which would cost a sta
 import argparse
 import re
 from collections.abc import Sequence
+from typing import NoReturn
 
 from moldau.errors import ConfigError
 
@@ -23,8 +24,15 @@ _LISTENER = re.compile(r"\s*([^:]+)://(.*):(\d*)\s*")
 DEFAULT_LISTENER = "PLAINTEXT://localhost:9092"
 
 
+class Parser(argparse.ArgumentParser):
+    """What is wrong is one sentence here too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message} (`{self.prog} --help` says more)")
+
+
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
+    found = Parser(
         "moldau server start",
         description="Start a broker and run it until it is told to stop.",
         epilog=_EXAMPLES,

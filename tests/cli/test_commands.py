@@ -1,0 +1,135 @@
+"""Topics, groups, produce and consume against a broker."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moldau.client.admin import Admin
+from moldau.client.producer import Producer
+from tests.cli.conftest import Moldau
+from tests.clients.broker import Broker
+
+
+def test_a_topic_from_its_making_to_its_end(moldau: Moldau, topic: str) -> None:
+    made = moldau("topics", "create", topic, "--partitions", "3", "--config", "retention.ms=-1")
+    assert (made.code, made.out) == (0, f"created topic {topic}\n")
+    listed = {entry["topic"]: entry for entry in moldau("topics", "list", "--json").json}
+    assert listed[topic] == {"topic": topic, "partitions": 3, "replication_factor": 1, "internal": False}
+    assert f"{topic}" in moldau("topics", "list").out
+    [described] = moldau("topics", "describe", topic, "--json").json
+    assert described["configs"] == {"retention.ms": "-1"}
+    assert [p["partition"] for p in described["partitions"]] == [0, 1, 2]
+    assert moldau("topics", "describe", topic).lines[0].endswith("retention.ms=-1")
+    assert moldau("topics", "delete", topic).out == f"deleted topic {topic}\n"
+    assert topic in moldau("topics", "describe", topic).error
+
+
+def test_making_and_deleting_twice_is_an_error_unless_one_says_otherwise(moldau: Moldau, topic: str) -> None:
+    assert moldau("topics", "create", topic, "--json").json == {"created": [topic]}
+    assert topic in moldau("topics", "create", topic).error
+    assert moldau("topics", "create", topic, "--if-not-exists", "--json").json == {"created": []}
+    assert moldau("topics", "delete", topic, "--json").json == {"deleted": [topic]}
+    assert topic in moldau("topics", "delete", topic).error
+    assert moldau("topics", "delete", topic, "--if-exists").code == 0
+
+
+def test_lines_become_records_and_records_lines(moldau: Moldau, topic: str) -> None:
+    produced = moldau("produce", topic, "--json", stdin=b"one\ntwo\r\n\nlast without end")
+    assert produced.json == {"topic": topic, "delivered": 4, "failed": 0}
+    consumed = moldau("consume", topic, "--from-beginning", "--max-messages", "4")
+    assert consumed.lines == ["one", "two", "", "last without end"]
+
+
+def test_files_are_sent_one_after_the_other(moldau: Moldau, topic: str, tmp_path: Path) -> None:
+    files = [tmp_path / "a", tmp_path / "b"]
+    files[0].write_bytes(b"1\n2\n")
+    files[1].write_bytes(b"3\n")
+    assert moldau("produce", topic, *map(str, files), "--compression", "zstd", "--acks", "1").code == 0
+    assert moldau("consume", topic, "--from-beginning", "-n", "3").lines == ["1", "2", "3"]
+    assert "no-such-file: No such file" in moldau("produce", topic, "no-such-file").error
+
+
+def test_a_separator_splits_keys_from_values(moldau: Moldau, topic: str) -> None:
+    moldau("produce", topic, "--key-separator", "\\t", stdin=b"k1\tv1\nk2\tv\t2\n")
+    shown = moldau("consume", topic, "--from-beginning", "-n", "2", "--format", "{offset}:{key}\\t{value}")
+    assert shown.lines == ["0:k1\tv1", "1:k2\tv\t2"]
+
+
+def test_a_line_without_a_key_ends_it_and_what_came_before_is_sent(moldau: Moldau, topic: str) -> None:
+    said = moldau("produce", topic, "--key-separator", ":", stdin=b"a:1\nb2\nc:3\n").error
+    assert said == "line 2 of standard input has no ':' between key and value"
+    assert moldau("consume", topic, "--from-beginning", "--timeout", "0.3").lines == ["1"]
+
+
+def test_records_that_are_not_delivered_are_counted_and_the_reason_is_told(moldau: Moldau, topic: str) -> None:
+    moldau("topics", "create", topic, "--config", "max.message.bytes=100")
+    failed = moldau("produce", topic, "--json", stdin=b"x" * 500 + b"\n")
+    assert failed.code == 1
+    assert failed.json == {"topic": topic, "delivered": 0, "failed": 1}
+    assert failed.err.startswith("error: 1 of 1 records not delivered: ")
+    assert topic in failed.err
+
+
+def test_a_record_as_json_has_everything(moldau: Moldau, broker: Broker, topic: str) -> None:
+    with Admin(broker.address) as admin:
+        admin.create_topic(topic, configs={"retention.ms": "-1"})
+    with Producer(broker.address) as producer:
+        producer.send(topic, "řeka", b"\xff\x00", timestamp_ms=1_356_998_400_123, headers=[("h", b"1"), ("n", None)])
+        producer.send(topic, None, None, timestamp_ms=0)
+    first, second = map(json.loads, moldau("consume", topic, "--from-beginning", "-n", "2", "--json").lines)
+    assert first == {
+        "topic": topic,
+        "partition": 0,
+        "offset": 0,
+        "timestamp": "2013-01-01T00:00:00.123Z",
+        "timestamp_ms": 1_356_998_400_123,
+        "key_base64": "/wA=",
+        "value": "řeka",
+        "headers": [{"name": "h", "value": "1"}, {"name": "n", "value": None}],
+    }
+    assert (second["key"], second["value"], second["offset"]) == (None, None, 1)
+
+
+def test_placeholders_show_a_records_parts_and_unknown_ones_are_refused(moldau: Moldau, topic: str) -> None:
+    moldau("produce", topic, stdin=b"v\n")
+    shown = moldau("consume", topic, "--from-beginning", "-n", "1", "--format", "{topic} {partition} {key} {value} {{x")
+    assert shown.lines == [f"{topic} 0 null v {{{{x"]
+    assert "{vlaue}" in moldau("consume", topic, "--format", "{vlaue}").error
+
+
+def test_one_partition_from_an_offset(moldau: Moldau, topic: str) -> None:
+    moldau("produce", topic, stdin=b"0\n1\n2\n3\n")
+    assert moldau("consume", topic, "--partition", "0", "--offset", "2", "-n", "2").lines == ["2", "3"]
+    assert "--offset needs --partition" in moldau("consume", topic, "--offset", "2").error
+    assert "no partition 9" in moldau("consume", topic, "--partition", "9").error
+
+
+def test_without_from_beginning_what_is_there_already_is_not_shown(moldau: Moldau, topic: str) -> None:
+    moldau("produce", topic, stdin=b"old\n")
+    assert moldau("consume", topic, "--timeout", "0.2").lines == []
+
+
+def test_a_group_goes_on_after_what_it_printed_and_its_lag_is_shown(
+    moldau: Moldau, topic: str, fresh: Callable[[], str]
+) -> None:
+    group = fresh()
+    moldau("produce", topic, stdin=b"0\n1\n2\n3\n4\n")
+    reading = ("consume", topic, "--group", group, "--from-beginning", "--max-messages")
+    assert moldau(*reading, "2").lines == ["0", "1"]
+    assert moldau(*reading, "2").lines == ["2", "3"]
+    [described] = moldau("groups", "describe", group, "--json").json
+    assert (described["group"], described["state"], described["members"]) == (group, "Empty", [])
+    [partition] = described["partitions"]
+    assert (partition["committed"], partition["end"], partition["lag"]) == (4, 5, 1)
+    assert {"group": group, "state": "Empty", "protocol_type": "consumer"} in moldau("groups", "list", "--json").json
+    table = moldau("groups", "describe", group).lines
+    assert table[0] == f"{group}  Empty  0 members"
+    assert table[2].split()[:5] == [topic, "0", "4", "5", "1"]
+    assert group in moldau("groups", "list").out
+
+
+@pytest.mark.parametrize("command", [["groups", "describe", "nobody"], ["consume", "nothing"]], ids=" ".join)
+def test_what_is_not_there_is_named(command: list[str], moldau: Moldau) -> None:
+    assert command[-1] in moldau(*command).error

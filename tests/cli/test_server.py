@@ -1,0 +1,94 @@
+"""`moldau server start`: what the command line stands for, and a start and stop of the real thing."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moldau.cli.server import DEFAULT_LISTENER, properties_of
+from moldau.errors import ConfigError
+from tests.cli.test_main import started
+from tests.clients.broker import SOURCE, first_line
+
+LIGHT = """
+import sys
+import moldau.cli.main, moldau.cli.server
+moldau.cli.server.properties_of(sys.argv[1:])
+print(*sorted(set(sys.modules) & {"typer", "click", "rich", "pyarrow", "asyncio", "moldau.client"}))
+"""
+
+
+def test_without_anything_it_listens_on_localhost_only() -> None:
+    assert properties_of([]) == {"listeners": DEFAULT_LISTENER}
+
+
+def test_host_port_and_folder_become_kafkas_settings() -> None:
+    assert properties_of(["--host", "0.0.0.0", "--port", "0", "--data-dir", "d"]) == {
+        "listeners": "PLAINTEXT://0.0.0.0:0",
+        "log.dirs": "d",
+    }
+    assert properties_of(["--host", "::1"])["listeners"] == "PLAINTEXT://[::1]:9092"
+
+
+def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=2\nlog.dir=/a\nlisteners=CONTROLLER://:9093,PLAINTEXT://here:9092\n")
+    properties = properties_of([str(file), "--port", "7", "--data-dir", "/b", "--set", "num.partitions = 3"])
+    assert properties == {
+        "num.partitions": "3",
+        "log.dirs": "/b",
+        "listeners": "CONTROLLER://:9093,PLAINTEXT://here:7",
+    }
+    assert properties_of([str(file)])["listeners"] == "CONTROLLER://:9093,PLAINTEXT://here:9092"
+
+
+def test_a_value_may_have_an_equals_sign_and_a_setting_must() -> None:
+    assert properties_of(["--set", "a=b=c"])["a"] == "b=c"
+    with pytest.raises(ConfigError, match="NAME=VALUE"):
+        properties_of(["--set", "=b"])
+
+
+def test_a_start_imports_nothing_that_it_does_not_need() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, "--port", "0"],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    assert done.stdout.strip() == ""
+
+
+def test_it_says_where_it_listens_and_leaves_on_a_signal(tmp_path: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with started(
+            "server", "start", "--port", "0", "--data-dir", str(tmp_path / "data"),
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        ) as process:  # fmt: skip
+            assert first_line(process).startswith("listening on localhost:")  # type: ignore[arg-type]
+            process.send_signal(number)
+        assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [("num.partitons=3", "num.partitions"), ("num.partitions=many", "num.partitions")],
+)
+def test_a_setting_that_is_none_is_refused_in_one_sentence(setting: str, sentence: str, tmp_path: Path) -> None:
+    with started(
+        "server",
+        "start",
+        "--port",
+        "0",
+        "--data-dir",
+        str(tmp_path),
+        "--set",
+        setting,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        said = str(process.stderr.read())
+    assert process.returncode == 1
+    assert said.startswith("error: ") and said.count("\n") == 1
+    assert sentence in said
