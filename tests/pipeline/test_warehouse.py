@@ -142,6 +142,15 @@ def test_of_two_loads_that_both_get_through_the_lock_one_commits(tmp_path: Path)
     assert records_in_manifests(fresh) == records_in_folders(fresh) == expected(3)
 
 
+def test_a_commit_that_cannot_move_its_files_takes_them_back_and_says_so(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    files = staged(warehouse, "aa", 0)
+    Path(files[-1].staged_path).unlink()
+    with pytest.raises(WarehouseError, match="cannot be written: No such file or directory"):
+        warehouse.commit("aa", files, {TP: 3})
+    assert records_in_folders(warehouse) == [] and warehouse.manifests() == []
+
+
 def test_files_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     load(warehouse, "aa", 3)

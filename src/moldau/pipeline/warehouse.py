@@ -113,7 +113,12 @@ class Warehouse:
         manifest = Manifest(number, load_id, self.runtime.clock.now_ms(), files, merged)
         pending = self.state / f"pending-{load_id}.json"
         self._write(pending, json.dumps([file.path for file in files]).encode())
-        self._move_into_place(staged)
+        try:
+            self._move_into_place(staged)
+        except OSError as error:
+            self._take_back(pending)
+            self.disk.remove(pending)
+            raise WarehouseError(f"The warehouse {self.folder} cannot be written: {error.strerror}.") from None
         try:
             self._create(self.state / file_name(number), to_json(manifest))
         except FileExistsError:
@@ -121,7 +126,9 @@ class Warehouse:
             self.disk.remove(pending)
             raise WarehouseError(f"Another load committed to {self.folder} meanwhile; run this one again.") from None
         self.disk.remove(pending)
-        self.disk.remove(self.state / "staging")
+        self.disk.remove(self.staging(load_id))
+        with contextlib.suppress(OSError):  # another load's folder may be in there
+            (self.state / "staging").rmdir()
         return manifest
 
     def _manifest(self, number: int) -> Manifest:
