@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from moldau.errors import MoldauError
@@ -27,9 +27,13 @@ class BrokerFailed(MoldauError):
 
 
 @contextlib.contextmanager
-def running_broker(data: Path, pid_file: Path, log_file: Path) -> Iterator[str]:
-    """Run a broker on `data` for as long as the block runs; gives its address. Its messages go to `log_file`."""
+def running_broker(data: Path, pid_file: Path, log_file: Path, settings: Sequence[str] = ()) -> Iterator[str]:
+    """Run a broker on `data` for as long as the block runs; gives its address. Its messages go to `log_file`.
+
+    `settings` are Kafka's, each as `name=value`.
+    """
     command = [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", "0"]
+    command += [word for setting in settings for word in ("--set", setting)]
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             [*command, "--data-dir", str(data)],
