@@ -101,6 +101,18 @@ def test_what_the_broker_refuses_fails_its_batch_and_no_other(bootstrap: str, to
         assert after.result(10).offset == 1
 
 
+def test_a_record_that_cannot_be_encoded_fails_alone(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap, batch_bytes=50) as producer:
+        before = producer.send(topic, b"x" * 30)
+        wrong = producer.send(topic, b"x" * 30, headers=[("h", "text")])  # type: ignore[list-item]
+        after = producer.send(topic, b"x" * 30)
+        assert before.result(10).offset == 0
+        with pytest.raises(KafkaError) as failure:
+            wrong.result(10)
+        assert failure.value.code == ErrorCode.INVALID_RECORD
+        assert after.result(10).offset == 1
+
+
 def test_a_name_that_no_topic_can_have_is_refused_at_once(bootstrap: str) -> None:
     with Producer(bootstrap) as producer, pytest.raises(KafkaError) as refused:
         producer.send("no topic/at all", b"x")

@@ -11,12 +11,13 @@ import pytest
 
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.names import TopicPartition
+from moldau.records.columns import COMPILED
 from tests.clients.broker import SOURCE, Broker
 from tests.end_to_end.loading import VALUE_BYTES
 from tests.environments import python_with
 
-MESSAGES = 1_000_000
-KILLS_AFTER = (200_000, 450_000, 700_000)
+MESSAGES = 1_000_000 if COMPILED else 200_000
+KILLS_AFTER = (MESSAGES // 5, MESSAGES // 2, MESSAGES * 7 // 10)
 TOPIC = TopicPartition("load", 0)
 LOADING = Path(__file__).with_name("loading.py")
 LOAD_SECONDS_MAX = 80

@@ -34,6 +34,8 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
+    except UnicodeError:
+        return _say("an argument is not UTF-8", USAGE)
     except OSError as failure:
         what = f"{failure.filename}: " if failure.filename else ""
         return _say(f"{what}{failure.strerror or failure}")

@@ -141,16 +141,29 @@ class Sender:
                 size += batch.size
                 if size >= self._max_request_bytes:
                     break
+        self._encode(taken)
         try:
             self._post(link, taken)
         except MoldauError as refused:
             self._failed(taken, refused)
         return True
 
+    def _encode(self, taken: Taken) -> None:
+        """A batch that cannot be encoded (a header whose value is no bytes) fails alone, and is sent no more."""
+        for queue, batch in list(taken.values()):
+            try:
+                batch.bytes_to_send(self._codec)
+            except (TypeError, ValueError, OverflowError) as wrong:
+                del taken[queue.tp]
+                self._fail(queue, batch, KafkaError(ErrorCode.INVALID_RECORD, f"{queue.tp}: no record: {wrong}"))
+
     def _post(self, link: Link, taken: Taken) -> None:
+        if not taken:
+            return
         topics: dict[str, TopicProduceData] = {}
         for tp, (_, batch) in taken.items():
-            data = PartitionProduceData(index=tp.partition, records=memoryview(batch.bytes_to_send(self._codec)))
+            assert batch.encoded is not None
+            data = PartitionProduceData(index=tp.partition, records=memoryview(batch.encoded))
             topics.setdefault(tp.topic, TopicProduceData(name=tp.topic)).partition_data.append(data)
         timeout_ms = self._router.request_timeout_ms
         request = ProduceRequest(acks=self._acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
@@ -208,9 +221,9 @@ class Sender:
             self._settle(batch, failure)
 
     def _settle(self, batch: Batch, outcome: Ack | MoldauError) -> None:
-        self._accumulator.release(batch)
-        if not batch.outcome.set_running_or_notify_cancel():
+        if batch.outcome.done():
             return
+        self._accumulator.release(batch)
         if isinstance(outcome, Ack):
             batch.outcome.set_result(outcome)
         else:
