@@ -212,8 +212,9 @@ class GroupsUnderFire(RuleBasedStateMachine):
                 assert answer.member_id and answer.leader
             case Sync(), Synced(error=ErrorCode.NONE):
                 generation = self.owned.setdefault((asked.group_id, asked.generation), {})
-                owner = generation.setdefault(answer.assignment.decode(), asked.instance_id or asked.member_id)
-                assert not answer.assignment or owner == (asked.instance_id or asked.member_id)
+                prefix = asked.member_id.partition("-")[0]  # a static member's id begins with its instance id
+                who = prefix if prefix in ("A", "B") else asked.member_id
+                assert generation.setdefault(answer.assignment.decode() or who, who) == who
             case Commit(), [ErrorCode.NONE]:
                 offset = asked.offsets[0]
                 key = (asked.group_id, offset.partition)
