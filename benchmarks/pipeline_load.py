@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             spark = start_session("benchmark", scratch=folder / "scratch")
             try:
                 for run in range(chosen.runs):
-                    loaded = load(spark, bootstrap, [TOPIC], Warehouse(folder / f"warehouse-{run}"))
+                    loaded = load(lambda: spark, bootstrap, [TOPIC], Warehouse(folder / f"warehouse-{run}"))
                     assert loaded.records == chosen.rows
                     figures.append(round(loaded.records_per_second))
                     print(

@@ -63,14 +63,14 @@ def test_the_second_load_adds_nothing_and_the_third_only_what_is_new(
     topic, other, warehouse = new_topic(2), new_topic(), Warehouse(tmp_path)
     produce(topic, numbered(0, 300, days=3), 0)
     produce(topic, numbered(1000, 50, days=2), 1, compression="zstd")
-    first = load(spark, bootstrap, [topic, other], warehouse)
+    first = load(lambda: spark, bootstrap, [topic, other], warehouse)
     assert first.records == 350 and first.manifest is not None and first.manifest.number == 1
-    assert load(spark, bootstrap, [topic, other], warehouse).manifest is None
+    assert load(lambda: spark, bootstrap, [topic, other], warehouse).manifest is None
     with Admin(bootstrap) as admin:
         admin.create_partitions(topic, 3)
     produce(topic, numbered(300, 20), 0)
     produce(topic, numbered(2000, 5), 2)
-    third = load(spark, bootstrap, [topic, other], warehouse)
+    third = load(lambda: spark, bootstrap, [topic, other], warehouse)
     assert third.records == 25
     everything = expected(topic, 0, 0, 320) + expected(topic, 1, 1000, 50) + expected(topic, 2, 2000, 5)
     assert through_manifests(warehouse) == through_folders(warehouse) == everything
@@ -86,7 +86,7 @@ def test_files_lie_by_topic_and_event_date_and_spark_reads_them_without_us(
 ) -> None:
     topic, warehouse = new_topic(), Warehouse(tmp_path)
     produce(topic, numbered(0, 30, days=3))
-    load(spark, bootstrap, [topic], warehouse)
+    load(lambda: spark, bootstrap, [topic], warehouse)
     folders = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("topic=*/*"))
     assert folders == [f"topic={topic}/date=1970-01-0{day}" for day in (1, 2, 3)]
     for file in warehouse.files():
@@ -103,7 +103,7 @@ def test_a_large_partition_is_spread_over_several_tasks(
     monkeypatch.setattr(loading, "PIECE_RECORDS_MIN", 100)
     topic, warehouse = new_topic(), Warehouse(tmp_path)
     produce(topic, numbered(0, 1000))
-    load(spark, bootstrap, [topic], warehouse)
+    load(lambda: spark, bootstrap, [topic], warehouse)
     assert len(warehouse.files()) == 4 and through_manifests(warehouse) == sorted(expected(topic, 0, 0, 1000))
 
 
@@ -122,9 +122,9 @@ def test_a_task_that_fails_commits_nothing_and_says_why_in_one_sentence(
             return taken_back
 
     with pytest.raises(LoadFailed, match=r"from offset 0 to 10 could not be loaded: .*\(.*staging.*\)\.$"):
-        load(spark, bootstrap, [topic], InTheWay(tmp_path))
+        load(lambda: spark, bootstrap, [topic], InTheWay(tmp_path))
     assert warehouse.manifests() == []
-    assert load(spark, bootstrap, [topic], warehouse).records == 10
+    assert load(lambda: spark, bootstrap, [topic], warehouse).records == 10
 
 
 def test_what_no_longer_fits_the_log_is_refused(
@@ -132,18 +132,18 @@ def test_what_no_longer_fits_the_log_is_refused(
 ) -> None:
     topic, warehouse = new_topic(), Warehouse(tmp_path)
     produce(topic, numbered(0, 10))
-    load(spark, bootstrap, [topic], warehouse)
+    load(lambda: spark, bootstrap, [topic], warehouse)
     produce(topic, numbered(10, 10))
     with Admin(bootstrap) as admin:
         admin.delete_records({TopicPartition(topic, 0): 15})
     with pytest.raises(DataLost, match="Offsets 10 to 14 of"):
-        load(spark, bootstrap, [topic], warehouse)
-    assert load(spark, bootstrap, [topic], warehouse, fail_on_data_loss=False).records == 5
+        load(lambda: spark, bootstrap, [topic], warehouse)
+    assert load(lambda: spark, bootstrap, [topic], warehouse, fail_on_data_loss=False).records == 5
     warehouse.commit("ab", [], {TopicPartition(topic, 0): 99})
     with pytest.raises(DataLost, match="was made anew"):
-        load(spark, bootstrap, [topic], warehouse)
+        load(lambda: spark, bootstrap, [topic], warehouse)
     with pytest.raises(MoldauError, match="no topic of that name"):
-        load(spark, bootstrap, ["no-such-topic"], warehouse)
+        load(lambda: spark, bootstrap, ["no-such-topic"], warehouse)
 
 
 def test_two_loads_at_once_do_not_both_commit(
@@ -152,7 +152,7 @@ def test_two_loads_at_once_do_not_both_commit(
     topic = new_topic()
     produce(topic, numbered(0, 10))
     with Warehouse(tmp_path).locked(), pytest.raises(WarehouseError, match="Another load is writing"):
-        load(spark, bootstrap, [topic], Warehouse(tmp_path))
+        load(lambda: spark, bootstrap, [topic], Warehouse(tmp_path))
 
 
 class Command:

@@ -4,8 +4,17 @@ import os
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 
-from moldau.pipeline.session import SparkMissing, check_java, python_path, with_retries
+from moldau.pipeline.session import (
+    SparkFailed,
+    SparkMissing,
+    check_java,
+    errors_in_a_sentence,
+    python_path,
+    start_session,
+    with_retries,
+)
 
 
 def java(folder: Path, version_line: str, code: int = 0) -> Path:
@@ -48,6 +57,16 @@ def test_local_masters_try_a_task_again() -> None:
     assert with_retries("local") == "local[1,3]"
     assert with_retries("local[2,1]") == "local[2,1]"
     assert with_retries("spark://host:7077") == "spark://host:7077"
+
+
+def test_a_master_that_is_none_is_refused_before_anything_starts() -> None:
+    with pytest.raises(SparkFailed, match="'mesos' is no master of Spark's"):
+        start_session("test", "mesos")
+
+
+def test_what_spark_raises_becomes_one_line() -> None:
+    with pytest.raises(SparkFailed, match=r"^Spark failed: \[X] first line$"), errors_in_a_sentence():
+        raise PySparkException("\n[X] first line\n  at somewhere\n")
 
 
 def test_child_processes_find_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

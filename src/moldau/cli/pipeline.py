@@ -1,15 +1,19 @@
 """`moldau pipeline`: load topics into a Parquet warehouse with Spark, and the demo; Spark is imported late."""
 
+import contextlib
 import importlib.util
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import print_json
 from moldau.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 app = typer.Typer(name="pipeline", help="The Spark pipeline: load, demo.", no_args_is_help=True)
 
@@ -48,7 +52,7 @@ def load(
         print_json(result)
     elif result["manifest"]:
         print(
-            f"loaded {result['records']:,} records into {result['files']:,} files ({result['bytes'] / 1e6:,.1f} MB) in "
+            f"loaded {result['records']:,} records ({result['bytes'] / 1e6:,.1f} MB, files: {result['files']:,}) in "
             f"{result['seconds']:.1f} s, {result['records_per_second']:,.0f} records/s: {result['manifest']}"
         )
     else:
@@ -75,25 +79,31 @@ def demo(
 def _load(
     topics: list[str], folder: Path, bootstrap: str, master: str, fail_on_data_loss: bool, compression: str
 ) -> dict[str, Any]:
-    """Start Spark, load, stop Spark; the result as plain values."""
+    """Load, with a Spark of our own if there is something to load; the result as plain values."""
     from moldau.pipeline.load import load as load_topics
     from moldau.pipeline.manifest import file_name
-    from moldau.pipeline.session import start_session
+    from moldau.pipeline.session import check_java, start_session
     from moldau.pipeline.warehouse import Warehouse
 
-    with tempfile.TemporaryDirectory(prefix="moldau-spark-") as scratch:
-        spark = start_session("moldau pipeline load", master, Path(scratch))
-        try:
-            loaded = load_topics(
-                spark,
-                bootstrap,
-                topics,
-                Warehouse(folder),
-                fail_on_data_loss=fail_on_data_loss,
-                compression=compression,
+    check_java()
+    with contextlib.ExitStack() as stack:
+
+        def session() -> "SparkSession":
+            scratch = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="moldau-spark-", ignore_cleanup_errors=True)
             )
-        finally:
-            spark.stop()
+            spark = start_session("moldau pipeline load", master, Path(scratch))
+            stack.callback(spark.stop)
+            return spark
+
+        loaded = load_topics(
+            session,
+            bootstrap,
+            topics,
+            Warehouse(folder),
+            fail_on_data_loss=fail_on_data_loss,
+            compression=compression,
+        )
     manifest = loaded.manifest
     return {
         "records": loaded.records,

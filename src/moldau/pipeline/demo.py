@@ -33,7 +33,7 @@ from moldau.pipeline.broker_process import running_broker, stop_leftover
 from moldau.pipeline.flights import Events
 from moldau.pipeline.load import Loaded, load
 from moldau.pipeline.report import Contents, Stage
-from moldau.pipeline.session import check_java, start_session
+from moldau.pipeline.session import check_java, errors_in_a_sentence, start_session
 from moldau.pipeline.warehouse import Warehouse
 from moldau.runtime import RealDisk
 
@@ -84,7 +84,8 @@ class Demo:
             spark = self._timed("Start Spark", lambda: start_session("moldau demo", scratch=scratch), lambda _: 0)
             try:
                 self._load(spark, bootstrap)
-                answers = self._questions(spark, bootstrap, scratch / "checkpoints")
+                with errors_in_a_sentence():
+                    answers = self._questions(spark, bootstrap, scratch / "checkpoints")
             finally:
                 spark.stop()
             books = self._timed("Check the books", lambda: self._books(bootstrap, topics, produced), lambda _: 0)
@@ -118,7 +119,7 @@ class Demo:
 
     def _load(self, spark: "SparkSession", bootstrap: str) -> None:
         def once() -> Loaded:
-            return load(spark, bootstrap, flights.TOPICS, self.warehouse)
+            return load(lambda: spark, bootstrap, flights.TOPICS, self.warehouse)
 
         self._timed("Load into the warehouse", once, lambda loaded: loaded.records)
         again = self._timed("Load again (nothing is new)", once, lambda loaded: loaded.records)

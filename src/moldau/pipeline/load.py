@@ -7,7 +7,7 @@ and to count what came back.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +19,7 @@ from moldau.pipeline.manifest import Manifest
 from moldau.pipeline.options import Subscription
 from moldau.pipeline.positions import DataLost, Offsets, earliest, latest, subscribed
 from moldau.pipeline.ranges import OffsetRange, between, cut, pack
+from moldau.pipeline.session import errors_in_a_sentence
 from moldau.pipeline.warehouse import Staged, Warehouse
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Loaded:
 
 
 def load(
-    spark: "SparkSession",
+    session: "Callable[[], SparkSession]",
     bootstrap: str,
     topics: Sequence[str],
     warehouse: Warehouse,
@@ -76,16 +77,21 @@ def load(
     fail_on_data_loss: bool = True,
     compression: str = COMPRESSION,
 ) -> Loaded:
-    """Load what is new in `topics`; raises MoldauError with one sentence and leaves the warehouse as it was."""
+    """Load what is new in `topics`; raises MoldauError with one sentence and leaves the warehouse as it was.
+
+    `session` is called when there is something to load, so that nothing new costs no start of Spark.
+    """
     with warehouse.locked():
         taken_back = warehouse.recover()
         start, end = plan(bootstrap, topics, warehouse.offsets(), fail_on_data_loss)
         ranges = between(start, end)
-        began = time.monotonic()
         if not ranges:
             return Loaded(None, 0, 0, 0.0, taken_back)
+        spark = session()
+        began = time.monotonic()
         load_id = warehouse.runtime.random.uuid().hex[:12]
-        staged = _run(spark, bootstrap, ranges, warehouse.staging(load_id), load_id, compression)
+        with errors_in_a_sentence():
+            staged = _run(spark, bootstrap, ranges, warehouse.staging(load_id), load_id, compression)
         manifest = warehouse.commit(load_id, staged, {part.topic_partition: part.end for part in ranges})
         records, size = sum(one.file.records for one in staged), sum(one.file.bytes for one in staged)
         return Loaded(manifest, records, size, time.monotonic() - began, taken_back)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 JAVA_MIN = 17
 TASK_ATTEMPTS_MAX = 3
+MASTERS = r"local(\[[0-9*]+(,[0-9]+)?])?$|spark://.|k8s://.|yarn$"
 INSTALL_JAVA = "install a JRE, for example with 'apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17'"
 LOG_SETTINGS = """\
 rootLogger.level = error
@@ -58,6 +59,8 @@ def check_java() -> int:
 
 def start_session(name: str, master: str = "local[*]", scratch: Path | None = None, **settings: str) -> "SparkSession":
     """A Spark session for `master`; `settings` are Spark's, with dots as underscores twice (`spark__ui__enabled`)."""
+    if not re.match(MASTERS, master):
+        raise SparkFailed(f"{master!r} is no master of Spark's: say local[*], local[4], spark://HOST:PORT or yarn.")
     check_java()
     try:
         from pyspark.sql import SparkSession
@@ -70,10 +73,32 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
     builder = SparkSession.builder.appName(name).master(with_retries(master))
     for setting, value in {**_settings(master, scratch), **settings}.items():
         builder = builder.config(setting.replace("__", "."), value)
-    with _errors_to(scratch / "spark.log" if scratch else None):
+    with errors_in_a_sentence(), _errors_to(scratch / "spark.log" if scratch else None):
         session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+class SparkFailed(MoldauError):
+    """Spark could not do what it was asked; the text is its own first line."""
+
+
+@contextlib.contextmanager
+def errors_in_a_sentence() -> Iterator[None]:
+    """Turn what Spark or its gateway raises, with pages of stack traces, into one line."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise SparkFailed(f"Spark failed: {_first_line(str(error.java_exception))}") from error
+    except (Py4JError, PySparkException) as error:
+        raise SparkFailed(f"Spark failed: {_first_line(str(error))}") from error
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), "it did not say why")[:300]
 
 
 def python_path() -> str:
