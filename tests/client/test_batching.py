@@ -136,6 +136,33 @@ def test_a_sequence_that_the_broker_lost_fails_the_batch_and_the_rest_goes_on_in
     assert (third.identity, third.sequence) == (Identity(7, 1), 0)
 
 
+def test_a_batch_that_is_too_large_goes_out_in_halves_with_its_own_sequences() -> None:
+    into = accumulator()
+    for number in range(5):
+        put(into, b"%d" % number)
+    queue = into.queues[TP]
+    batch = queue.take(ME)
+    batch.bytes_to_send(2)
+    parts = queue.split(batch, ErrorCode.MESSAGE_TOO_LARGE)
+    assert parts is not None
+    assert [part.sequence for part in parts] == [0, 2]
+    assert sum(part.size for part in parts) == batch.size
+    assert [parts.holding(index) for index in (0, 1, 2, 4)] == [
+        (parts.first, 0), (parts.first, 1), (parts.second, 0), (parts.second, 2)
+    ]  # fmt: skip
+    sent = []
+    while queue.again:
+        part = queue.take(ME)
+        sent += [record.value for record in iterate(part.bytes_to_send(2))]
+        queue.acknowledged(part)
+    assert sent == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_one_record_that_is_too_large_is_not_split() -> None:
+    queue = queue_of(1)
+    assert queue.split(queue.take(ME), ErrorCode.MESSAGE_TOO_LARGE) is None
+
+
 def test_an_exhausted_producer_id_is_replaced_by_a_new_one() -> None:
     queue = queue_of(1)
     batch = queue.take(Identity(7, 32767))
@@ -219,6 +246,8 @@ class Run:
     def settle(self, batch: Batch, code: ErrorCode) -> None:
         if code == ErrorCode.NONE:
             self.queue.acknowledged(batch)
+        elif self.queue.split(batch, code):
+            pass
         elif not self.queue.failed(batch, code, 0.0):
             self.refused += [value or b"" for _, value, _, _ in batch.rows]
 

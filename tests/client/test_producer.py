@@ -101,6 +101,18 @@ def test_what_the_broker_refuses_fails_its_batch_and_no_other(bootstrap: str, to
         assert after.result(10).offset == 1
 
 
+@pytest.mark.parametrize("acks", ["all", 1])
+def test_a_batch_larger_than_its_topic_takes_is_sent_in_pieces(bootstrap: str, topic: str, acks: str | int) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, configs={"max.message.bytes": "1000"})
+    with Producer(bootstrap, acks=acks) as producer:
+        deliveries = [producer.send(topic, b"%0100d" % number) for number in range(500)]
+        producer.flush()
+        assert [delivery.done for delivery in deliveries] == [True] * 500
+    assert [int(str(value, "ascii")) for value in values(bootstrap, topic)] == list(range(500))  # type: ignore[call-overload]
+    assert [delivery.result(0).offset for delivery in deliveries] == list(range(500))
+
+
 def test_a_record_that_cannot_be_encoded_fails_alone(bootstrap: str, topic: str) -> None:
     with Producer(bootstrap, batch_bytes=50) as producer:
         before = producer.send(topic, b"x" * 30)
@@ -147,6 +159,19 @@ def test_a_restarted_broker_gets_what_was_sent_meanwhile(broker: Broker, topic: 
         meanwhile = [producer.send(topic, b"%d" % number) for number in range(100)]
         broker.start()
         assert [delivery.result(30).offset for delivery in meanwhile] == list(range(1, 101))
+
+
+def test_what_is_not_delivered_when_a_producer_closes_has_failed(broker: Broker, topic: str) -> None:
+    producer = Producer(broker.address)
+    producer.send(topic, b"before").result(10)
+    broker.kill()
+    try:
+        lost = producer.send(topic, b"lost")
+        producer.close(timeout_s=0.1)
+        with pytest.raises(KafkaError, match="closed"):
+            lost.result(0)
+    finally:
+        broker.start()
 
 
 def test_on_a_loop_of_ones_own_a_delivery_is_awaited(bootstrap: str, topic: str) -> None:

@@ -25,10 +25,12 @@ from typing import NamedTuple
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
 from moldau.records.batch import HEADER_SIZE, encode_batch, read_header, stamp
+from moldau.records.rows import iterate
 
 MAX_IN_FLIGHT = 5
 LAST_EPOCH = 32767
 RECORD_OVERHEAD_BYTES = 24
+_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _LOST_SEQUENCE = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 _PRODUCER_AT = 43
 _PRODUCER = struct.Struct(">qhi")
@@ -45,6 +47,19 @@ class Ack(NamedTuple):
 
     base_offset: int
     append_time_ms: int
+
+
+class Parts(NamedTuple):
+    """What a batch became that was too large for its topic: its first and its second half."""
+
+    first: "Batch"
+    second: "Batch"
+
+    def holding(self, index: int) -> "tuple[Batch, int]":
+        """The part that has the record of that place in the whole, and the record's place there."""
+        if index < self.first.count:
+            return self.first, index
+        return self.second, index - self.first.count
 
 
 class Identity(NamedTuple):
@@ -78,11 +93,12 @@ class Batch:
         self.size = HEADER_SIZE
         self.due_s = due_s
         self.deadline_s = deadline_s
-        self.order = -1
+        self.order: tuple[int, ...] = ()
         self.attempts = 0
         self.identity: Identity | None = None
         self.sequence = -1
-        self.outcome: Future[Ack] = Future()
+        self.outcome: Future[Ack | Parts] = Future()
+        self.outcome.set_running_or_notify_cancel()  # whoever stops waiting for it does not cancel it
 
     def bytes_to_send(self, codec: int) -> bytearray:
         """The batch as it goes out, encoded once; stamped with identity and sequence."""
@@ -133,7 +149,7 @@ class PartitionQueue:
             batch = self.again.pop(0)
         else:
             batch = self.waiting.popleft()
-            batch.order = self.orders
+            batch.order = (self.orders,)
             self.orders += 1
             if identity is not None:
                 self._number(batch, self.identity or identity)
@@ -172,6 +188,26 @@ class PartitionQueue:
         self.in_flight.remove(batch)
         self.gave_up(batch)
         return False
+
+    def split(self, batch: Batch, code: ErrorCode) -> Parts | None:
+        """Put the halves of a batch that the broker finds too large in its place, if it has more than one record.
+
+        It was not appended, so the halves share its sequences and nothing behind them has to be numbered anew.
+        """
+        if code not in _TOO_LARGE or batch.count < 2:
+            return None
+        rows = batch.rows or [(r.key, r.value, r.timestamp_ms, r.headers) for r in iterate(batch.encoded or b"")]
+        middle = len(rows) // 2
+        parts = Parts(Batch(batch.due_s, batch.deadline_s), Batch(batch.due_s, batch.deadline_s))
+        for number, (part, start, stop) in enumerate(((parts[0], 0, middle), (parts[1], middle, len(rows)))):
+            part.rows, part.count = rows[start:stop], stop - start
+            part.size = batch.size * stop // len(rows) - batch.size * start // len(rows)
+            part.order, part.attempts, part.identity = (*batch.order, number), batch.attempts, batch.identity
+            part.sequence = batch.sequence + start & 0x7FFFFFFF if batch.sequence >= 0 else batch.sequence
+            insort(self.again, part, key=lambda b: b.order)
+        self.in_flight.remove(batch)
+        self.not_before_s = 0.0
+        return parts
 
     def gave_up(self, batch: Batch) -> None:
         """A batch failed for good, or its outcome will never be known: its successors' sequences may leave a gap."""

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from moldau.client.background import LoopThread
-from moldau.client.batching import Accumulator, Batch, BufferFull, Headers
+from moldau.client.batching import Accumulator, Ack, Batch, BufferFull, Headers, Parts
 from moldau.client.failures import ClientClosed, check
 from moldau.client.partitioning import Sticky, positive_hash
 from moldau.client.routing import METADATA_MAX_AGE_MS, Router
@@ -59,18 +59,37 @@ class Delivery:
 
     @property
     def done(self) -> bool:
-        return self._batch.outcome.done()
+        """Whether it is known what became of the record."""
+        batch, _ = self._placed()
+        return batch.outcome.done()
 
     def result(self, timeout_s: float | None = None) -> Delivered:
         """Wait for it. Raises `KafkaError` if the record was not delivered, `TimeoutError` if that is not known yet."""
-        return self._delivered(self._batch.outcome.result(timeout_s).base_offset)
+        while True:
+            batch, index = self._placed()
+            outcome = batch.outcome.result(timeout_s)
+            if isinstance(outcome, Ack):
+                return self._delivered(outcome.base_offset, index)
 
     def __await__(self) -> Generator[Any, None, Delivered]:
-        ack = yield from asyncio.shield(asyncio.wrap_future(self._batch.outcome)).__await__()
-        return self._delivered(ack.base_offset)
+        while True:
+            batch, index = self._placed()
+            outcome = yield from asyncio.shield(asyncio.wrap_future(batch.outcome)).__await__()
+            if isinstance(outcome, Ack):
+                return self._delivered(outcome.base_offset, index)
 
-    def _delivered(self, base_offset: int) -> Delivered:
-        return Delivered(*self._tp, base_offset + self._index if base_offset >= 0 else -1)
+    def _placed(self) -> tuple[Batch, int]:
+        """The batch that the record is in by now, and its place there."""
+        batch, index = self._batch, self._index
+        while batch.outcome.done() and batch.outcome.exception() is None:
+            outcome = batch.outcome.result()
+            if isinstance(outcome, Ack):
+                break
+            batch, index = outcome.holding(index)
+        return batch, index
+
+    def _delivered(self, base_offset: int, index: int) -> Delivered:
+        return Delivered(*self._tp, base_offset + index if base_offset >= 0 else -1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,11 +245,11 @@ class AsyncProducer:
         self.accumulator.hurry = True
         try:
             self.wake()
-            outstanding = [asyncio.wrap_future(b.outcome) for b in self.accumulator.outstanding()]
-            for outcome in outstanding:
-                outcome.add_done_callback(lambda done: done.cancelled() or done.exception())
-            if outstanding:
-                await asyncio.wait(outstanding)
+            outstanding = self.accumulator.outstanding()
+            while outstanding:
+                futures = [asyncio.shield(asyncio.wrap_future(batch.outcome)) for batch in outstanding]
+                outcomes = await asyncio.gather(*futures, return_exceptions=True)
+                outstanding = [part for outcome in outcomes if isinstance(outcome, Parts) for part in outcome]
         finally:
             self.accumulator.hurry = False
 

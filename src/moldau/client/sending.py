@@ -214,6 +214,10 @@ class Sender:
             self._router.stale(queue.tp.topic)
         backoff = self._backoffs.setdefault(queue.tp, Backoff(self._router.runtime.random))
         with self._accumulator.lock:
+            parts = queue.split(batch, code)
+            if parts is not None:
+                batch.outcome.set_result(parts)
+                return
             again = queue.failed(batch, code, self._loop.time() + backoff.next_ms() / 1000)
             if queue.renew and queue.exhausted:
                 self._identity = None
