@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
+import resource
 import signal
 import socket
 import sys
@@ -28,6 +30,7 @@ from moldau.handlers.dispatch import Dispatch
 from moldau.handlers.fetch import FetchHandler
 from moldau.handlers.produce import ProduceHandler
 from moldau.handlers.table import handlers
+from moldau.log.files import OPEN_FILES_MAX
 from moldau.log.folder import LogFolder
 from moldau.names import OFFSETS_TOPIC, BrokerId
 from moldau.net.server import Limits, Server
@@ -39,19 +42,31 @@ from moldau.runtime import Runtime
 logger = logging.getLogger(__name__)
 
 MINUTE_MS = 60_000
+SPARE_DESCRIPTORS = 64
+"""Kept for whatever is neither a file of the log nor a connection."""
+PER_CONNECTION = 2
+"""Descriptors of one connection: its socket and the one its replies leave by."""
 
 
 class Broker:
-    """`store` is the cluster's metadata; without one it is embedded in the data folder. Belongs to the loop it starts
-    on."""
+    """`store` is the cluster's metadata; without one it is embedded in the data folder. `descriptors` is how many files
+    and sockets may be open together, None if they need not be counted. Belongs to the loop it starts on."""
 
-    def __init__(self, config: BrokerConfig, runtime: Runtime, store: MetadataStore | None = None):
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: Runtime,
+        store: MetadataStore | None = None,
+        descriptors: int | None = None,
+    ):
         self.config = config
         self.runtime = runtime
         self.port = 0
         self.failed: asyncio.Event = asyncio.Event()
         """Set when the last log folder is lost: there is nothing left to serve."""
         self._store = store
+        self._descriptors = descriptors
+        self._loaded = False
 
     async def start(self) -> None:
         """Raises `StorageError`, `ConfigError`, `OSError` (the address is taken); whatever was begun is undone then."""
@@ -62,9 +77,11 @@ class Broker:
     async def _start(self, undo: contextlib.AsyncExitStack) -> None:
         config, runtime = self.config, self.runtime
         local = BrokerId(config.node_id)
-        folder = self.folder = LogFolder(Path(config.data_folder).absolute(), runtime)
-        folder.on_failure = lambda _: self.failed.set()
-        undo.push(lambda kind, *_: folder.close(clean=False) if kind else None)
+        loop = asyncio.get_running_loop()
+        open_files_max = min(OPEN_FILES_MAX, (self._descriptors or 3 * OPEN_FILES_MAX) // 3)
+        folder = self.folder = LogFolder(Path(config.data_folder).absolute(), runtime, open_files_max)
+        folder.on_failure = lambda _: loop.call_soon_threadsafe(self.failed.set)
+        undo.push_async_callback(self._close_folder)
         store = self._store or EmbeddedStore(folder.path)
         cluster = self.cluster = await Cluster.open(
             store, config, runtime, clean=folder.clean, cluster_id=folder.meta.get("cluster.id")
@@ -73,10 +90,10 @@ class Broker:
         folder.claim(cluster.image.cluster_id, config.node_id)
 
         partitions = self.partitions = Partitions(local, cluster, folder, runtime)
-        undo.push_async_callback(self._close_folder)
         for name in await partitions.load():
             if not name.startswith(STORE_FILE):
                 logger.warning("%s in the data folder is no partition of this cluster; it is left alone", name)
+        self._loaded = True
 
         offsets = InternalTopic(OFFSETS_TOPIC, partitions, config.offsets_load_buffer_size, runtime)
         groups = self.groups = GroupCoordinator(_group_settings(config), offsets, runtime, self._offsets_partitions)
@@ -92,7 +109,7 @@ class Broker:
             FetchHandler(partitions, config.fetch_max_bytes),
             handlers(cluster, partitions, groups),
         )
-        self.server = Server(dispatch, _limits(config))
+        self.server = Server(dispatch, _limits(config, self._descriptors, open_files_max))
         undo.push_async_callback(self.server.stop)
         listener = config.listener
         self.port = await self.server.start(listener.host or None, listener.port)
@@ -122,11 +139,13 @@ class Broker:
         return len(topic.partitions) if topic else self.config.offsets_topic_num_partitions
 
     async def _close_folder(self) -> None:
-        watermarks = self.partitions.high_watermarks()
-        await self.runtime.run(lambda: self.folder.close(clean=True, high_watermarks=watermarks))
+        """Last of all. What was not wholly loaded is not closed cleanly: the next start has to recover it."""
+        clean = self._loaded
+        watermarks = self.partitions.high_watermarks() if clean else None
+        await self.runtime.run(lambda: self.folder.close(clean=clean, high_watermarks=watermarks))
 
     async def stop(self) -> None:
-        """A clean stop: no more requests, groups down, logs flushed and closed, the marker written."""
+        """A clean stop: no more requests, groups down, metadata closed, logs flushed and closed, the marker written."""
         await self._undo.aclose()
 
 
@@ -135,13 +154,17 @@ def _reachable(host: str) -> str:
     return host if host not in ("", "0.0.0.0", "::") else socket.gethostname()
 
 
-def _limits(config: BrokerConfig) -> Limits:
+def _limits(config: BrokerConfig, descriptors: int | None, open_files_max: int) -> Limits:
+    """Connections beyond what leaves the log its files are refused: a flood of them must not take the disk offline."""
+    connections_max = config.max_connections
+    if descriptors is not None:
+        connections_max = min(connections_max, (descriptors - open_files_max - SPARE_DESCRIPTORS) // PER_CONNECTION)
     return Limits(
         config.socket_request_max_bytes,
         config.socket_send_buffer_bytes,
         config.socket_receive_buffer_bytes,
         config.connections_max_idle_ms,
-        config.max_connections,
+        connections_max,
         config.max_connections_per_ip,
     )
 
@@ -158,17 +181,39 @@ def _group_settings(config: BrokerConfig) -> GroupSettings:
     )
 
 
+def _descriptors() -> int:
+    """How many files and sockets this process may have open; as many are asked for as may be had."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else 1 << 20
+
+
+def _say(line: str) -> None:
+    """Print a line. Nobody may be reading, which is no reason not to serve."""
+    try:
+        print(line, flush=True)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 async def serve(config: BrokerConfig) -> int:
-    """Run a broker until SIGTERM, Ctrl-C or the loss of its disk. Returns the exit code."""
+    """Run a broker until SIGTERM, Ctrl-C, a terminal that hangs up or the loss of its disk. Returns the exit code."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked.set)
-    broker = Broker(config, Runtime())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            loop.add_signal_handler(number, asked.set)
+    broker = Broker(config, Runtime(), descriptors=_descriptors())
     await broker.start()
     gc.collect()
     gc.freeze()
-    print(f"listening on {config.listener.host or 'localhost'}:{broker.port}", flush=True)
+    host = config.listener.host or "localhost"
+    _say(f"listening on {f'[{host}]' if ':' in host else host}:{broker.port}")
     ends = [asyncio.ensure_future(asked.wait()), asyncio.ensure_future(broker.failed.wait())]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     for end in ends:

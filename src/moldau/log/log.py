@@ -435,7 +435,10 @@ class Log:
             segment.let_go()
 
     def _failed(self, error: OSError) -> KafkaError:
-        """Take the log, and by `on_failure` its whole folder, offline."""
+        """Take the log, and by `on_failure` its whole folder, offline. One that was let go (its topic is deleted) fails
+        alone: its files may be gone under whoever still used it."""
+        if self.offline:
+            return self._storage_error()
         self.offline = True
         logger.error("%s is offline: %s", self.folder, error)
         if self._on_failure is not None:

@@ -136,9 +136,10 @@ class SocketOutbox:
 class TransportOutbox:
     """`room` must be called by the protocol's `resume_writing`, `full` by its `pause_writing`."""
 
-    def __init__(self, transport: asyncio.WriteTransport, on_room: Callable[[], None]):
+    def __init__(self, transport: asyncio.WriteTransport, on_room: Callable[[], None], on_lost: Callable[[], None]):
         self._transport = transport
         self._on_room = on_room
+        self._on_lost = on_lost
         self._queue: deque[Piece] = deque()
         self._full = False
 
@@ -153,9 +154,17 @@ class TransportOutbox:
             if not isinstance(piece, FileSlice):
                 self._transport.write(bytes(piece))
                 continue
-            data = piece.file.read(min(piece.length, COPY_BYTES), piece.offset)
+            try:
+                data = piece.file.read(min(piece.length, COPY_BYTES), piece.offset)
+            except OSError:
+                data = b""
+            if piece.length and not data:  # half a frame is out, and the rest of it cannot be had
+                _release(piece)
+                self.close()
+                self._on_lost()
+                return True
             self._transport.write(data)
-            if len(data) < piece.length and data:
+            if len(data) < piece.length:
                 left = piece._replace(offset=piece.offset + len(data), length=piece.length - len(data))
                 queue.appendleft(left)
             else:

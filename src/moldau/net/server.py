@@ -29,6 +29,10 @@ SHARE_BYTES = 1 << 20
 """Replies of this size are sent before further requests of that connection are handled."""
 STALL_S = 2.0
 """How often the server looks for idle and stalled connections."""
+GRACE_S = 1.0
+"""How long a server that stops waits for what is in flight."""
+PORT_TRIES = 10
+"""A free port of one address may be taken at the other."""
 
 
 class Peer(NamedTuple):
@@ -65,22 +69,32 @@ class Server:
         self.shared = memoryview(bytearray(SHARED_BYTES))
         self._listening: list[asyncio.AbstractServer] = []
         self._sweeper: asyncio.TimerHandle | None = None
+        self._emptied: asyncio.Future[None] | None = None
 
     async def start(self, host: str | None, port: int) -> int:
-        """Listen; returns the port (a free one for 0). `localhost` is listened on as 127.0.0.1 and ::1, the same port
-        on both."""
+        """Take an address; returns the port (a free one for 0). `localhost`, and no host, which stands for all, mean
+        IPv4 and IPv6, the same port on both. Raises `OSError`."""
         loop = asyncio.get_running_loop()
-        hosts: list[str | None] = [host or None]
-        if host == "localhost":
-            hosts = ["127.0.0.1", "::1"] if _has_ipv6() else ["127.0.0.1"]
-        for each in hosts:
-            server = await loop.create_server(
-                lambda: Connection(self, loop), each, port, backlog=512, start_serving=False
-            )
-            self._listening.append(server)
-            port = port or server.sockets[0].getsockname()[1]
+        hosts = {"localhost": ["127.0.0.1", "::1"], "": ["0.0.0.0", "::"]}.get(host or "", [host or ""])
+        if len(hosts) > 1 and not _has_ipv6():
+            del hosts[1]
+        for left in range(PORT_TRIES if not port and len(hosts) > 1 else 1, 0, -1):
+            taken = port
+            try:
+                for each in hosts:
+                    server = await loop.create_server(
+                        lambda: Connection(self, loop), each, taken, backlog=512, start_serving=False
+                    )
+                    self._listening.append(server)
+                    taken = taken or server.sockets[0].getsockname()[1]
+                break
+            except OSError:
+                while self._listening:
+                    self._listening.pop().close()
+                if left == 1:
+                    raise
         self._sweeper = loop.call_later(STALL_S, self._sweep, loop)
-        return port
+        return taken
 
     async def serve(self) -> None:
         """Begin to accept: after this, clients are answered."""
@@ -88,19 +102,23 @@ class Server:
             await cast(asyncio.Server, server).start_serving()
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close what is idle for too long and who stands still with memory that others wait for."""
+        """Close what is idle for too long (a negative limit is none) and who stands still with memory that others wait
+        for."""
         idle_since = loop.time() - self.limits.connections_max_idle_ms / 1000
-        for connection in [c for c in self.connections if c.active_at < idle_since]:
-            connection.lose("idle")
+        if self.limits.connections_max_idle_ms >= 0:
+            for connection in [c for c in self.connections if c.active_at < idle_since]:
+                connection.lose("idle")
         stalled = self.pool.stalled()
         for connection in [c for c in self.connections if c.inbox is stalled]:
             connection.lose("it stopped in the middle of a frame that others wait for")
         self._sweeper = loop.call_later(STALL_S, self._sweep, loop)
 
     def admit(self, connection: "Connection") -> bool:
-        """Count a new connection; False if there are too many."""
+        """Count a new connection; False if there are too many, or the server stops."""
         host, limits = connection.peer.host, self.limits
         here = self.per_host.get(host, 0)
+        if self._emptied is not None:
+            return False
         if len(self.connections) >= limits.max_connections or here >= limits.max_connections_per_ip:
             return False
         self.connections[connection] = None
@@ -113,6 +131,8 @@ class Server:
             self.per_host[host] -= 1
             if not self.per_host[host]:
                 del self.per_host[host]
+        if self._emptied is not None and not self.connections and not self._emptied.done():
+            self._emptied.set_result(None)
 
     async def stop(self) -> None:
         """Accept no more, let requests in flight finish for a moment, close all connections."""
@@ -120,6 +140,11 @@ class Server:
             server.close()
         if self._sweeper:
             self._sweeper.cancel()
+        self._emptied = asyncio.get_running_loop().create_future()
+        for connection in list(self.connections):
+            connection.finish("the broker stops")
+        if self.connections:
+            await asyncio.wait([self._emptied], timeout=GRACE_S)
         for connection in list(self.connections):
             connection.lose("the broker stops")
 
@@ -135,7 +160,7 @@ def _has_ipv6() -> bool:
 
 class Connection(asyncio.BufferedProtocol):
     """One accepted connection. `busy`: a request is in flight, or a reply has not left; nothing is handled until it
-    has."""
+    has. `finishing`: it closes then."""
 
     def __init__(self, server: Server, loop: asyncio.AbstractEventLoop):
         self.server = server
@@ -147,6 +172,7 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = False
         self._paused = False
         self._closed = False
+        self._finishing = False
         self._task: asyncio.Future[Reply] | None = None
         self._transport: asyncio.Transport
         self._outbox: Outbox
@@ -155,22 +181,30 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         name = transport.get_extra_info("peername") or ("", 0)
         self.peer = Peer(str(name[0]), int(name[1]))
-        sock: Any = transport.get_extra_info("socket")
-        if sock is not None and transport.get_extra_info("sslcontext") is None:
-            limits = self.server.limits
-            if sock.family in (socket.AF_INET, socket.AF_INET6):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for option, size in (
-                (socket.SO_SNDBUF, limits.socket_send_buffer_bytes),
-                (socket.SO_RCVBUF, limits.socket_receive_buffer_bytes),
-            ):
-                if size > 0:
-                    sock.setsockopt(socket.SOL_SOCKET, option, size)
-            self._outbox = SocketOutbox(sock.fileno(), self.loop, self._room, self._aborted)
-        else:
-            self._outbox = TransportOutbox(self._transport, self._room)
+        try:
+            self._outbox = self._make_outbox()
+        except OSError as error:  # no descriptor left, or the peer is gone already
+            log.warning("a connection from %s:%d is refused: %s", self.peer.host, self.peer.port, error)
+            self._closed = True
+            self._transport.abort()
+            return
         if not self.server.admit(self):
             self.lose("too many connections")
+
+    def _make_outbox(self) -> Outbox:
+        sock: Any = self._transport.get_extra_info("socket")
+        if sock is None or self._transport.get_extra_info("sslcontext") is not None:
+            return TransportOutbox(self._transport, self._room, self._aborted)
+        limits = self.server.limits
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for option, size in (
+            (socket.SO_SNDBUF, limits.socket_send_buffer_bytes),
+            (socket.SO_RCVBUF, limits.socket_receive_buffer_bytes),
+        ):
+            if size > 0:
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
+        return SocketOutbox(sock.fileno(), self.loop, self._room, self._aborted)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self.inbox.buffer(self.server.shared)
@@ -231,6 +265,8 @@ class Connection(asyncio.BufferedProtocol):
         self._pause_reading()
         self._task = asyncio.ensure_future(later)
         self._task.add_done_callback(self._answered)
+        if self._closed:  # sending the replies before it has shown that the peer is gone
+            self._task.cancel()
 
     def _send(self, ready: list[Piece]) -> bool:
         if len(ready) > 1 and not any(isinstance(piece, tuple) for piece in ready):
@@ -259,6 +295,9 @@ class Connection(asyncio.BufferedProtocol):
     def _room(self) -> None:
         """All replies have left: serve what is parked, then read on."""
         if self._closed or self._task is not None:
+            return
+        if self._finishing:
+            self._close()
             return
         self._busy = False
         self.active_at = self.loop.time()
@@ -290,16 +329,27 @@ class Connection(asyncio.BufferedProtocol):
     def lose(self, why: str) -> None:
         if not self._closed:
             log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, why)
-            self._close_after([])
+            self._close()
+
+    def finish(self, why: str) -> None:
+        """Take no more requests, answer the one in flight, close."""
+        if self._busy:
+            self._finishing = True
+        else:
+            self.lose(why)
 
     def _close_after(self, ready: list[Piece]) -> None:
         """Send what was answered before, then close."""
-        if self._closed:
-            return
-        if ready:
-            self._send(ready)
-        self._end()
-        self._transport.close()
+        if self._send(ready):
+            self._close()
+        else:
+            self._busy = self._finishing = True
+            self._pause_reading()
+
+    def _close(self) -> None:
+        if not self._closed:
+            self._end()
+            self._transport.close()
 
     def _aborted(self) -> None:
         if not self._closed:

@@ -13,7 +13,7 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.log.log import Appended, Log
 from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
 from moldau.records.validation import INLINE_BYTES, Checked, Rules, check_produce, needs_executor
-from moldau.replication.partition import Partition
+from moldau.replication.partition import NOBODY, Partition
 from moldau.replication.waiting import Waiters
 from moldau.runtime import FileSlice, Runtime
 
@@ -72,6 +72,12 @@ class Hosted:
         self.log.config = config
         self._flushes = config.flush_messages < FLUSH_NEVER
 
+    def leave(self) -> None:
+        """The partition is no longer here: who is parked is told, and nothing more is written."""
+        self.state.leader = NOBODY
+        self.log.abandon()
+        self.waiters.wake()
+
     @property
     def high_watermark(self) -> Offset:
         return self.state.high_watermark
@@ -101,6 +107,8 @@ class Hosted:
         checked = None
         if self._is_heavy(records):
             checked = await self._runtime.run(partial(check_produce, records, self.rules, now_ms))
+            if not self.state.leads:  # deleted, or another's, meanwhile
+                return Appended(-1, -1, -1, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER, False)
         outcome = self.produce(records, now_ms, checked)
         if self._flushes and not outcome.error and self.log.unflushed_records >= self.config.flush_messages:
             try:

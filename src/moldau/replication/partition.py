@@ -6,13 +6,15 @@ while this broker leads (Kafka's replication design, "Committed messages").
 
 from moldau.names import BrokerId, LeaderEpoch, Offset
 
+NOBODY = BrokerId(-1)
+
 
 class Partition:
     __slots__ = ("_ends", "high_watermark", "isr", "leader", "leader_epoch", "local")
 
     def __init__(self, local: BrokerId, high_watermark: Offset):
         self.local = local
-        self.leader = BrokerId(-1)
+        self.leader = NOBODY
         self.leader_epoch = LeaderEpoch(-1)
         self.isr: tuple[BrokerId, ...] = ()
         self.high_watermark = high_watermark

@@ -12,6 +12,7 @@ from functools import partial
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.image import Image, TopicImage
+from moldau.errors import StorageError
 from moldau.log.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
@@ -46,9 +47,10 @@ class Partitions:
         return topic_id in self._names
 
     def __iter__(self) -> Iterator[Hosted]:
-        for hosts in list(self._by_name.values()):
+        """Those that are there when their turn comes: who iterates may await."""
+        for name, hosts in list(self._by_name.items()):
             for hosted in list(hosts):
-                if hosted is not None:
+                if hosted is not None and self._by_name.get(name) is hosts:
                     yield hosted
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
@@ -77,7 +79,7 @@ class Partitions:
             if hosts is not None and (topic is None or self._names.get(topic.id.bytes) != name):
                 gone += self._drop(name)
             if topic is not None:
-                missing += [(tp, topic.id) for tp in self._ours(topic) if tp not in self._folder.logs]
+                missing += [(tp, topic.id) for tp in self._ours(topic) if tp in gone or tp not in self._folder.logs]
         if gone or missing:
             await self._runtime.run(partial(self._change_folder, gone, missing))
         for name in names:
@@ -98,12 +100,13 @@ class Partitions:
         ]
 
     def _drop(self, name: str) -> list[TopicPartition]:
-        """Serve a topic no longer; whoever waits for it is told."""
+        """Serve a topic no longer; whoever waits for it is told, whoever is in the middle of something finds it
+        gone."""
         hosts = self._by_name.pop(name)
         self._names = {topic_id: known for topic_id, known in self._names.items() if known != name}
         found = [hosted for hosted in hosts if hosted is not None]
         for hosted in found:
-            hosted.waiters.wake()
+            hosted.leave()
         return [hosted.tp for hosted in found]
 
     def _change_folder(self, gone: list[TopicPartition], missing: list[tuple[TopicPartition, uuid.UUID]]) -> None:
@@ -112,7 +115,10 @@ class Partitions:
             self._folder.delete(tp, now_ms)
         for tp, topic_id in missing:
             if tp not in self._folder.logs:
-                self._folder.create(tp, topic_id, self._cluster.topic_config(tp.topic))
+                try:
+                    self._folder.create(tp, topic_id, self._cluster.topic_config(tp.topic))
+                except StorageError as error:
+                    logger.error("%s is not served: %s, and is not ours", tp, error)
 
     def _host(self, topic: TopicImage) -> None:
         config = self._cluster.topic_config(topic.name)
@@ -127,7 +133,8 @@ class Partitions:
                 continue
             hosted = hosts[number]
             if hosted is None:
-                state = Partition(self._local, Offset(log.log_start_offset))
+                committed = min(self._folder.high_watermarks.get(tp, 0), log.log_end_offset)
+                state = Partition(self._local, Offset(max(committed, log.log_start_offset)))
                 hosted = hosts[number] = Hosted(tp, topic.id, log, config, state, self._runtime)
             elif hosted.config != config:
                 hosted.configure(config)

@@ -7,6 +7,7 @@ offline by then.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -63,8 +64,9 @@ class Upkeep:
 
     async def stop(self) -> None:
         """Returns when no job runs any more."""
-        for task in self._tasks:
-            task.cancel()
+        async with self._one_at_a_time:
+            for task in self._tasks:
+                task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
@@ -75,7 +77,7 @@ class Upkeep:
             wait_ms = max(job.every_ms, 1)
             try:
                 async with self._one_at_a_time:
-                    await asyncio.shield(job.work())
+                    await job.work()
             except KafkaError as error:
                 logger.error("%s: %s", job.name, error)
             except Exception:
@@ -102,7 +104,8 @@ class Upkeep:
         now_ms = self._runtime.clock.now_ms()
         for hosted in self._partitions:
             if hosted.log.flush_overdue(now_ms):
-                await self._runtime.run(hosted.log.flush)
+                with contextlib.suppress(KafkaError):  # its topic went meanwhile, or the disk, which has been said
+                    await self._runtime.run(hosted.log.flush)
 
     async def _remove(self) -> None:
         """Deleted topics have left the served folders by now, so the cluster need not remember them."""

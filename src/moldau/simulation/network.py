@@ -57,7 +57,7 @@ class Network:
     async def dial(self, source: str, host: str, port: int, factory: Callable[[], Any]) -> tuple["Pipe", Any]:
         """Raises `ConnectionRefusedError`, or `TimeoutError` into a partition."""
         await asyncio.sleep(self.delay())
-        if self.is_cut(source, host):
+        if self.is_cut(source, host) or self.is_cut(host, source):
             await asyncio.sleep(DIAL_TIMEOUT_S)
             raise TimeoutError(f"{host}:{port} does not answer")
         listening = self._listening.get((host, port))
@@ -182,6 +182,8 @@ class Pipe(asyncio.Transport):
         while self._waiting and self._reading:
             data = self._waiting.pop(0)
             self._other.left(len(data))
+            if self._closing:
+                continue  # nobody reads a socket that is closed
             if not data:
                 self._lost(None)
                 return
@@ -209,7 +211,8 @@ class Pipe(asyncio.Transport):
         self._unread -= size
         if self._full and self._unread <= HIGH_WATER_BYTES // 4:
             self._full = False
-            self.context.run(self._protocol.resume_writing)
+            if not self._closing:
+                self.context.run(self._protocol.resume_writing)
 
     def get_write_buffer_size(self) -> int:
         return self._unread
