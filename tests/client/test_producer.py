@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 from moldau.client.admin import Admin
+from moldau.client.delivery import Delivered
 from moldau.client.failures import ClientClosed
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.client.partitioning import positive_hash
-from moldau.client.producer import AsyncProducer, Delivered, Producer
+from moldau.client.producer import AsyncProducer, Producer
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from tests.clients.broker import Broker
@@ -192,7 +193,7 @@ def test_columns_become_records_in_order_within_each_partition(bootstrap: str, t
     with Admin(bootstrap) as admin:
         admin.create_topic(topic, partitions=3, configs={"retention.ms": "-1"})
     keys, contents, times = table(5_000)
-    with Producer(bootstrap, batch_bytes=10_000, compression="lz4") as producer:
+    with Producer(bootstrap, column_batch_bytes=10_000, compression="lz4") as producer:
         deliveries = producer.send_columns(topic, contents, keys=keys, timestamps_ms=times)
     assert all(delivery.result(0).offset >= 0 for delivery in deliveries)
     rows = list(zip(keys.to_pylist(), contents.to_pylist(), range(5_000), strict=True))
@@ -215,7 +216,7 @@ def test_columns_and_rows_of_one_producer_keep_their_order(bootstrap: str, topic
 
 def test_a_huge_row_among_small_ones_gets_a_batch_of_its_own(bootstrap: str, topic: str) -> None:
     contents = pa.array([b"s"] * 500 + [b"h" * 900_000] + [b"s"] * 500)
-    with Producer(bootstrap, batch_bytes=50_000) as producer:
+    with Producer(bootstrap, column_batch_bytes=50_000) as producer:
         producer.send_columns(topic, contents)
     assert values(bootstrap, topic) == contents.to_pylist()
 
@@ -229,7 +230,7 @@ def test_columns_of_different_lengths_and_empty_ones(bootstrap: str, topic: str)
 
 def test_columns_on_a_loop_of_ones_own(bootstrap: str, topic: str, fresh: Callable[[], str]) -> None:
     async def run() -> int:
-        async with AsyncProducer(bootstrap, buffer_bytes=30_000, batch_bytes=5_000) as producer:
+        async with AsyncProducer(bootstrap, buffer_bytes=30_000, column_batch_bytes=5_000) as producer:
             deliveries = await producer.send_columns(topic, pa.chunked_array([["a"] * 3_000, ["b"] * 3_000]))
             return (await deliveries[-1]).offset
 

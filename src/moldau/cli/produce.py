@@ -10,7 +10,8 @@ import typer
 
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, unescaped
 from moldau.cli.output import note, print_json
-from moldau.client.producer import Delivery, Producer
+from moldau.client.delivery import Delivery
+from moldau.client.producer import Producer
 from moldau.errors import MoldauError
 
 SETTLED_AT_ONCE = 10_000

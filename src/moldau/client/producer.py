@@ -7,13 +7,14 @@ time-out allows. A producer holds at most `buffer_bytes`; beyond that, `send` wa
 
 import asyncio
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.client.background import LoopThread
-from moldau.client.batching import Accumulator, Ack, Batch, BufferFull, Headers, Parts
+from moldau.client.batching import Accumulator, BufferFull, Headers, Parts
+from moldau.client.delivery import Delivery
 from moldau.client.failures import ClientClosed, check
 from moldau.client.partitioning import Sticky, positive_hash
 from moldau.client.routing import METADATA_MAX_AGE_MS, Router
@@ -31,76 +32,17 @@ FULL = "the producer's buffer stayed full: the broker does not keep up"
 Content = bytes | bytearray | memoryview | str | None
 
 
-class Delivered(NamedTuple):
-    """Where a record is; offset -1 if the broker was not asked (acks=0)."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
-class Delivery:
-    """The promise of a record's offset: ask for its `result`, or await it."""
-
-    __slots__ = ("_batch", "_index", "_tp")
-
-    def __init__(self, tp: TopicPartition, batch: Batch, index: int):
-        self._tp = tp
-        self._batch = batch
-        self._index = index
-
-    @property
-    def topic(self) -> str:
-        return self._tp.topic
-
-    @property
-    def partition(self) -> int:
-        return self._tp.partition
-
-    @property
-    def done(self) -> bool:
-        """Whether it is known what became of the record."""
-        batch, _ = self._placed()
-        return batch.outcome.done()
-
-    def result(self, timeout_s: float | None = None) -> Delivered:
-        """Wait for it. Raises `KafkaError` if the record was not delivered, `TimeoutError` if that is not known yet."""
-        while True:
-            batch, index = self._placed()
-            outcome = batch.outcome.result(timeout_s)
-            if isinstance(outcome, Ack):
-                return self._delivered(outcome.base_offset, index)
-
-    def __await__(self) -> Generator[Any, None, Delivered]:
-        while True:
-            batch, index = self._placed()
-            outcome = yield from asyncio.shield(asyncio.wrap_future(batch.outcome)).__await__()
-            if isinstance(outcome, Ack):
-                return self._delivered(outcome.base_offset, index)
-
-    def _placed(self) -> tuple[Batch, int]:
-        """The batch that the record is in by now, and its place there."""
-        batch, index = self._batch, self._index
-        while batch.outcome.done() and batch.outcome.exception() is None:
-            outcome = batch.outcome.result()
-            if isinstance(outcome, Ack):
-                break
-            batch, index = outcome.holding(index)
-        return batch, index
-
-    def _delivered(self, base_offset: int, index: int) -> Delivered:
-        return Delivered(*self._tp, base_offset + index if base_offset >= 0 else -1)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ProducerSettings:
-    """How a producer behaves. `acks`: "all", 1 or 0. `idempotent`: None is yes with acks="all" and no with others."""
+    """How a producer behaves. `batch_bytes` is for records, `column_batch_bytes` for `send_columns`. `acks`: "all", 1
+    or 0. `idempotent`: None is yes with acks="all" and no with others."""
 
     client_id: str = "moldau"
     acks: str | int = "all"
     idempotent: bool | None = None
     compression: str = "none"
     batch_bytes: int = 128 * 1024
+    column_batch_bytes: int = 512 * 1024
     linger_ms: int = 5
     buffer_bytes: int = 64 * 1024 * 1024
     max_request_bytes: int = 1024 * 1024
@@ -120,7 +62,14 @@ class ProducerSettings:
             raise ConfigError("an idempotent producer needs acks=all")
         if self.compression not in CODECS:
             raise ConfigError(f"compression {self.compression!r} is none of {', '.join(CODECS)}")
-        for name in ("batch_bytes", "buffer_bytes", "max_request_bytes", "request_timeout_ms", "delivery_timeout_ms"):
+        for name in (
+            "batch_bytes",
+            "column_batch_bytes",
+            "buffer_bytes",
+            "max_request_bytes",
+            "request_timeout_ms",
+            "delivery_timeout_ms",
+        ):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1")
 
@@ -335,7 +284,7 @@ class AsyncProducer:
 
         columns = columns_of(keys, values, timestamps_ms, headers, self._runtime.clock.now_ms())
         sticky = self._sticky_of(topic)
-        codec, batch_bytes = CODECS[self.settings.compression], self.settings.batch_bytes
+        codec, batch_bytes = CODECS[self.settings.compression], self.settings.column_batch_bytes
         yield from encoded_batches(
             columns, count, partition, lambda size: sticky.partition(count, size), batch_bytes=batch_bytes, codec=codec
         )
