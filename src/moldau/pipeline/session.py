@@ -6,11 +6,14 @@ A worker started with another Python than the driver's fails with nothing but DA
 """
 
 import contextlib
+import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +69,7 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
         from pyspark.sql import SparkSession
     except ImportError:
         raise SparkMissing("The pipeline needs PySpark: install it with 'pip install moldau[spark]'.") from None
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs the stack of what it raises
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = python_path()
@@ -73,9 +77,12 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
     builder = SparkSession.builder.appName(name).master(with_retries(master))
     for setting, value in {**_settings(master, scratch), **settings}.items():
         builder = builder.config(setting.replace("__", "."), value)
-    with errors_in_a_sentence(), _errors_to(scratch / "spark.log" if scratch else None):
-        session: SparkSession = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    with _signals_wait() as waiting:
+        with errors_in_a_sentence(), _errors_to(scratch / "spark.log" if scratch else None):
+            session: SparkSession = builder.getOrCreate()
+            session.sparkContext.setLogLevel("ERROR")
+        if waiting:
+            session.stop()
     return session
 
 
@@ -111,6 +118,28 @@ def with_retries(master: str) -> str:
     """A local master tries a task once unless told otherwise; ours may try again, as on a real cluster."""
     local = re.fullmatch(r"local(?:\[(\d+|\*)])?", master.strip())
     return f"local[{local[1] or 1},{TASK_ATTEMPTS_MAX}]" if local else master
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[list[int]]:
+    """Hold Ctrl-C and SIGTERM back until the block has ended: a JVM interrupted while it starts would stay for ever."""
+    waiting: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield waiting
+        return
+
+    def remember(number: int, _: object) -> None:
+        waiting.append(number)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield waiting
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is remember:  # Spark sets one of its own for Ctrl-C
+                signal.signal(number, handler)
+        if waiting:
+            signal.raise_signal(waiting[0])
 
 
 @contextlib.contextmanager
