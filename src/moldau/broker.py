@@ -80,7 +80,11 @@ class Broker:
         loop = asyncio.get_running_loop()
         open_files_max = min(OPEN_FILES_MAX, (self._descriptors or 3 * OPEN_FILES_MAX) // 3)
         folder = self.folder = LogFolder(Path(config.data_folder).absolute(), runtime, open_files_max)
-        folder.on_failure = lambda _: loop.call_soon_threadsafe(self.failed.set)
+
+        def lost(_: OSError) -> None:  # it may happen in another thread
+            loop.call_soon_threadsafe(self.failed.set)
+
+        folder.on_failure = lost
         undo.push_async_callback(self._close_folder)
         store = self._store or EmbeddedStore(folder.path)
         cluster = self.cluster = await Cluster.open(

@@ -1,0 +1,246 @@
+"""Fetch as it stands on the wire: waiting, limits, where slices begin, and what is answered at once."""
+
+import asyncio
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.errors import ErrorCode
+from moldau.protocol.apis import FETCH, METADATA, PRODUCE
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from moldau.protocol.messages.metadata import MetadataRequest
+from moldau.records.rows import iterate
+from tests.handlers.living import Living, batch, outcomes, produce, run
+
+NAMED = range(4, 13)
+LONG_MS = 60_000
+
+
+def fetch(*parts: tuple[str | bytes, FetchPartition], **fields: Any) -> FetchRequest:
+    """Each part is a topic's name (or id) and what is asked of one partition."""
+    topics = [
+        FetchTopic(topic_id=uuid.UUID(bytes=topic), partitions=[part])
+        if isinstance(topic, bytes)
+        else FetchTopic(topic=topic, partitions=[part])
+        for topic, part in parts
+    ]
+    return FetchRequest(**{"max_wait_ms": 0, "min_bytes": 1, "topics": topics, **fields})
+
+
+def at(offset: int, partition: int = 0, bytes_max: int = 1 << 20, **fields: Any) -> FetchPartition:
+    return FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=bytes_max, **fields)
+
+
+def parts_of(response: Any) -> list[Any]:
+    return [part for topic in response.responses for part in topic.partitions]
+
+
+def values(part: Any) -> list[bytes]:
+    return [bytes(record.value) for record in iterate(bytes(part.records or b""))]
+
+
+async def fill(alive: Living, topic: str, *batches: bytes, partition: int = 0) -> None:
+    wire = await alive.dial()
+    for each in batches:
+        assert outcomes(await wire.ask(PRODUCE, 9, produce((topic, partition, each))))[0][1] == 0
+
+
+def test_every_version_gets_what_is_there_and_where_the_log_stands(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        topic_id = await alive.make("a")
+        await fill(alive, "a", batch(b"x", b"y"), batch(b"z"))
+        wire = await alive.dial()
+        for version in range(4, 19):
+            topic: str | bytes = "a" if version < 13 else topic_id
+            (part,) = parts_of(await wire.ask(FETCH, version, fetch((topic, at(0)))))
+            assert (part.error_code, part.high_watermark, part.last_stable_offset) == (0, 3, 3)
+            assert values(part) == [b"x", b"y", b"z"]
+
+    run(scenario, tmp_path)
+
+
+def test_a_reader_at_the_end_waits_until_something_comes(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", 2)
+        wire = await alive.dial()
+        wire.send(FETCH, 12, fetch(("a", at(0, 0)), ("a", at(0, 1)), max_wait_ms=LONG_MS))
+        while not alive.hosted("a", 1).waiters.parked:
+            await asyncio.sleep(0)
+        await fill(alive, "a", batch(b"x"), partition=1)
+        _, response = await wire.receive(FETCH, 12)
+        assert [values(part) for part in parts_of(response)] == [[], [b"x"]]
+        assert not alive.hosted("a", 0).waiters.parked
+
+    run(scenario, tmp_path)
+
+
+def test_fewer_bytes_than_asked_for_come_when_the_time_is_over(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        await fill(alive, "a", batch(b"x"))
+        wire = await alive.dial()
+        response = await wire.ask(FETCH, 12, fetch(("a", at(0)), max_wait_ms=20, min_bytes=1 << 20))
+        assert [values(part) for part in parts_of(response)] == [[b"x"]]
+        wire.send(FETCH, 12, fetch(("a", at(0)), max_wait_ms=LONG_MS, min_bytes=2 * len(batch(b"x"))))
+        while not alive.hosted("a").waiters.parked:
+            await asyncio.sleep(0)
+        await fill(alive, "a", batch(b"y"))
+        _, response = await wire.receive(FETCH, 12)
+        assert [values(part) for part in parts_of(response)] == [[b"x", b"y"]]
+
+    run(scenario, tmp_path)
+
+
+def test_a_reader_that_waits_for_a_topic_is_told_when_it_goes(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        topic_id = await alive.make("a")
+        wire, by_id = await alive.dial(), await alive.dial()
+        wire.send(FETCH, 12, fetch(("a", at(0)), max_wait_ms=LONG_MS))
+        by_id.send(FETCH, 13, fetch((topic_id, at(0)), max_wait_ms=LONG_MS))
+        while len(alive.hosted("a").waiters.parked) < 2:
+            await asyncio.sleep(0)
+        await alive.broker.cluster.delete_topics([("a", None)])
+        assert parts_of((await wire.receive(FETCH, 12))[1])[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert parts_of((await by_id.receive(FETCH, 13))[1])[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+    run(scenario, tmp_path)
+
+
+def test_whoever_hangs_up_while_waiting_is_forgotten(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        wire = await alive.dial()
+        wire.send(FETCH, 12, fetch(("a", at(0)), max_wait_ms=LONG_MS))
+        parked = alive.hosted("a").waiters.parked
+        while not parked:
+            await asyncio.sleep(0)
+        await alive.broker.server.stop()
+        while parked:
+            await asyncio.sleep(0)
+
+    run(scenario, tmp_path)
+
+
+def test_a_segment_that_retention_takes_is_read_to_its_end_by_who_has_begun(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        await fill(alive, "a", *[batch(bytes(500_000)) for _ in range(16)])
+        wire, hosted = await alive.dial(), alive.hosted("a")
+        wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        wire.send(FETCH, 12, fetch(("a", at(0, bytes_max=1 << 26)), max_bytes=1 << 26))
+        await (await alive.dial()).ask(METADATA, 1, MetadataRequest(topics=[]))
+        hosted.log.delete_records_before(16)
+        while hosted.log.active_segment.base_offset == 0:
+            hosted.log.retain(2**62, 16)
+        alive.broker.folder.remove_due(2**62)
+        wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        _, response = await wire.receive(FETCH, 12)
+        assert values(parts_of(response)[0]) == [bytes(500_000)] * 16
+
+    run(scenario, tmp_path)
+
+
+def test_the_limit_of_a_request_holds_over_its_partitions_but_for_the_first_batch(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", 3)
+        one = batch(bytes(1000))
+        for partition in (1, 2):
+            await fill(alive, "a", one, one, partition=partition)
+        wire = await alive.dial()
+        asked = [("a", at(0, partition)) for partition in range(3)]
+        for version in NAMED:
+            small = parts_of(await wire.ask(FETCH, version, fetch(*asked, max_bytes=10)))
+            assert [len(bytes(part.records or b"")) for part in small] == [0, len(one), 0]
+            middle = parts_of(await wire.ask(FETCH, version, fetch(*asked, max_bytes=3 * len(one))))
+            assert [len(values(part)) for part in middle] == [0, 2, 1]
+        (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0, 1, bytes_max=10)))))
+        assert len(values(part)) == 1, "the first batch goes out whole"
+
+    run(scenario, tmp_path)
+
+
+def test_an_offset_in_the_middle_of_a_batch_gets_the_whole_batch(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        await fill(alive, "a", batch(b"0", b"1"), batch(b"2", b"3", b"4"))
+        wire = await alive.dial()
+        (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(3)))))
+        assert values(part) == [b"2", b"3", b"4"]
+
+    run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (at(3), ErrorCode.OFFSET_OUT_OF_RANGE),
+        (at(-1), ErrorCode.OFFSET_OUT_OF_RANGE),
+        (at(0, partition=5), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (at(0, partition=-1), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (at(0, current_leader_epoch=7), ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_what_is_wrong_is_said_at_once_and_the_others_are_served(
+    asked: FetchPartition, error: ErrorCode, tmp_path: Path
+):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        await alive.make("b")
+        await fill(alive, "a", batch(b"x", b"y"))
+        wire = await alive.dial()
+        response = await wire.ask(FETCH, 12, fetch(("a", asked), ("b", at(0)), max_wait_ms=LONG_MS, min_bytes=1 << 20))
+        wrong, right = parts_of(response)
+        assert (wrong.error_code, wrong.high_watermark, right.error_code) == (error, -1, 0)
+        assert not wrong.records
+
+    run(scenario, tmp_path)
+
+
+def test_an_old_leader_epoch_is_fenced_and_the_current_one_served(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        alive.hosted("a").state.leader_epoch = 3  # type: ignore[assignment]
+        wire = await alive.dial()
+        for epoch, error in ((2, ErrorCode.FENCED_LEADER_EPOCH), (3, 0), (-1, 0), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)):
+            (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0, current_leader_epoch=epoch)))))
+            assert part.error_code == error
+
+    run(scenario, tmp_path)
+
+
+def test_an_id_that_nobody_has_and_a_follower_are_refused(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        topic_id = await alive.make("a")
+        wire = await alive.dial()
+        (part,) = parts_of(await wire.ask(FETCH, 13, fetch((uuid.uuid4().bytes, at(0)), max_wait_ms=LONG_MS)))
+        assert part.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        (part,) = parts_of(await wire.ask(FETCH, 13, fetch((topic_id, at(0)), replica_id=2, max_wait_ms=LONG_MS)))
+        assert part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    run(scenario, tmp_path)
+
+
+def test_readers_of_committed_records_hear_of_no_aborted_ones(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        await fill(alive, "a", batch(b"x"))
+        wire = await alive.dial()
+        for level, aborted in ((0, None), (1, [])):
+            (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0)), isolation_level=level)))
+            assert (part.aborted_transactions, values(part)) == (aborted, [b"x"])
+
+    run(scenario, tmp_path)
+
+
+def test_sessions_are_refused(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        wire = await alive.dial()
+        begun = await wire.ask(FETCH, 12, fetch(("a", at(0)), session_epoch=0))
+        assert (begun.error_code, begun.session_id, len(begun.responses)) == (0, 0, 1)
+        went_on = await wire.ask(FETCH, 12, fetch(session_id=5, session_epoch=1))
+        assert went_on.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+    run(scenario, tmp_path)
