@@ -29,7 +29,7 @@ AS_SHIPPED = ("-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMill
 @contextlib.contextmanager
 def moldau() -> Iterator[int]:
     """A broker of ours; its port."""
-    from tests.clients.broker import Broker
+    from tests.brokers import Broker
 
     with tempfile.TemporaryDirectory() as folder:
         broker = Broker(Path(folder), SETTINGS)

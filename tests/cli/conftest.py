@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from moldau.cli import main
+from tests.brokers import Broker
 from tests.client.conftest import fresh, topic
-from tests.clients.broker import Broker
 
 __all__ = ["fresh", "topic"]
 

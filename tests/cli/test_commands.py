@@ -8,8 +8,8 @@ import pytest
 
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
+from tests.brokers import Broker
 from tests.cli.conftest import Moldau
-from tests.clients.broker import Broker
 
 
 def test_a_topic_from_its_making_to_its_end(moldau: Moldau, topic: str) -> None:

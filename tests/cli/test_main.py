@@ -10,8 +10,8 @@ import pytest
 
 from moldau import __version__
 from moldau.cli.output import print_table
+from tests.brokers import SOURCE, Broker
 from tests.cli.conftest import Moldau
-from tests.clients.broker import SOURCE, Broker
 
 COMMANDS = [
     ["topics", "list"],

@@ -10,8 +10,8 @@ import pytest
 
 from moldau.cli.server import DEFAULT_LISTENER, properties_of
 from moldau.errors import ConfigError
+from tests.brokers import SOURCE, first_line
 from tests.cli.test_main import started
-from tests.clients.broker import SOURCE, first_line
 
 LIGHT = """
 import sys

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.clients.broker import Broker
+from tests.brokers import Broker
 
 _numbers = itertools.count()
 

@@ -15,7 +15,7 @@ from moldau.client.polling import ConsumedRecord
 from moldau.client.producer import Producer
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from tests.clients.broker import Broker
+from tests.brokers import Broker
 
 SECONDS_MAX = 30
 

@@ -8,7 +8,7 @@ from moldau.client.fetching import EARLIEST, LATEST, MAX_TIMESTAMP, list_offsets
 from moldau.client.producer import Producer
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from tests.clients.broker import Broker
+from tests.brokers import Broker
 
 ROWS = 20_000
 

@@ -14,7 +14,7 @@ from moldau.client.partitioning import positive_hash
 from moldau.client.producer import AsyncProducer, Producer
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from tests.clients.broker import Broker
+from tests.brokers import Broker
 
 
 def stored(bootstrap: str, topic: str, partition: int = 0) -> list[dict[str, object]]:

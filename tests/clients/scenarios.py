@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.broker import Broker
+from tests.brokers import Broker
 from tests.clients.client import Client, Message
 
 HEADERS = {"trace": "5f3a", "origin": "Vltava – Moldau"}

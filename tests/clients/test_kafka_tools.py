@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.broker import Broker
+from tests.brokers import Broker
 from tests.clients.test_java_client import QUICK_START
 from tests.environments import kafka_jars
 

@@ -17,7 +17,7 @@ from moldau.protocol import codec
 from moldau.protocol.apis import METADATA
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.records.rows import iterate
-from tests.clients.broker import Broker
+from tests.brokers import Broker
 from tests.differential.batches import NOW, batch, record, varint
 from tests.end_to_end.raw import Raw
 

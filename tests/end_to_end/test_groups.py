@@ -15,7 +15,7 @@ import pytest
 
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
-from tests.clients.broker import SOURCE, Broker
+from tests.brokers import SOURCE, Broker
 
 PARTITIONS = 6
 TOPIC, GROUP = "shared", "sharers"

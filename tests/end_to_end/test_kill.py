@@ -12,7 +12,7 @@ import pytest
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.names import TopicPartition
 from moldau.records.columns import COMPILED
-from tests.clients.broker import SOURCE, Broker
+from tests.brokers import SOURCE, Broker
 from tests.end_to_end.loading import VALUE_BYTES
 from tests.environments import python_with
 

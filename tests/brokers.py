@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import IO
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[1] / "src"
 START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 20
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "3"}
