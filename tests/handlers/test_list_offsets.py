@@ -1,4 +1,4 @@
-"""ListOffsets as it stands on the wire: both ends, times, special timestamps by version, epochs, and what is refused."""
+"""ListOffsets as it stands on the wire: both ends, times, special timestamps by version, epochs, what is refused."""
 
 from pathlib import Path
 from typing import Any

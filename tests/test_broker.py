@@ -1,0 +1,309 @@
+"""A whole broker: how it starts, stops, is killed and comes back, and what it says when it cannot start."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moldau.broker import Broker, run
+from moldau.config import broker_config
+from moldau.errors import KafkaError
+from moldau.log.folder import CLEAN_MARKER
+from moldau.protocol.apis import (
+    CREATE_TOPICS,
+    FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    PRODUCE,
+)
+from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
+from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
+from moldau.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from moldau.replication.partitions import Partitions
+from moldau.runtime import Runtime
+from tests.brokers import SOURCE, first_line
+from tests.brokers import Broker as Process
+from tests.handlers.living import Living, Wire, batch, outcomes, produce
+from tests.handlers.living import run as alive_on
+
+IDEMPOTENT = batch(b"x", b"y", producer_id=7, producer_epoch=0, base_sequence=0)
+
+
+def properties(folder: Path, port: int = 0) -> dict[str, str]:
+    return {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "log.dirs": str(folder), "node.id": "1"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_stops_it_cleanly_however_often_it_comes(number: signal.Signals, tmp_path: Path):
+    with started(tmp_path) as process:
+        assert first_line(process).startswith("listening on ")
+        assert not (tmp_path / "data" / CLEAN_MARKER).exists()
+        for _ in range(3):
+            process.send_signal(number)
+        assert process.wait(30) == 0
+    assert (tmp_path / "data" / CLEAN_MARKER).exists()
+
+
+def test_a_signal_in_the_middle_of_the_start_stops_it_cleanly_too(tmp_path: Path):
+    with started(tmp_path) as process:
+        while not (tmp_path / "data" / ".lock").exists():
+            assert process.poll() is None
+            os.sched_yield()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert (tmp_path / "data" / CLEAN_MARKER).exists()
+
+
+def test_it_serves_on_when_nobody_reads_what_it_prints(tmp_path: Path):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with started(tmp_path, stdout=write_end) as process:
+        os.close(write_end)
+        while not (tmp_path / "data" / "metadata.sqlite").exists():
+            assert process.poll() is None
+            os.sched_yield()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+@contextlib.contextmanager
+def started(
+    folder: Path, host: str = "127.0.0.1", stdout: int = subprocess.PIPE, descriptors: int | None = None
+) -> "Iterator[subprocess.Popen[str]]":
+    """A process that is told to start; it is gone afterwards."""
+    shell = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
+    command = [*shell, sys.executable, "-m", "moldau", "server", "start", "--host", host, "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--data-dir", str(folder / "data")],
+        stdout=stdout,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_an_ipv6_address_is_printed_as_one_can_dial_it(tmp_path: Path):
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return  # a machine without IPv6 cannot listen there
+    with started(tmp_path, host="::1") as process:
+        line = first_line(process).strip()
+    assert line.startswith("listening on [::1]:")
+
+
+def one_sentence(err: str) -> str:
+    lines = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and "Traceback" not in err, err
+    return lines[0]
+
+
+def test_a_second_broker_on_the_same_folder_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    async def scenario(alive: Living) -> None:
+        assert await asyncio.to_thread(refused, tmp_path) == 1
+
+    alive_on(scenario, tmp_path)
+    assert "another broker uses" in one_sentence(capfd.readouterr().err)
+
+
+def refused(folder: Path, port: int = 0) -> int:
+    """The exit code of a start that has to fail, in a process of its own; it says why on our standard error."""
+    done = subprocess.run(
+        [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+        + ["--data-dir", str(folder)],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        timeout=60,
+    )
+    return done.returncode
+
+
+def test_a_port_in_use_is_said_and_leaves_the_folder_clean(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert run(properties(tmp_path, port)) == 1
+    said = one_sentence(capfd.readouterr().err)
+    assert "address already in use" in said.lower() and str(port) in said
+    assert (tmp_path / CLEAN_MARKER).exists()
+
+
+def test_what_was_not_wholly_loaded_is_never_marked_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async def use(alive: Living) -> None:
+        await alive.make("a")
+        alive.hosted("a").log.delete_records_before(0)
+
+    alive_on(use, tmp_path)
+    assert (tmp_path / CLEAN_MARKER).exists()
+
+    async def broken(self: Partitions) -> list[str]:
+        raise OSError(errno.EIO, "a read failed")
+
+    monkeypatch.setattr(Partitions, "load", broken)
+    assert run(properties(tmp_path)) == 1
+    assert not (tmp_path / CLEAN_MARKER).exists()
+    monkeypatch.undo()
+    alive_on(lambda alive: alive.broker.cluster.ensure_offsets_topic(), tmp_path)  # type: ignore[arg-type,return-value]
+
+
+def test_a_lost_disk_ends_it_without_the_marker(tmp_path: Path):
+    async def scenario() -> None:
+        broker = Broker(broker_config(properties(tmp_path))[0], Runtime())
+        await broker.start()
+        await asyncio.to_thread(broker.folder.fail, OSError(errno.EIO, "a write failed"))
+        await asyncio.wait_for(broker.failed.wait(), 0.5)
+        with pytest.raises(KafkaError):
+            broker.folder.checkpoint()
+        await broker.stop()
+
+    asyncio.run(scenario())
+    assert not (tmp_path / CLEAN_MARKER).exists()
+
+
+async def make_history(wire: Wire) -> int:
+    """A topic with settings, a batch of an idempotent producer, an offset of a group; returns a producer id."""
+    topic = CreatableTopic(
+        name="a", num_partitions=2, replication_factor=1,
+        configs=[CreatableTopicConfig(name="max.message.bytes", value="54321")],
+    )  # fmt: skip
+    made = await wire.ask(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
+    assert made.topics[0].error_code == 0
+    assert outcomes(await wire.ask(PRODUCE, 9, produce(("a", 1, IDEMPOTENT)))) == [(1, 0, 0)]
+    coordinator = FindCoordinatorRequest(key="g", key_type=0)
+    while (await wire.ask(FIND_COORDINATOR, 2, coordinator)).error_code:
+        await asyncio.sleep(0)
+    part = OffsetCommitRequestPartition(partition_index=1, committed_offset=2, committed_metadata="here")
+    commit = OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="a", partitions=[part])])
+    while (await wire.ask(OFFSET_COMMIT, 7, commit)).topics[0].partitions[0].error_code:
+        await asyncio.sleep(0)
+    return await producer_id(wire)
+
+
+async def producer_id(wire: Wire) -> int:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    made = await wire.ask(INIT_PRODUCER_ID, 4, request)
+    assert made.error_code == 0
+    return int(made.producer_id)
+
+
+async def look_back(alive: Living, given: int) -> None:
+    topic = alive.broker.cluster.image.topics["a"]
+    assert (len(topic.partitions), topic.overrides["max.message.bytes"]) == (2, "54321")
+    assert alive.hosted("a", 1).high_watermark == 2
+    wire = await alive.dial()
+    again = await wire.ask(PRODUCE, 9, produce(("a", 1, IDEMPOTENT)))
+    assert outcomes(again) == [(1, 0, 0)], "a duplicate, known from the log"
+    request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="a", partition_indexes=[1])])
+    found = (await wire.ask(OFFSET_FETCH, 5, request)).topics[0].partitions[0]
+    assert (found.error_code, found.committed_offset, found.metadata) == (0, 2, "here")
+    assert await producer_id(wire) > given
+
+
+def test_a_killed_broker_comes_back_with_everything(tmp_path: Path):
+    process = Process(tmp_path, {"node.id": "1", "offsets.topic.num.partitions": "3"})
+    process.start()
+
+    async def before() -> int:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(process.address.rpartition(":")[2]))
+        try:
+            return await make_history(Wire(reader, writer))
+        finally:
+            writer.close()
+
+    try:
+        given = asyncio.run(asyncio.wait_for(before(), 30))
+    finally:
+        process.kill()
+    alive_on(lambda alive: look_back(alive, given), process.data)
+
+
+USERS_OWN = """
+broker.id=1
+zookeeper.connect=localhost:2181
+process.roles=broker,controller
+controller.quorum.voters=1@localhost:9093
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://:9093
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs={folder}
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+def test_a_server_properties_of_kafkas_starts_with_one_warning_about_settings_not_here(tmp_path: Path):
+    file = tmp_path / "server.properties"
+    file.write_text(USERS_OWN.format(folder=tmp_path / "data"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moldau", "server", "start", str(file)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    try:
+        assert first_line(process).startswith("listening on 127.0.0.1:")
+    finally:
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert sum("zookeeper.connect" in line for line in said.splitlines()) == 1
+    assert sum("num.io.threads" in line and "zookeeper.connect" in line for line in said.splitlines()) == 1
+
+
+def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):
+    """With few descriptors, connections are refused before a segment could not be opened."""
+
+    async def flood(port: int) -> int:
+        streams = await asyncio.gather(*[asyncio.open_connection("127.0.0.1", port) for _ in range(150)])
+        served = 0
+        for reader, writer in streams:
+            wire = Wire(reader, writer)
+            try:
+                served += await producer_id(wire) >= 0
+            except (OSError, asyncio.IncompleteReadError):
+                continue
+        wire = Wire(*streams[0])
+        topic = CreatableTopic(name="a", num_partitions=8, replication_factor=1)
+        made = await wire.ask(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
+        assert made.topics[0].error_code == 0
+        for partition in range(8):
+            assert outcomes(await wire.ask(PRODUCE, 9, produce(("a", partition, batch(b"x")))))[0][1] == 0
+        for _, writer in streams:
+            writer.transport.abort()
+        return served
+
+    with started(tmp_path, descriptors=256) as process:
+        port = int(first_line(process).rpartition(":")[2])
+        served = asyncio.run(asyncio.wait_for(flood(port), 60))
+        process.terminate()
+        assert process.wait(30) == 0
+    assert 10 < served < 100
