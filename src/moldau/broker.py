@@ -106,7 +106,7 @@ class Broker:
         cluster.subscribe(self._follow)
         cluster.subscribe(self._forget_topics)
 
-        upkeep = Upkeep(cluster, partitions, folder, config, runtime)
+        upkeep = self.upkeep = Upkeep(cluster, partitions, folder, config, runtime)
         undo.push_async_callback(upkeep.stop)
         dispatch = Dispatch(
             ProduceHandler(partitions, runtime),
