@@ -112,19 +112,24 @@ def test_a_task_that_fails_commits_nothing_and_says_why_in_one_sentence(
 ) -> None:
     topic, warehouse = new_topic(), Warehouse(tmp_path)
     produce(topic, numbered(0, 10))
-    staging = warehouse.state / "staging"
-    staging.parent.mkdir(parents=True)
 
-    class InTheWay(Warehouse):
-        def recover(self) -> int:
-            taken_back = super().recover()
-            staging.write_text("a file where a folder should be")
-            return taken_back
+    class NowhereToWrite(Warehouse):
+        def staging(self, load_id: str) -> Path:
+            return Path("/proc/self/task")
 
-    with pytest.raises(LoadFailed, match=r"from offset 0 to 10 could not be loaded: .*\(.*staging.*\)\.$"):
-        load(lambda: spark, bootstrap, [topic], InTheWay(tmp_path))
+    with pytest.raises(LoadFailed, match=r"-0 from offset 0 to 10 could not be loaded: .*No such file or directory"):
+        load(lambda: spark, bootstrap, [topic], NowhereToWrite(tmp_path))
     assert warehouse.manifests() == []
     assert load(lambda: spark, bootstrap, [topic], warehouse).records == 10
+
+
+def test_the_longest_topic_name_can_be_loaded(
+    spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
+) -> None:
+    topic, warehouse = new_topic(name="t" * 240), Warehouse(tmp_path)
+    produce(topic, numbered(0, 3))
+    load(lambda: spark, bootstrap, [topic], warehouse)
+    assert through_folders(warehouse) == expected(topic, 0, 0, 3)
 
 
 def test_what_no_longer_fits_the_log_is_refused(

@@ -36,7 +36,7 @@ def batch(offsets: Sequence[int], times_us: Sequence[int]) -> Any:
 
 
 def write(folder: Path, batches: Iterable[Any]) -> list[Staged]:
-    writer = RangeWriter(folder, OffsetRange("t", 3, 0, 10_000), "abc", 0, "lz4")
+    writer = RangeWriter(folder, "0", OffsetRange("t", 3, 0, 10_000), "abc", "lz4")
     for one in batches:
         writer.add(one)
     return writer.finish()
@@ -105,7 +105,7 @@ def test_large_ranges_become_row_groups_and_memory_stays_bounded(
 ) -> None:
     monkeypatch.setattr(writing, "ROW_GROUP_BYTES", 10_000)
     monkeypatch.setattr(writing, "BUFFERED_BYTES_MAX", 12_000)
-    writer = RangeWriter(tmp_path, OffsetRange("t", 3, 0, 10_000), "abc", 0, "lz4")
+    writer = RangeWriter(tmp_path, "0", OffsetRange("t", 3, 0, 10_000), "abc", "lz4")
     for at in range(100):
         writer.add(batch(range(at * 100, at * 100 + 100), [DAY_US * (at % 2)] * 100))
         assert writer.buffered_bytes <= 12_000

@@ -123,6 +123,10 @@ def plan(
 def _run(
     spark: "SparkSession", bootstrap: str, ranges: Sequence[OffsetRange], staging: Path, load_id: str, compression: str
 ) -> list[Staged]:
+    try:
+        staging.mkdir(parents=True, exist_ok=True)  # not in the tasks: those of a dead load shall not make it again
+    except OSError as error:
+        raise LoadFailed(f"{staging} cannot be made: {error.strerror}.") from None
     context = spark.sparkContext
     cores = max(1, context.defaultParallelism)
     total = sum(part.size for part in ranges)
@@ -147,10 +151,10 @@ def write_ranges(tasks: Iterable[Task]) -> Iterator[Outcome]:
 
     context = TaskContext.get()
     attempt = context.taskAttemptId() if context else 0
-    for task in tasks:
+    for number, task in enumerate(tasks):
         part = task.part
         try:
-            writer = RangeWriter(Path(task.staging), part, task.load_id, attempt, task.compression)
+            writer = RangeWriter(Path(task.staging), f"{attempt}-{number}", part, task.load_id, task.compression)
             for batch in read_columns(task.bootstrap, part.topic, part.partition, part.start, part.end):
                 writer.add(batch)
             yield Outcome(part, tuple(writer.finish()))

@@ -96,19 +96,21 @@ class DateFile:
 
 
 class RangeWriter:
-    """Writes the batches of one range, in offset order, to files by date; `finish` says what it wrote."""
+    """Writes the batches of one range, in offset order, to files by date; `finish` says what it wrote.
 
-    def __init__(self, staging: Path, part: OffsetRange, load_id: str, attempt: int, compression: str):
+    Files are made in `staging`, which is there, under names that begin with `stem`, which nobody else uses.
+    """
+
+    def __init__(self, staging: Path, stem: str, part: OffsetRange, load_id: str, compression: str):
         self._part = part
         self._load_id = load_id
         self._compression = compression
-        self._stem = f"{part.topic}-{part.partition}-{part.start}-{attempt}"
+        self._stem = stem
         self._staging = staging
         self._open: dict[str, DateFile] = {}  # the least recently used first
         self._done: list[Staged] = []
         self._created = 0
         self.buffered_bytes = 0
-        staging.mkdir(parents=True, exist_ok=True)
 
     def add(self, batch: Any) -> None:
         """Take one batch in Spark's columns (`moldau.client.fetching`)."""
