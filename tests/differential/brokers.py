@@ -4,10 +4,8 @@
 """
 
 import contextlib
-import os
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -16,8 +14,8 @@ from pathlib import Path
 
 from moldau.protocol.apis import METADATA
 from moldau.protocol.codec import read_reply, write_request
+from tests.brokers import Broker as Process
 
-ROOT = Path(__file__).parents[2]
 START_SECONDS = 90.0
 SETTINGS = {
     "node.id": "1",
@@ -82,28 +80,13 @@ def stop(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
 def running_moldau(settings: Mapping[str, str]) -> Iterator[Broker]:
     """Our broker with these settings."""
     with tempfile.TemporaryDirectory(prefix="moldau-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        command = [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", "0"]
-        command += ["--data-dir", str(folder / "data")]
-        for setting, value in settings.items():
-            command += ["--set", f"{setting}={value}"]
-        path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-        log = folder / "moldau.log"
-        with log.open("w+") as errors:
-            process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, "PYTHONPATH": path}
-            )
-            try:
-                assert process.stdout
-                line = process.stdout.readline()
-                if "listening on" not in line:
-                    process.wait(20)
-                    raise RuntimeError(f"moldau did not start: {line}\n{log.read_text()[-4000:]}")
-                host, _, port = line.split("listening on ")[1].split()[0].rpartition(":")
-                yield wait_until_ready(Broker("Moldau", host.strip("[]"), int(port)), process, log)
-            finally:
-                stop(process)
-                assert process.stdout
-                process.stdout.close()
-                if text := log.read_text():
-                    print(f"--- what moldau wrote to standard error ---\n{text[-8000:]}")
+        process = Process(Path(name), dict(settings))
+        try:
+            process.start()
+            host, _, port = process.address.rpartition(":")
+            yield Broker("Moldau", host.strip("[]"), int(port))
+            process.stop()
+        finally:
+            process.kill()
+            if text := process.log():
+                print(f"--- what moldau wrote to standard error ---\n{text}")
