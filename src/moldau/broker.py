@@ -15,7 +15,9 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
@@ -23,8 +25,6 @@ from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image
 from moldau.cluster.store import MetadataStore
 from moldau.config import BrokerConfig, broker_config
-from moldau.coordinators.coordinator import GroupCoordinator
-from moldau.coordinators.exchange import GroupSettings
 from moldau.errors import ConfigError, KafkaError, MoldauError, StorageError
 from moldau.handlers.dispatch import Dispatch
 from moldau.handlers.fetch import FetchHandler
@@ -38,6 +38,9 @@ from moldau.replication.internal_topic import InternalTopic
 from moldau.replication.partitions import Partitions
 from moldau.replication.upkeep import Upkeep
 from moldau.runtime import Runtime
+
+if TYPE_CHECKING:
+    from moldau.coordinators.coordinator import GroupCoordinator
 
 logger = logging.getLogger(__name__)
 
@@ -99,9 +102,7 @@ class Broker:
                 logger.warning("%s in the data folder is no partition of this cluster; it is left alone", name)
         self._loaded = True
 
-        offsets = InternalTopic(OFFSETS_TOPIC, partitions, config.offsets_load_buffer_size, runtime)
-        groups = self.groups = GroupCoordinator(_group_settings(config), offsets, runtime, self._offsets_partitions)
-        undo.push_async_callback(groups.stop)
+        undo.push_async_callback(self._stop_groups)
         self._lead_groups(cluster.image, [OFFSETS_TOPIC])
         cluster.subscribe(self._follow)
         cluster.subscribe(self._forget_topics)
@@ -111,7 +112,7 @@ class Broker:
         dispatch = Dispatch(
             ProduceHandler(partitions, runtime),
             FetchHandler(partitions, config.fetch_max_bytes),
-            handlers(cluster, partitions, groups),
+            handlers(cluster, partitions, lambda: self.groups),
         )
         self.server = Server(dispatch, _limits(config, self._descriptors, open_files_max))
         undo.push_async_callback(self.server.stop)
@@ -128,15 +129,42 @@ class Broker:
         self._lead_groups(image, names)
 
     def _lead_groups(self, image: Image, names: Sequence[str]) -> None:
-        if OFFSETS_TOPIC in names:
-            topic = image.topics.get(OFFSETS_TOPIC)
+        topic = image.topics.get(OFFSETS_TOPIC)
+        if OFFSETS_TOPIC in names and (topic is not None or self._has_groups):
             leaders = [partition.leader for partition in topic.partitions] if topic else []
             self.groups.lead_only(number for number, leader in enumerate(leaders) if leader == self.config.node_id)
 
     def _forget_topics(self, image: Image, names: Sequence[str]) -> None:
         gone = [name for name in names if name not in image.topics]
-        if gone:
+        if gone and self._has_groups:
             self.groups.forget_topics(gone)
+
+    @cached_property
+    def groups(self) -> "GroupCoordinator":
+        """Made when it is first needed: importing it is a fifth of a start-up, and an empty broker has no groups."""
+        from moldau.coordinators.coordinator import GroupCoordinator
+        from moldau.coordinators.exchange import GroupSettings
+
+        config = self.config
+        settings = GroupSettings(
+            initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+            min_session_timeout_ms=config.group_min_session_timeout_ms,
+            max_session_timeout_ms=config.group_max_session_timeout_ms,
+            max_size=config.group_max_size,
+            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+            offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
+            offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        )
+        topic = InternalTopic(OFFSETS_TOPIC, self.partitions, config.offsets_load_buffer_size, self.runtime)
+        return GroupCoordinator(settings, topic, self.runtime, self._offsets_partitions)
+
+    @property
+    def _has_groups(self) -> bool:
+        return "groups" in vars(self)
+
+    async def _stop_groups(self) -> None:
+        if self._has_groups:
+            await self.groups.stop()
 
     def _offsets_partitions(self) -> int:
         topic = self.cluster.image.topics.get(OFFSETS_TOPIC)
@@ -170,18 +198,6 @@ def _limits(config: BrokerConfig, descriptors: int | None, open_files_max: int) 
         config.connections_max_idle_ms,
         connections_max,
         config.max_connections_per_ip,
-    )
-
-
-def _group_settings(config: BrokerConfig) -> GroupSettings:
-    return GroupSettings(
-        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-        min_session_timeout_ms=config.group_min_session_timeout_ms,
-        max_session_timeout_ms=config.group_max_session_timeout_ms,
-        max_size=config.group_max_size,
-        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
-        offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
-        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
     )
 
 

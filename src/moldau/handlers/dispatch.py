@@ -6,6 +6,7 @@ not know, in version 0 and with the range it has (KIP-511). Produce and Fetch se
 are packed by hand.
 """
 
+import struct
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from moldau.protocol.apis import API_VERSIONS, APIS, FETCH, PRODUCE, Api
 from moldau.protocol.codec import RequestHeader
 from moldau.runtime import Answer, Reply
 
+KEY_AND_VERSION = struct.Struct(">hh")
 Handler: TypeAlias = Callable[[Any, Context], Any]
 """Takes the request's message, gives the response's or an awaitable of it."""
 
@@ -25,7 +27,7 @@ Handler: TypeAlias = Callable[[Any, Context], Any]
 class Dispatch:
     def __init__(
         self,
-        produce: Callable[[int, int, memoryview, int], Answer],
+        produce: Callable[[int, int, int, memoryview], Answer],
         fetch: Callable[[RequestHeader, Any], Answer],
         handlers: Mapping[int, Handler],
     ):
@@ -37,10 +39,12 @@ class Dispatch:
 
     def __call__(self, frame: memoryview, peer: Peer) -> Answer:
         """Raises `ProtocolViolation` for what is no request of ours: its connection is closed."""
+        if len(frame) >= KEY_AND_VERSION.size:
+            key, version = KEY_AND_VERSION.unpack_from(frame)
+            if key == PRODUCE.key and PRODUCE.low <= version <= PRODUCE.high:
+                return self._produce(version, *codec.read_produce_header(frame, version), frame)
         header = codec.read_header(frame)
         key, version, correlation_id, client_id, body = header
-        if key == PRODUCE.key and PRODUCE.low <= version <= PRODUCE.high:
-            return self._produce(version, correlation_id, frame, body)
         api = APIS[key]
         if not api.low <= version <= api.high:
             if api is not API_VERSIONS:

@@ -8,16 +8,18 @@ from its start.
 """
 
 import asyncio
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.protocol.codec import RequestHeader
 from moldau.protocol.hot import FetchReply, FetchResult
-from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.replication.hosted import Hosted
 from moldau.replication.partitions import Partitions
 from moldau.replication.waiting import Wait
 from moldau.runtime import Answer, FileSlice, Reply
+
+if TYPE_CHECKING:  # the dispatcher has imported it when a request is here
+    from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 NO_SESSION = 0
 FULL_EPOCHS = (0, -1)
@@ -39,7 +41,7 @@ class FetchHandler:
         self._partitions = partitions
         self._bytes_max = bytes_max
 
-    def __call__(self, header: RequestHeader, request: FetchRequest) -> Answer:
+    def __call__(self, header: RequestHeader, request: "FetchRequest") -> Answer:
         if request.session_epoch not in FULL_EPOCHS:
             reply = FetchReply(
                 header.version, header.correlation_id, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, 0
@@ -51,12 +53,12 @@ class FetchHandler:
         _release(reads)
         return self._wait(header, request, reads, request.min_bytes - size)
 
-    async def _wait(self, header: RequestHeader, request: FetchRequest, reads: list[PartRead], missing: int) -> Reply:
+    async def _wait(self, header: RequestHeader, request: "FetchRequest", reads: list[PartRead], missing: int) -> Reply:
         waiters = [read.hosted.waiters for read in reads if read.hosted is not None]
         await Wait(missing, request.max_wait_ms / 1000, waiters, asyncio.get_running_loop()).done
         return _pack(header, request, self._read(header, request)[0])
 
-    def _read(self, header: RequestHeader, request: FetchRequest) -> tuple[list[PartRead], int, bool]:
+    def _read(self, header: RequestHeader, request: "FetchRequest") -> tuple[list[PartRead], int, bool]:
         """What every partition has, how many bytes that is, and whether something must be told at once."""
         left = min(request.max_bytes, self._bytes_max)
         reads: list[PartRead] = []
@@ -76,7 +78,7 @@ class FetchHandler:
                 reads.append(read)
         return reads, size, ready
 
-    def _find(self, version: int, topic: FetchTopic, part: FetchPartition, follower: bool) -> Hosted | ErrorCode:
+    def _find(self, version: int, topic: "FetchTopic", part: "FetchPartition", follower: bool) -> Hosted | ErrorCode:
         topic_id = topic.topic_id.bytes if version >= 13 else None
         hosted = self._partitions.find(topic.topic, topic_id, part.partition)
         if hosted is None:
@@ -88,7 +90,7 @@ class FetchHandler:
         return hosted.leadership_error(part.current_leader_epoch) or hosted
 
 
-def _read_one(hosted: Hosted, part: FetchPartition, left: int, not_first: bool, committed: bool) -> PartRead:
+def _read_one(hosted: Hosted, part: "FetchPartition", left: int, not_first: bool, committed: bool) -> PartRead:
     try:
         records = hosted.read(part.fetch_offset, max(min(part.partition_max_bytes, left), 0), not not_first)
     except KafkaError as error:
@@ -100,7 +102,7 @@ def _read_one(hosted: Hosted, part: FetchPartition, left: int, not_first: bool, 
     return PartRead(FetchResult(part.partition, 0, watermark, watermark, start, length, aborted), records, hosted)
 
 
-def _error(part: FetchPartition, code: ErrorCode, not_there: bool = False) -> PartRead:
+def _error(part: "FetchPartition", code: ErrorCode, not_there: bool = False) -> PartRead:
     return PartRead(FetchResult(part.partition, code, -1, -1, -1, 0, [] if not_there else None), None, None)
 
 
@@ -110,7 +112,7 @@ def _release(reads: list[PartRead]) -> None:
             read.records.release()
 
 
-def _pack(header: RequestHeader, request: FetchRequest, reads: list[PartRead]) -> Reply:
+def _pack(header: RequestHeader, request: "FetchRequest", reads: list[PartRead]) -> Reply:
     reply = FetchReply(header.version, header.correlation_id, 0, NO_SESSION, len(request.topics))
     following = iter(reads)
     for topic in request.topics:

@@ -5,15 +5,17 @@ kept waiting by what few clients ever ask.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.cluster.cluster import Cluster
-from moldau.coordinators.coordinator import GroupCoordinator
 from moldau.errors import KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.dispatch import Handler
 from moldau.protocol import apis
 from moldau.replication.partitions import Partitions
+
+if TYPE_CHECKING:
+    from moldau.coordinators.coordinator import GroupCoordinator
 
 
 class Parts(NamedTuple):
@@ -21,7 +23,7 @@ class Parts(NamedTuple):
 
     cluster: Cluster
     partitions: Partitions
-    groups: GroupCoordinator
+    groups: "Callable[[], GroupCoordinator]"
 
 
 class OnFirstUse:
@@ -41,7 +43,9 @@ class OnFirstUse:
         return handler(request, context)
 
 
-def handlers(cluster: Cluster, partitions: Partitions, groups: GroupCoordinator) -> Mapping[int, Handler]:
+def handlers(
+    cluster: Cluster, partitions: Partitions, groups: "Callable[[], GroupCoordinator]"
+) -> Mapping[int, Handler]:
     """By API key; each is called with the request's message and its `Context`."""
     parts = Parts(cluster, partitions, groups)
     return {api.key: OnFirstUse(make, parts) for api, make in TABLE.items()}
@@ -118,14 +122,14 @@ def _find_coordinator(parts: Parts) -> Handler:
         if isinstance(made, Refusal):
             raise KafkaError(made.code, made.message)
 
-    return FindCoordinatorHandler(parts.groups, lambda: parts.cluster.image, make_offsets_topic)
+    return FindCoordinatorHandler(parts.groups(), lambda: parts.cluster.image, make_offsets_topic)
 
 
 def _groups(method: str) -> Callable[[Parts], Handler]:
     def make(parts: Parts) -> Handler:
         from moldau.handlers.groups import GroupHandlers
 
-        handler: Handler = getattr(GroupHandlers(parts.groups), method)
+        handler: Handler = getattr(GroupHandlers(parts.groups()), method)
         return handler
 
     return make
@@ -135,7 +139,7 @@ def _group_admin(method: str) -> Callable[[Parts], Handler]:
     def make(parts: Parts) -> Handler:
         from moldau.handlers.group_admin import GroupAdminHandlers
 
-        handler: Handler = getattr(GroupAdminHandlers(parts.groups), method)
+        handler: Handler = getattr(GroupAdminHandlers(parts.groups()), method)
         return handler
 
     return make
@@ -145,7 +149,7 @@ def _offsets(method: str) -> Callable[[Parts], Handler]:
     def make(parts: Parts) -> Handler:
         from moldau.handlers.offsets import OffsetHandlers
 
-        handler: Handler = getattr(OffsetHandlers(parts.groups, lambda: parts.cluster.image), method)
+        handler: Handler = getattr(OffsetHandlers(parts.groups(), lambda: parts.cluster.image), method)
         return handler
 
     return make
