@@ -69,7 +69,7 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
         from pyspark.sql import SparkSession
     except ImportError:
         raise SparkMissing("The pipeline needs PySpark: install it with 'pip install moldau[spark]'.") from None
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs the stack of what it raises
+    logging.getLogger().addFilter(_not_of_the_gateway)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = python_path()
@@ -84,6 +84,11 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
         if waiting:
             session.stop()
     return session
+
+
+def _not_of_the_gateway(record: logging.LogRecord) -> bool:
+    """Py4J logs, on the root logger, the stack of what it also raises."""
+    return record.module not in ("java_gateway", "clientserver")
 
 
 class SparkFailed(MoldauError):

@@ -20,7 +20,7 @@ from moldau.pipeline.manifest import DataFile
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.warehouse import Staged
 
-ROW_GROUP_BYTES = 64 * 1024 * 1024
+ROW_GROUP_BYTES = 32 * 1024 * 1024
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 OPEN_FILES_MAX = 32
 COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
