@@ -59,3 +59,17 @@ def test_every_stage_names_tests_that_exist() -> None:
     root = Path(__file__).parents[1]
     missing = [path for stage in stages.STAGES for path in stage.tests if not (root / path).exists()]
     assert missing == []
+
+
+def test_the_long_mode_repeats_its_stages_and_stops_at_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    code = f"import os; open({str(seen)!r}, 'a').write(os.environ['MOLDAU_PROFILE'] + ' '); raise SystemExit(%s)"
+    fails_third = code % f"len(open({str(seen)!r}).read().split()) == 3"
+    monkeypatch.setattr(stages, "STAGES", (stages.Stage("once", 1), stages.Stage("again", 1, long=True)))
+    monkeypatch.setattr(stages, "commands_of", lambda stage: [list(python(fails_third))])
+    outcomes = stages.run_long(1)
+    assert [outcome.name for outcome in outcomes] == ["again"] * 3
+    assert [bool(outcome.failures) for outcome in outcomes] == [False, False, True]
+    assert seen.read_text().split() == ["long"] * 3

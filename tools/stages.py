@@ -55,7 +55,7 @@ LINT = (
     ("ruff", "check"),
     ("ruff", "format", "--check", "--quiet"),
     ("mypy",),
-    ("lint-imports", "--no-cache"),
+    ("lint-imports", "--no-cache", "--no-logo"),
     ("python", "tools/settings_page.py", "--check"),
 )
 COMPILED = (("python", "-c", CHECK_COMPILED),)
