@@ -149,7 +149,7 @@ def _delay_section(title: str, text: str, groups: Sequence[tuple[str, Sequence[D
             [prefix + d.name, f"{d.flights:,}", f"{d.departed:,}", f"{d.mean_minutes:.1f}", f"{d.delayed_share:.1%}"]
             for d in delays
         ]
-    heads = [first, "Flights", "Departed", "Mean delay, min", "More than 15 min late"]
+    heads = [first, "Flights", "Departed", "Mean delay, min", "Late by 15 min"]
     return _section(title, text, "".join(parts) + _numbers(_table(title, heads, rows)))
 
 

@@ -60,7 +60,8 @@ code { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; over
 @media (max-width: 700px) {
   main, header, footer { padding-left: 16px; padding-right: 16px; } header { padding-top: 28px; }
   section { padding: 18px 16px; } .figures { grid-template-columns: repeat(2, 1fr); } .figures dd { font-size: 22px; }
-  svg.wide { display: none; } svg.narrow { display: block; } th, td { padding: 6px 7px; } table { font-size: 13px; }
+  th { white-space: normal; min-width: 9ch; } thead th { min-width: 0; }
+  svg.wide { display: none; } svg.narrow { display: block; } th, td { padding: 6px 4px; } table { font-size: 13px; }
 }
 @media print { body { background: none; } section { break-inside: avoid; } details > * { display: block; } }
 """
