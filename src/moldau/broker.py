@@ -47,6 +47,9 @@ logger = logging.getLogger(__name__)
 MINUTE_MS = 60_000
 SPARE_DESCRIPTORS = 64
 """Kept for whatever is neither a file of the log nor a connection."""
+SEND_BUFFER_BYTES, OF_THE_SYSTEM = 192 << 10, -1
+"""Of a connection where nobody asks for another size. Kafka's 100 KB halve what a large Fetch reaches, and keep the
+system from growing the receive buffer of a producer with large batches."""
 PER_CONNECTION = 2
 """Descriptors of one connection: its socket and the one its replies leave by."""
 
@@ -191,10 +194,11 @@ def _limits(config: BrokerConfig, descriptors: int | None, open_files_max: int) 
     connections_max = config.max_connections
     if descriptors is not None:
         connections_max = min(connections_max, (descriptors - open_files_max - SPARE_DESCRIPTORS) // PER_CONNECTION)
+    given = config.given
     return Limits(
         config.socket_request_max_bytes,
-        config.socket_send_buffer_bytes,
-        config.socket_receive_buffer_bytes,
+        config.socket_send_buffer_bytes if "socket.send.buffer.bytes" in given else SEND_BUFFER_BYTES,
+        config.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in given else OF_THE_SYSTEM,
         config.connections_max_idle_ms,
         connections_max,
         config.max_connections_per_ip,

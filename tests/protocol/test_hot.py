@@ -25,7 +25,7 @@ FETCH_VERSIONS = range(FETCH.low, FETCH.high + 1)
 few = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 INT16, INT32, INT64 = (drawn.VALUES[kind] for kind in ("int16", "int32", "int64"))
 
-produce_results = st.builds(hot.ProduceResult, INT32, INT16, INT64, INT64, INT64)
+produce_results = st.tuples(INT32, INT16, INT64, INT64, INT64)
 produce_topics = st.lists(st.tuples(st.text(max_size=9), st.uuids(), st.lists(produce_results, max_size=3)), max_size=3)
 fetch_partitions = st.tuples(
     st.builds(
@@ -57,7 +57,7 @@ def test_a_produce_request_is_read_as_the_schema_reads_it(version: int, data: st
         message.timeout_ms,
     )
     assert [
-        (topic.name, topic.topic_id, [(p.index, p.records) for p in topic.partitions]) for topic in read.topics
+        (name, topic_id, [(index, records) for index, records in parts]) for name, topic_id, parts in read.topics
     ] == [
         (
             topic.name if version < 13 else None,
@@ -96,7 +96,7 @@ def test_a_damaged_produce_request_is_another_or_a_violation(
     except ProtocolViolation:
         return
     by_schema, _ = schema.read(PRODUCE.request, version, PRODUCE.is_flexible(version), frame)
-    assert [[p.records for p in topic.partitions] for topic in by_hand.topics] == [
+    assert [[records for _, records in parts] for _, _, parts in by_hand.topics] == [
         [p.records for p in topic.partition_data] for topic in by_schema.topic_data
     ]
 
@@ -107,7 +107,7 @@ def test_records_of_a_produce_request_are_views_into_the_frame(version: int) -> 
     topic, partition = schema_classes()
     message.topic_data = [topic(name="t", partition_data=[partition(records=b"abc")])]
     frame = schema.write(message, version, PRODUCE.is_flexible(version))
-    records = hot.read_produce(memoryview(frame), version, 0).topics[0].partitions[0].records
+    records = hot.read_produce(memoryview(frame), version, 0).topics[0][2][0][1]
     assert records is not None
     records[0:1] = b"x"
     assert b"xbc" in frame
@@ -143,22 +143,19 @@ def test_a_produce_reply_is_what_the_schema_writes(version: int, topics: list[An
                 topic_id=topic_id,
                 partition_responses=[
                     PartitionProduceResponse(
-                        index=r.index,
-                        error_code=r.error,
-                        base_offset=r.base_offset,
-                        log_append_time_ms=r.log_append_time_ms,
-                        log_start_offset=r.log_start_offset,
+                        index=index,
+                        error_code=error_code,
+                        base_offset=base_offset,
+                        log_append_time_ms=time_ms,
+                        log_start_offset=start,
                     )
-                    for r in results
+                    for index, error_code, base_offset, time_ms, start in results
                 ],
             )
             for name, topic_id, results in topics
         ]
     )
-    asked = [
-        hot.ProduceTopic(name, topic_id.bytes, [hot.ProducePartition(r.index, None) for r in results])
-        for name, topic_id, results in topics
-    ]
+    asked = [(name, topic_id.bytes, [(index, None) for index, *_ in results]) for name, topic_id, results in topics]
     request = hot.Produce(None, 1, 0, asked)
     packed = hot.pack_produce(version, correlation_id, request, [r for _, _, results in topics for r in results])
     assert packed == write_reply(PRODUCE, version, correlation_id, meant)

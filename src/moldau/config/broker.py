@@ -48,8 +48,8 @@ class BrokerConfig:
     log_dirs: tuple[str, ...] | None = LIST(None, "The folder of the data; the first is used if there are several.", **_FIXED)
 
     socket_request_max_bytes: int = INT(104857600, "The largest request that is read; a connection that announces more is closed.", low=1, **_FIXED)
-    socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's.", **_FIXED)
-    socket_receive_buffer_bytes: int = INT(102400, "The receive buffer of a connection (SO_RCVBUF); -1 leaves the operating system's.", **_FIXED)
+    socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's. Where it is not set, 196608 is used.", **_FIXED)
+    socket_receive_buffer_bytes: int = INT(102400, "The receive buffer of a connection (SO_RCVBUF); -1 leaves the operating system's, which is used where it is not set.", **_FIXED)
     max_connections: int = INT(INT_MAX, "How many connections may be open at once.", low=0)
     max_connections_per_ip: int = INT(INT_MAX, "How many connections one address may have open at once.", low=0)
     connections_max_idle_ms: int = LONG(600000, "A connection that asks nothing for this long is closed.", **_FIXED)

@@ -17,9 +17,12 @@ from moldau.net.server import Peer
 from moldau.protocol import codec
 from moldau.protocol.apis import API_VERSIONS, APIS, FETCH, PRODUCE, Api
 from moldau.protocol.codec import RequestHeader
+from moldau.protocol.primitives import skip_tagged_fields
 from moldau.runtime import Answer, Reply
 
-KEY_AND_VERSION = struct.Struct(">hh")
+FIXED_HEADER = struct.Struct(">hhih")
+"""API key, version, correlation id, length of the client id: a Produce needs no more of its header, and not the id."""
+assert (PRODUCE.key, PRODUCE.low, PRODUCE.high) == (0, 0, 13)
 Handler: TypeAlias = Callable[[Any, Context], Any]
 """Takes the request's message, gives the response's or an awaitable of it."""
 
@@ -39,10 +42,13 @@ class Dispatch:
 
     def __call__(self, frame: memoryview, peer: Peer) -> Answer:
         """Raises `ProtocolViolation` for what is no request of ours: its connection is closed."""
-        if len(frame) >= KEY_AND_VERSION.size:
-            key, version = KEY_AND_VERSION.unpack_from(frame)
-            if key == PRODUCE.key and PRODUCE.low <= version <= PRODUCE.high:
-                return self._produce(version, *codec.read_produce_header(frame, version), frame)
+        if len(frame) >= FIXED_HEADER.size:
+            key, version, correlation_id, length = FIXED_HEADER.unpack_from(frame)
+            if key == 0 and 0 <= version <= 13:  # PRODUCE, as literals: this is asked for every request
+                body = FIXED_HEADER.size + length if length > 0 else FIXED_HEADER.size
+                if version >= PRODUCE.flexible:
+                    body = skip_tagged_fields(frame, body)
+                return self._produce(version, correlation_id, body, frame)
         header = codec.read_header(frame)
         key, version, correlation_id, client_id, body = header
         api = APIS[key]

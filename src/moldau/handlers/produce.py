@@ -38,8 +38,6 @@ LOW_ATTRIBUTES = 22
 ZSTD_SINCE = 7
 """KIP-110: an older client could not read it back."""
 
-Outcome = Appended | Checked
-_new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 Details = dict[int, Checked]
 """Refusals that have more to say than a code, by the position of the partition in the request."""
 
@@ -62,12 +60,17 @@ class ProduceHandler:
                 hosted = self._find(name, topic_id, index)
                 refusal = self._refusal(version, request, topic_id, records, hosted)
                 if hosted is None or records is None or refusal:
-                    done.append(ProduceResult(index, refusal, -1, -1, -1))
+                    done.append((index, refusal, -1, -1, -1))
                 elif hosted.wants_executor(records):
                     copied = read_produce(memoryview(bytearray(frame)), version, body)
                     return self._through_executor(version, correlation_id, copied, done, details)
                 else:
-                    self._note(done, index, hosted, hosted.produce(records, now_ms), details)
+                    outcome = hosted.produce(records, now_ms)
+                    if isinstance(outcome, Appended):
+                        base, _, time_ms, start, error, _ = outcome
+                        done.append((index, error, base, time_ms, start))
+                    else:
+                        _refuse(done, index, hosted, outcome, details)
         return _reply(version, correlation_id, request, done, details)
 
     async def _through_executor(
@@ -83,10 +86,14 @@ class ProduceHandler:
                 hosted = self._find(name, topic_id, index)
                 refusal = self._refusal(version, request, topic_id, records, hosted)
                 if hosted is None or records is None or refusal:
-                    done.append(ProduceResult(index, refusal, -1, -1, -1))
+                    done.append((index, refusal, -1, -1, -1))
                 else:
                     outcome = await hosted.produce_in_executor(records, self._now_ms())
-                    self._note(done, index, hosted, outcome, details)
+                    if isinstance(outcome, Appended):
+                        base, _, time_ms, start, error, _ = outcome
+                        done.append((index, error, base, time_ms, start))
+                    else:
+                        _refuse(done, index, hosted, outcome, details)
         return _reply(version, correlation_id, request, done, details)
 
     def _refusal(
@@ -117,24 +124,20 @@ class ProduceHandler:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         return 0
 
-    @staticmethod
-    def _note(done: list[ProduceResult], index: int, hosted: Hosted, outcome: Outcome, details: Details) -> None:
-        """Add what became of a partition's batch to the results, and to the details if it says more than a code."""
-        if isinstance(outcome, Appended):
-            base, _, time_ms, start, error, _ = outcome
-            done.append(_new(ProduceResult, (index, error, base, time_ms, start)))
-            return
-        if is_told(outcome):
-            details[len(done)] = outcome
-        start = hosted.log.log_start_offset if reached_the_log(outcome) else -1
-        done.append(ProduceResult(index, outcome.error, -1, -1, start))
+
+def _refuse(done: list[ProduceResult], index: int, hosted: Hosted, refused: Checked, details: Details) -> None:
+    """Note a batch that did not pass its checks, and in the details if that says more than a code."""
+    if is_told(refused):
+        details[len(done)] = refused
+    start = hosted.log.log_start_offset if reached_the_log(refused) else -1
+    done.append((index, refused.error, -1, -1, start))
 
 
 def _reply(
     version: int, correlation_id: int, request: Produce, done: list[ProduceResult], details: Details
 ) -> list[bytes] | None:
     if request.acks == 0:
-        if any(result.error for result in done):
+        if any(error for _, error, *_ in done):
             raise ProtocolViolation("a Produce with acks=0 was refused, and only closing can tell")
         return None
     if details and version >= 8:

@@ -17,6 +17,8 @@ GIANT_BYTES = (1 << 20) + (1 << 16)
 """Frames that declare more than this are giants; others, which a producer's ordinary settings make, grow freely."""
 FREE_BYTES = 64 << 10
 """A connection may hold this much of a giant without asking the pool."""
+LARGE_BUFFERS_MAX = 4
+"""Buffers of `GIANT_BYTES` that large frames take in turns; where all are out, a frame's own grows as it fills."""
 FIRST_BYTES = 16 << 10
 """The least that a frame's own buffer holds."""
 
@@ -33,6 +35,8 @@ class Pool:
         self.taken = 0
         self._holders: dict[Inbox, int] = {}
         self._waiting: dict[Inbox, None] = {}
+        self._spare: list[bytearray] = []
+        self._made = 0
 
     def grow(self, inbox: "Inbox", to: int) -> bool:
         """True if `inbox` may hold `to` bytes; else it waits, and its `resume` is called when it may ask again."""
@@ -44,6 +48,18 @@ class Pool:
         self._holders[inbox] = to
         self.taken += to - held
         return True
+
+    def borrow(self) -> bytearray | None:
+        """A buffer for one large frame, used again and again so that its memory is there; None if all are out."""
+        if self._spare:
+            return self._spare.pop()
+        if self._made < LARGE_BUFFERS_MAX:
+            self._made += 1
+            return bytearray(GIANT_BYTES)
+        return None
+
+    def hand_back(self, buffer: bytearray) -> None:
+        self._spare.append(buffer)
 
     def give_back(self, inbox: "Inbox") -> None:
         self._waiting.pop(inbox, None)
@@ -75,7 +91,9 @@ class Inbox:
         self.resume = resume
         self._pool = pool
         self._own = bytearray()
+        self._room = 0
         self._filled = 0
+        self._borrowed = False
         self._window = memoryview(self._own)
         self._at = self._end = 0
         self._seen = 0
@@ -85,19 +103,28 @@ class Inbox:
         room."""
         if not self._filled:
             return shared
-        if self._filled == len(self._own) and not self._grow():
+        if self._filled == self._room and not self._grow():
             return None
-        return memoryview(self._own)[self._filled :]
+        return memoryview(self._own)[self._filled : self._room]
 
     def _grow(self) -> bool:
         need = 4 + self._checked(self._own, 0) if self._filled >= 4 else FIRST_BYTES
         target = min(need, max(FIRST_BYTES, 4 * self._filled)) if need > self._filled else self._filled + FIRST_BYTES
         if need > GIANT_BYTES and target > FREE_BYTES and not self._pool.grow(self, target):
             return False
-        grown = bytearray(target)
+        borrowed = self._pool.borrow() if FREE_BYTES < need <= GIANT_BYTES and not self._borrowed else None
+        if borrowed is not None:
+            target = need
+        grown = bytearray(target) if borrowed is None else borrowed
         grown[: self._filled] = memoryview(self._own)[: self._filled]
-        self._own = grown
+        self._hand_back()
+        self._own, self._room, self._borrowed = grown, target, borrowed is not None
         return True
+
+    def _hand_back(self) -> None:
+        if self._borrowed:
+            self._pool.hand_back(self._own)
+            self._borrowed = False
 
     def arrived(self, shared: memoryview, count: int) -> None:
         """`count` bytes (0 to look again at what was parked) were read into what `buffer(shared)` gave."""
@@ -116,7 +143,10 @@ class Inbox:
         at = self._at
         if self._end - at < 4:
             return None
-        end = at + 4 + self._checked(self._window, at)
+        (size,) = _size(self._window, at)
+        if not 0 <= size <= self.size_max:
+            raise _out_of_range(size, self.size_max)
+        end: int = at + 4 + size
         if end > self._end:
             return None
         self._at = end
@@ -129,12 +159,16 @@ class Inbox:
             if self._filled:
                 self._clear()
         elif not self._filled:
-            self._own, self._filled = bytearray(self._window[at:end]), end - at
+            self._keep(bytearray(self._window[at:end]))
         elif at:
             left = bytearray(self._window[at:end])
             self._clear()
-            self._own, self._filled = left, len(left)
+            self._keep(left)
         self._window, self._at, self._end = memoryview(b""), 0, 0
+
+    def _keep(self, left: bytearray) -> None:
+        self._own = left
+        self._room = self._filled = len(left)
 
     def holds_frame(self) -> bool:
         """Whether what was parked begins with a whole frame."""
@@ -142,8 +176,8 @@ class Inbox:
 
     def _checked(self, buffer: memoryview | bytearray, at: int) -> int:
         size: int = _size(buffer, at)[0]
-        if size < 0 or size > self.size_max:
-            raise ProtocolViolation(f"a frame of {size} bytes where {self.size_max} are allowed")
+        if not 0 <= size <= self.size_max:
+            raise _out_of_range(size, self.size_max)
         return size
 
     def progress(self) -> bool:
@@ -152,8 +186,14 @@ class Inbox:
         return moved
 
     def _clear(self) -> None:
-        self._own, self._filled = bytearray(), 0
+        self._hand_back()
+        self._own = bytearray()
+        self._room = self._filled = 0
         self._pool.give_back(self)
 
     def close(self) -> None:
         self._clear()
+
+
+def _out_of_range(size: int, size_max: int) -> ProtocolViolation:
+    return ProtocolViolation(f"a frame of {size} bytes where {size_max} are allowed")

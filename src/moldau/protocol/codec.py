@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
-from moldau.protocol.apis import API_VERSIONS, APIS, PRODUCE, Api
+from moldau.protocol.apis import API_VERSIONS, APIS, Api
 from moldau.protocol.primitives import Buffer, skip_tagged_fields
 
 SMALL_BYTES = 256 << 10  # a request up to this size cannot hold enough elements to be worth counting them
@@ -46,17 +46,6 @@ def read_header(frame: Buffer) -> RequestHeader:
     if version >= api.flexible and (version <= api.high or api is not API_VERSIONS):
         at = skip_tagged_fields(frame, at)
     return RequestHeader(key, version, correlation_id, client_id, at)
-
-
-def read_produce_header(frame: Buffer, version: int) -> tuple[int, int]:
-    """Of a Produce, only what answering it takes: the correlation id and where the message starts."""
-    if len(frame) < 10:
-        raise ProtocolViolation("a request shorter than its header")
-    _, _, correlation_id, size = _FIXED_HEADER.unpack_from(frame)
-    if size < -1:
-        raise ProtocolViolation("a client id of a negative length")
-    at = 10 + max(size, 0)
-    return correlation_id, skip_tagged_fields(frame, at) if version >= PRODUCE.flexible else at
 
 
 def read_request(api: Api, version: int, frame: Buffer, at: int) -> Any:

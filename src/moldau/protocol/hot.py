@@ -7,8 +7,9 @@ between the pieces are slices of files.
 
 import struct
 import uuid
-from functools import cache
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import NamedTuple, TypeAlias
 
 from moldau.errors import ProtocolViolation
 from moldau.protocol.primitives import read_uvarint, skip_tagged_fields, write_uvarint
@@ -28,19 +29,13 @@ NAME_LENGTH_MAX = 249
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 
-class ProducePartition(NamedTuple):
-    """One partition's record set, as a view into the frame; None where the request has null."""
-
-    index: int  # type: ignore[assignment]
-    records: memoryview | None
-
-
-class ProduceTopic(NamedTuple):
-    """`name` is None from version 13 on, `topic_id` before it."""
-
-    name: str | None
-    topic_id: bytes | None
-    partitions: list[ProducePartition]
+ProducePartition: TypeAlias = tuple[int, memoryview | None]
+"""A partition's number and its record set, as a view into the frame; None where the request has null."""
+ProduceTopic: TypeAlias = tuple[str | None, bytes | None, list[ProducePartition]]
+"""A topic's name (None from version 13 on), its id (None before), and its partitions."""
+ProduceResult: TypeAlias = tuple[int, int, int, int, int]
+"""What became of one partition: its number, error code, base offset, log append time, log start offset. Record errors
+are rare, and written by `schema`. All are plain tuples, since one of each is made for every batch."""
 
 
 class Produce(NamedTuple):
@@ -77,9 +72,8 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
             )
             start += fixed.size
             if count == 1 and start + size == end and size >= 0:
-                parts = [_new(ProducePartition, (index, frame[start:]))]
-                topics = [_new(ProduceTopic, (str(encoded, "utf-8"), None, parts))]
-                return _new(Produce, (None, acks, timeout_ms, topics))
+                one = [(str(encoded, "utf-8"), None, [(index, frame[start:])])]
+                return _new(Produce, (None, acks, timeout_ms, one))
     (length,) = _INT16(frame, at)
     at += 2
     transactional_id = None
@@ -91,7 +85,7 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
     if topic_count < 0 or topic_count > end - at:
         raise ProtocolViolation(f"{topic_count} topics in {end - at} bytes")
     _few(topic_count)
-    topics = []
+    topics: list[ProduceTopic] = []
     elements = topic_count
     for _ in range(topic_count):
         (length,) = _INT16(frame, at)
@@ -105,18 +99,18 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
             raise ProtocolViolation(f"{count} partitions in {end - at} bytes")
         elements += count
         _few(elements)
-        partitions = []
+        partitions: list[ProducePartition] = []
         for _ in range(count):
             index, size = _TWO_INT32(frame, at)
             at += 8
             if size < 0:
-                partitions.append(ProducePartition(index, None))
+                partitions.append((index, None))
                 continue
             if size > end - at:
                 raise ProtocolViolation("a record set that ends after its request")
-            partitions.append(_new(ProducePartition, (index, frame[at : at + size])))
+            partitions.append((index, frame[at : at + size]))
             at += size
-        topics.append(_new(ProduceTopic, (name, None, partitions)))
+        topics.append((name, None, partitions))
     return Produce(transactional_id, acks, timeout_ms, topics)
 
 
@@ -134,7 +128,7 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
     _fits(count - 1, end - at)
     _few(count)
     elements = count
-    topics = []
+    topics: list[ProduceTopic] = []
     for _ in range(count - 1):
         name = topic_id = None
         if version >= 13:
@@ -149,7 +143,7 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
         _fits(count - 1, end - at)
         elements += count
         _few(elements)
-        partitions = []
+        partitions: list[ProducePartition] = []
         for _ in range(count - 1):
             (index,) = _INT32(frame, at)
             size, at = read_uvarint(frame, at + 4)
@@ -159,9 +153,9 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
                 records = frame[at : at + size - 1]
                 at += size - 1
             at = at + 1 if frame[at] == 0 else skip_tagged_fields(frame, at)
-            partitions.append(_new(ProducePartition, (index, records)))
+            partitions.append((index, records))
         at = skip_tagged_fields(frame, at)
-        topics.append(_new(ProduceTopic, (name, topic_id, partitions)))
+        topics.append((name, topic_id, partitions))
     skip_tagged_fields(frame, at)
     return Produce(transactional_id, acks, timeout_ms, topics)
 
@@ -176,16 +170,6 @@ def _few(elements: int) -> None:
         raise ProtocolViolation("a Produce request of more elements than any client sends")
 
 
-class ProduceResult(NamedTuple):
-    """The answer for one partition without record errors, which are rare and written by `schema`."""
-
-    index: int  # type: ignore[assignment]
-    error: int
-    base_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-
-
 _RESULT_V8 = struct.Struct(">ihqqqih")  # ..., record errors: int32 count 0, error message: int16 -1
 _RESULT_V5 = struct.Struct(">ihqqq")
 _RESULT_V2 = struct.Struct(">ihqq")
@@ -194,15 +178,41 @@ _RESULT_V9 = struct.Struct(">ihqqqBBB")  # ..., count 0 + 1, null message, no ta
 
 def pack_produce(version: int, correlation_id: int, request: Produce, results: list[ProduceResult]) -> bytes:
     """A whole Produce reply, its size in front; `results` are those of all partitions in the request's order."""
+    if len(results) == 1 and version >= 5 and len(request.topics) == 1:
+        name, topic_id, _ = request.topics[0]
+        pack, size, before, after = _reply_of_one(version, name, topic_id)
+        return pack(size, correlation_id, before, *results[0], after)
+    return _pack_produce(version, correlation_id, request.topics, results)
+
+
+ReplyOfOne: TypeAlias = tuple[Callable[..., bytes], int, bytes, bytes]
+"""What packs a reply for one partition, and what is the same in all such replies: the size, and the bytes before the
+result and after it."""
+
+
+@lru_cache(4096)
+def _reply_of_one(
+    version: int, name: str | None, topic_id: bytes | None
+) -> tuple[Callable[..., bytes], int, bytes, bytes]:
+    """What packs the reply for one partition of that topic, and what is the same in all such replies: the size, the bytes
+    before the result and those after it."""
+    whole = _pack_produce(version, 0, [(name, topic_id, [(0, None)])], [(0, 0, 0, 0, 0)])
+    after = len(whole) - (4 if version < 8 else 10 if version == 8 else 9)
+    before = after - _RESULT_V5.size
+    pack = struct.Struct(f">ii{before - 8}sihqqq{len(whole) - after}s").pack
+    return pack, len(whole) - 4, whole[8:before], whole[after:]
+
+
+def _pack_produce(version: int, correlation_id: int, topics: list[ProduceTopic], results: list[ProduceResult]) -> bytes:
     out = bytearray(8)
     flexible = version >= 9
     if flexible:
         out.append(0)
-        write_uvarint(out, len(request.topics) + 1)
+        write_uvarint(out, len(topics) + 1)
     else:
-        out += _PACK_INT32(len(request.topics))
+        out += _PACK_INT32(len(topics))
     following = iter(results)
-    for name, topic_id, partitions in request.topics:
+    for name, topic_id, partitions in topics:
         _append_topic(out, flexible, version >= 13, name, topic_id, len(partitions))
         for _ in partitions:
             result = next(following)
