@@ -191,11 +191,8 @@ result and after it."""
 
 
 @lru_cache(4096)
-def _reply_of_one(
-    version: int, name: str | None, topic_id: bytes | None
-) -> tuple[Callable[..., bytes], int, bytes, bytes]:
-    """What packs the reply for one partition of that topic, and what is the same in all such replies: the size, the bytes
-    before the result and those after it."""
+def _reply_of_one(version: int, name: str | None, topic_id: bytes | None) -> ReplyOfOne:
+    """For one partition of that topic."""
     whole = _pack_produce(version, 0, [(name, topic_id, [(0, None)])], [(0, 0, 0, 0, 0)])
     after = len(whole) - (4 if version < 8 else 10 if version == 8 else 9)
     before = after - _RESULT_V5.size
