@@ -60,6 +60,10 @@ LINT = (
 )
 COMPILED = (("python", "-c", CHECK_COMPILED),)
 DEMO = (("moldau", "pipeline", "demo", "--folder", "build/demo"),)
+SEEDS = (
+    ("python", "-m", "moldau.simulation", "1000", "150"),
+    ("python", "-m", "moldau.simulation", "2000", "150", "--power-loss"),
+)
 
 STAGES = (
     Stage("lint", 2, commands=LINT),
@@ -68,6 +72,7 @@ STAGES = (
     Stage("clients", 8, tests=("tests/clients",), options=PARALLEL),
     Stage("differential", 4, tests=("tests/differential",)),
     Stage("spark", 10, commands=DEMO, tests=("tests/pipeline",)),
+    Stage("simulation", 3, commands=SEEDS),
     Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )
 
