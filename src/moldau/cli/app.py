@@ -6,7 +6,7 @@ import typer
 
 from moldau.cli import groups, pipeline, topics
 from moldau.cli.consume import consume
-from moldau.cli.main import version
+from moldau.cli.version import version
 from moldau.cli.produce import produce
 
 app = typer.Typer(

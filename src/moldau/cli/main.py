@@ -48,6 +48,8 @@ def _run(arguments: list[str]) -> int:
 
         return start(arguments[2:])
     if arguments in (["--version"], ["version"]):
+        from moldau.cli.version import version
+
         print(version())
         return 0
     return _run_app(arguments)
@@ -70,14 +72,6 @@ def _run_app(arguments: list[str]) -> int:
         where = f" (`{wrong.ctx.command_path} --help` says more)" if wrong.ctx else ""
         return _say(wrong.format_message().rstrip(".") + where, USAGE)
     return result if isinstance(result, int) else 0
-
-
-def version() -> str:
-    """What `moldau --version` prints: compiled columns are many times as fast as interpreted ones."""
-    from moldau import __version__
-    from moldau.records.columns import COMPILED
-
-    return f"moldau {__version__} (columns {'compiled' if COMPILED else 'interpreted'})"
 
 
 def _say(sentence: str, code: int = FAILURE) -> int:
