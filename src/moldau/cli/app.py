@@ -6,8 +6,8 @@ import typer
 
 from moldau.cli import groups, pipeline, topics
 from moldau.cli.consume import consume
-from moldau.cli.version import version
 from moldau.cli.produce import produce
+from moldau.cli.version import version
 
 app = typer.Typer(
     name="moldau",
