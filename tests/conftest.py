@@ -8,6 +8,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,6 +57,18 @@ INTERPRETED_WHY = (
 )
 if INTERPRETED_WHY:
     sys.meta_path.insert(0, InterpretedColumns())
+
+
+def hear_signals() -> None:
+    """What runs in the background, or under nohup, ignores SIGINT and SIGHUP, and its children inherit that: tests that
+    send them would wait for ever. A signal with a handler is one that children find as it should be."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+hear_signals()
 
 
 def pytest_report_header() -> str:

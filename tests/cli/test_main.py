@@ -85,11 +85,14 @@ def test_ctrl_c_ends_a_command_without_a_word(broker: Broker, tmp_path: Path) ->
         stderr=subprocess.PIPE,
     )
     with consuming:
-        assert consuming.stdout is not None and consuming.stderr is not None
-        assert consuming.stdout.readline() == b"one\n"
-        consuming.send_signal(signal.SIGINT)
-        assert (consuming.stdout.read(), consuming.stderr.read()) == (b"", b"")
-    assert consuming.returncode == 130
+        try:
+            assert consuming.stdout is not None and consuming.stderr is not None
+            assert consuming.stdout.readline() == b"one\n"
+            consuming.send_signal(signal.SIGINT)
+            assert consuming.wait(30) == 130
+            assert (consuming.stdout.read(), consuming.stderr.read()) == (b"", b"")
+        finally:
+            consuming.kill()
 
 
 def test_a_reader_that_goes_away_ends_a_command_without_a_word(broker: Broker) -> None:
