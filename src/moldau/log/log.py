@@ -181,7 +181,7 @@ class Log:
             raise self._failed(error) from error
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, base)
-        self.log_end_offset = Offset(last + 1)
+        self.log_end_offset = last + 1  # type: ignore[assignment]  # an Offset, without the call
         if header.producer_id >= 0:
             self.producers.appended(header, base, max_timestamp)
         stood = (base, last, -1 if stamp_ms is None else stamp_ms, self.log_start_offset, _NONE, False)

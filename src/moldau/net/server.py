@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 from moldau.errors import ProtocolViolation
 from moldau.net.inbox import Inbox, Pool
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox
-from moldau.runtime import Answer, Reply
+from moldau.runtime import Answer, FileSlice, Reply
 
 log = logging.getLogger(__name__)
 
@@ -269,7 +269,8 @@ class Connection(asyncio.BufferedProtocol):
             self._task.cancel()
 
     def _send(self, ready: list[Piece]) -> bool:
-        if len(ready) > 1 and not any(isinstance(piece, tuple) for piece in ready):
+        """Files are only in the last answer, whose last piece but one or last is one of them: others go out as one."""
+        if len(ready) > 1 and not (isinstance(ready[-1], FileSlice) or isinstance(ready[-2], FileSlice)):
             ready = [b"".join(cast(list[bytes], ready))]
         return self._outbox.send(ready)
 

@@ -10,7 +10,7 @@ NOBODY = BrokerId(-1)
 
 
 class Partition:
-    __slots__ = ("_ends", "high_watermark", "isr", "leader", "leader_epoch", "local")
+    __slots__ = ("_alone", "_ends", "high_watermark", "isr", "leader", "leader_epoch", "local")
 
     def __init__(self, local: BrokerId, high_watermark: Offset):
         self.local = local
@@ -19,6 +19,7 @@ class Partition:
         self.isr: tuple[BrokerId, ...] = ()
         self.high_watermark = high_watermark
         self._ends: dict[BrokerId, Offset] = {}
+        self._alone = False
 
     @property
     def leads(self) -> bool:
@@ -27,13 +28,17 @@ class Partition:
     def lead(self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...], log_end: Offset) -> bool:
         """Take over what the cluster decided. True if the watermark moved."""
         self.leader, self.leader_epoch, self.isr = leader, leader_epoch, isr
+        self._alone = isr == (self.local,)
         return self.reached(self.local, log_end) if self.leads else False
 
     def reached(self, replica: BrokerId, log_end: Offset) -> bool:
         """A replica's log now ends there. True if the watermark moved."""
-        self._ends[replica] = log_end
         ends = self._ends
-        committed = log_end if self.isr == (replica,) else min(ends.get(broker, Offset(0)) for broker in self.isr)
+        ends[replica] = log_end
+        if self._alone and replica == self.local:
+            committed = log_end
+        else:
+            committed = min(ends.get(broker, Offset(0)) for broker in self.isr)
         if committed > self.high_watermark:
             self.high_watermark = committed
             return True
