@@ -34,7 +34,7 @@ class Asker:
         frame = codec.write_request(api, version, 7, "asker", request)[4:]
         header = codec.read_header(frame)
         read = codec.read_request(api, version, frame, header.body)
-        context = Context(api.key, version, header.correlation_id, header.client_id, "127.0.0.1", header.body)
+        context = Context(api.key, version, header.correlation_id, header.client_id, "127.0.0.1")
         response = self._handlers[api](read, context)
         if isawaitable(response):
             response = await response

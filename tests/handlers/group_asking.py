@@ -68,7 +68,7 @@ class Group:
         frame = codec.write_request(api, version, 7, "asker", request)[4:]
         header = codec.read_header(frame)
         read = codec.read_request(api, version, frame, header.body)
-        response = self._handlers[api](read, Context(api.key, version, 7, header.client_id, "127.0.0.1", header.body))
+        response = self._handlers[api](read, Context(api.key, version, 7, header.client_id, "127.0.0.1"))
         if isawaitable(response):
             response = await response
         return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])

@@ -24,7 +24,7 @@ def disk_with_file(content: bytes) -> SimulatedDisk:
 def test_what_was_flushed_is_there_after_every_crash():
     for seed in range(20):
         disk = disk_with_file(b"kept")
-        disk.open(FILE).write(b"XXXX", 4)
+        disk.open(FILE).write(b"lost", 4)
         disk = disk.after_crash(random.Random(seed))
         assert disk.open(FILE).read(4, 0) == b"kept"
 

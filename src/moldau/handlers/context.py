@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 
 class Context(NamedTuple):
-    """`client_host` is the peer's address as text; `body` is where the message starts in its frame."""
+    """`client_host` is the peer's address as text."""
 
     key: int
     version: int
     correlation_id: int
     client_id: str | None
     client_host: str
-    body: int = 0

@@ -6,7 +6,6 @@ not know, in version 0 and with the range it has (KIP-511). Produce and Fetch se
 are packed by hand.
 """
 
-import struct
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Any, TypeAlias
@@ -16,12 +15,10 @@ from moldau.handlers.context import Context
 from moldau.net.server import Peer
 from moldau.protocol import codec
 from moldau.protocol.apis import API_VERSIONS, APIS, FETCH, PRODUCE, Api
-from moldau.protocol.codec import RequestHeader
+from moldau.protocol.codec import FIXED_HEADER, RequestHeader
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.runtime import Answer, Reply
 
-FIXED_HEADER = struct.Struct(">hhih")
-"""API key, version, correlation id, length of the client id: a Produce needs no more of its header, and not the id."""
 assert (PRODUCE.key, PRODUCE.low, PRODUCE.high) == (0, 0, 13)
 Handler: TypeAlias = Callable[[Any, Context], Any]
 """Takes the request's message, gives the response's or an awaitable of it."""
@@ -44,7 +41,7 @@ class Dispatch:
         """Raises `ProtocolViolation` for what is no request of ours: its connection is closed."""
         if len(frame) >= FIXED_HEADER.size:
             key, version, correlation_id, length = FIXED_HEADER.unpack_from(frame)
-            if key == 0 and 0 <= version <= 13:  # PRODUCE, as literals: this is asked for every request
+            if key == 0 and 0 <= version <= 13:  # PRODUCE, whose client id nobody needs
                 body = FIXED_HEADER.size + length if length > 0 else FIXED_HEADER.size
                 if version >= PRODUCE.flexible:
                     body = skip_tagged_fields(frame, body)

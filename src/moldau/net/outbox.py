@@ -18,6 +18,7 @@ from moldau.runtime import FileSlice
 
 Piece: TypeAlias = bytes | bytearray | memoryview | FileSlice
 
+MSG_MORE = getattr(socket, "MSG_MORE", 0)  # Linux: a header waits for what follows it, and leaves with it
 SENDFILE_BYTES_MAX = 2 << 20
 """One system call sends no more, so that it does not hold the loop for milliseconds."""
 BURST_BYTES_MAX = 8 << 20
@@ -89,7 +90,7 @@ class SocketOutbox:
                         burst += sent
                         continue
                 else:
-                    sent = self._sock.send(piece, socket.MSG_MORE if len(queue) > 1 else 0)
+                    sent = self._sock.send(piece, MSG_MORE if len(queue) > 1 else 0)
                     if sent < len(piece):
                         queue[0] = memoryview(piece)[sent:]
                         continue

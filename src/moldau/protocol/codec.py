@@ -14,7 +14,8 @@ from moldau.protocol.primitives import Buffer, skip_tagged_fields
 
 SMALL_BYTES = 256 << 10  # a request up to this size cannot hold enough elements to be worth counting them
 
-_FIXED_HEADER = struct.Struct(">hhih")
+FIXED_HEADER = struct.Struct(">hhih")
+"""Of a request: API key, version, correlation id, length of the client id."""
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
 
 
@@ -32,7 +33,7 @@ def read_header(frame: Buffer) -> RequestHeader:
     """The header of a request frame. Raises `ProtocolViolation` if it is cut short, or no API of ours has that key."""
     if len(frame) < 10:
         raise ProtocolViolation("a request shorter than its header")
-    key, version, correlation_id, size = _FIXED_HEADER.unpack_from(frame)
+    key, version, correlation_id, size = FIXED_HEADER.unpack_from(frame)
     api = APIS.get(key)
     if api is None:
         raise ProtocolViolation(f"unknown API key {key}")
@@ -70,7 +71,7 @@ def write_request(api: Api, version: int, correlation_id: int, client_id: str, r
     flexible = version >= api.flexible
     name = client_id.encode()
     out = bytearray(4)
-    out += _FIXED_HEADER.pack(api.key, version, correlation_id, len(name))
+    out += FIXED_HEADER.pack(api.key, version, correlation_id, len(name))
     out += name
     if flexible:
         out.append(0)

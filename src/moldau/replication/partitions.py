@@ -87,11 +87,6 @@ class Partitions:
             if topic is not None:
                 self._host(topic)
 
-    def refresh(self) -> None:
-        """Hand out settings anew: the broker's own, which topics inherit, have changed."""
-        for hosted in self:
-            hosted.configure(self._cluster.topic_config(hosted.tp.topic))
-
     def _ours(self, topic: TopicImage) -> list[TopicPartition]:
         return [
             TopicPartition(topic.name, number)
