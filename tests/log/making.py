@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from moldau.config import TopicConfig
-from moldau.log.log import Appended, Log
+from moldau.log.appended import Appended
+from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.records.batch import Row, encode_batch
 from moldau.records.rows import Record, iterate

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from moldau.errors import ErrorCode, ProtocolViolation
-from moldau.log.log import Appended
+from moldau.log.appended import Appended
 from moldau.protocol import codec
 from moldau.protocol.apis import PRODUCE
 from moldau.protocol.hot import Produce, ProduceResult, pack_produce, read_produce

@@ -13,20 +13,18 @@ tried again.
 import logging
 import threading
 import uuid
-from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import checkpoints, recovery, retention, snapshots
+from moldau.log import checkpoints, lookup, recovery, retention, snapshots
+from moldau.log.appended import Appended, not_appended
 from moldau.log.deletion import Doomed
 from moldau.log.files import OpenFiles
-from moldau.log.producers import Batch
 from moldau.log.segment import Segment, TimestampOffset
 from moldau.names import LeaderEpoch, Offset, TopicPartition
-from moldau.records.rows import iterate
 from moldau.records.validation import Checked, assign_offsets
 from moldau.runtime import FileSlice, Runtime
 
@@ -34,18 +32,6 @@ LOG_APPEND_TIME: Final = "LogAppendTime"
 _NONE: Final = ErrorCode.NONE
 
 logger = logging.getLogger(__name__)
-
-
-class Appended(NamedTuple):
-    """Where a batch stands, or why it does not."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    """-1 under create time."""
-    log_start_offset: int
-    error: ErrorCode
-    duplicate: bool
 
 
 class Log:
@@ -161,14 +147,14 @@ class Log:
         if header.producer_id >= 0:
             found = self.producers.check(header)
             if found is not None:
-                return self._answer(found)
+                return not_appended(found, self.log_start_offset)
         size, base = checked.size, self.log_end_offset
         if checked.rewritten is not None:
             data = memoryview(checked.rewritten)
         elif size != len(data):
             data = data[:size]
         if size > self._config.segment_bytes:
-            return self._refuse(ErrorCode.RECORD_LIST_TOO_LARGE)
+            return not_appended(ErrorCode.RECORD_LIST_TOO_LARGE, self.log_start_offset)
         last = base + header.last_offset_delta
         max_timestamp, stamp_ms = (now_ms, now_ms) if self._stamps else (checked.max_timestamp, None)
         try:
@@ -186,17 +172,6 @@ class Log:
             self.producers.appended(header, base, max_timestamp)
         stood = (base, last, -1 if stamp_ms is None else stamp_ms, self.log_start_offset, _NONE, False)
         return tuple.__new__(Appended, stood)
-
-    def _answer(self, found: Batch | ErrorCode) -> Appended:
-        """To a batch that is not appended: a duplicate stands where it stood, an error nowhere."""
-        if isinstance(found, ErrorCode):
-            return self._refuse(found)
-        return Appended(
-            found.base_offset, found.last_offset, found.timestamp, self.log_start_offset, ErrorCode.NONE, True
-        )
-
-    def _refuse(self, error: ErrorCode) -> Appended:
-        return Appended(-1, -1, -1, self.log_start_offset, error, False)
 
     def roll(self, now_ms: int) -> Segment:
         """Close the active segment and begin a new one at the log's end; an empty one is begun again. Raises
@@ -224,9 +199,6 @@ class Log:
             snapshots.write(self._files.disk, self.folder, self.producers, end)
             self._snapshot_offset = end
 
-    def _segment_of(self, offset: int) -> int:
-        return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
-
     def read(self, offset: int, max_bytes: int, up_to: int, min_one: bool = True) -> FileSlice | None:
         """A slice from the batch that holds `offset` on, of whole bytes below `up_to`: the first batch whole even if it
         is larger than `max_bytes` (unless not `min_one`), the last one possibly cut. None if there is nothing.
@@ -245,7 +217,7 @@ class Log:
             segment = self._active
             at = len(segments) - 1
             if offset < segment.base_offset:
-                at = self._segment_of(offset)
+                at = lookup.segment_at(segments, offset)
                 segment = segments[at]
             found = segment.find(offset)
             while found is None:
@@ -257,7 +229,7 @@ class Log:
             position, header = found
             limit = segment.size
             if up_to < end:
-                limit = self._position_of(segment, up_to)
+                limit = lookup.position_of(segment, up_to)
                 if header.base_offset >= up_to or limit <= position:
                     return None
             first = header.size
@@ -273,11 +245,6 @@ class Log:
         except OSError as error:
             raise self._failed(error) from error
 
-    def _position_of(self, segment: Segment, up_to: int) -> int:
-        """Where in a segment what may not be seen yet begins."""
-        found = segment.find(up_to)
-        return segment.size if found is None else found.position
-
     def read_batches(self, offset: int, max_bytes: int) -> bytes:
         """The bytes of whole batches from `offset` on, at least one; none at the log's end. Raises as `read` does."""
         piece = self.read(offset, max_bytes, self.log_end_offset)
@@ -286,44 +253,14 @@ class Log:
     def offset_for_time(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record at or after a time, among those at or after the log's start; None if there is none."""
         try:
-            for segment in self._segments:
-                if segment.largest_timestamp() >= timestamp_ms:
-                    found = self._first_since(segment, timestamp_ms)
-                    if found is not None:
-                        return found
-            return None
+            return lookup.first_since(self._segments, timestamp_ms, self.log_start_offset)
         except OSError as error:
             raise self._failed(error) from error
-
-    def _first_since(self, segment: Segment, timestamp_ms: int) -> TimestampOffset | None:
-        start = self.log_start_offset
-        before = segment.times.floor(timestamp_ms)
-        offset = segment.base_offset + before.value if before is not None else segment.base_offset
-        entry = segment.offsets.floor(max(offset, start) - segment.base_offset)
-        for position, header in segment.walk(entry.value if entry is not None else 0):
-            if header.max_timestamp >= timestamp_ms and header.last_offset >= start:
-                for record in iterate(segment.log.get().read(header.size, position), control=True):
-                    if record.timestamp_ms >= timestamp_ms and record.offset >= start:
-                        return TimestampOffset(record.timestamp_ms, Offset(record.offset))
-        return None
 
     def offset_of_max_timestamp(self) -> TimestampOffset | None:
         """The first record that has the largest timestamp of all; None if the log is empty."""
         try:
-            best: Segment | None = None
-            for segment in self._segments:
-                segment.look()
-                if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
-                    best = segment
-            if best is None or best.max_timestamp < 0:
-                return None
-            entry = best.offsets.floor(best.max_timestamp_offset - best.base_offset)
-            for position, header in best.walk(entry.value if entry is not None else 0):
-                if header.max_timestamp == best.max_timestamp:
-                    for record in iterate(best.log.get().read(header.size, position), control=True):
-                        if record.timestamp_ms == best.max_timestamp:
-                            return TimestampOffset(record.timestamp_ms, Offset(record.offset))
-            return None
+            return lookup.first_of_largest(self._segments)
         except OSError as error:
             raise self._failed(error) from error
 

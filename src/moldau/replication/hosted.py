@@ -10,7 +10,8 @@ from functools import partial
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.log import Appended, Log
+from moldau.log.appended import Appended
+from moldau.log.log import Log
 from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
 from moldau.records.validation import INLINE_BYTES, Checked, Rules, check_produce, needs_executor
 from moldau.replication.partition import NOBODY, Partition

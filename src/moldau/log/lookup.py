@@ -1,0 +1,68 @@
+"""Finding a place in a list of segments, by offset and by time: the search and the short scan behind it.
+
+A log with many segments is searched, not walked, for an offset; for a time its segments are asked in order, each by its
+largest timestamp, since timestamps need not rise. Only the batch that is found is looked into, record by record.
+Nothing here changes a segment but for the indexes that it opens; all of it may raise `OSError`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from moldau.log.segment import Segment, TimestampOffset
+from moldau.names import Offset
+from moldau.records.rows import iterate
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
+
+
+def segment_at(segments: Sequence[Segment], offset: int) -> int:
+    """The position of the segment that holds an offset, or would."""
+    return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+
+
+def position_of(segment: Segment, up_to: int) -> int:
+    """Where in a segment the batch of an offset begins; its end if the offset is behind it."""
+    found = segment.find(up_to)
+    return segment.size if found is None else found.position
+
+
+def first_since(segments: Sequence[Segment], timestamp_ms: int, log_start: int) -> TimestampOffset | None:
+    """The first record at or after a time, among those at or after the log's start; None if there is none."""
+    for segment in segments:
+        if segment.largest_timestamp() >= timestamp_ms:
+            found = _first_since(segment, timestamp_ms, log_start)
+            if found is not None:
+                return found
+    return None
+
+
+def _first_since(segment: Segment, timestamp_ms: int, start: int) -> TimestampOffset | None:
+    before = segment.times.floor(timestamp_ms)
+    offset = segment.base_offset + before.value if before is not None else segment.base_offset
+    entry = segment.offsets.floor(max(offset, start) - segment.base_offset)
+    for position, header in segment.walk(entry.value if entry is not None else 0):
+        if header.max_timestamp >= timestamp_ms and header.last_offset >= start:
+            for record in iterate(segment.log.get().read(header.size, position), control=True):
+                if record.timestamp_ms >= timestamp_ms and record.offset >= start:
+                    return TimestampOffset(record.timestamp_ms, Offset(record.offset))
+    return None
+
+
+def first_of_largest(segments: Sequence[Segment]) -> TimestampOffset | None:
+    """The first record that has the largest timestamp of all; None if there is no record with a time."""
+    best: Segment | None = None
+    for segment in segments:
+        segment.look()
+        if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
+            best = segment
+    if best is None or best.max_timestamp < 0:
+        return None
+    entry = best.offsets.floor(best.max_timestamp_offset - best.base_offset)
+    for position, header in best.walk(entry.value if entry is not None else 0):
+        if header.max_timestamp == best.max_timestamp:
+            for record in iterate(best.log.get().read(header.size, position), control=True):
+                if record.timestamp_ms == best.max_timestamp:
+                    return TimestampOffset(record.timestamp_ms, Offset(record.offset))
+    return None
