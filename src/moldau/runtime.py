@@ -7,6 +7,7 @@ Waiting goes through asyncio, whose loop is a port of its own. A `Disk` separate
 """
 
 import asyncio
+import errno
 import fcntl
 import os
 import random
@@ -150,6 +151,8 @@ class RealFile:
         os.ftruncate(self._fd, size)
 
     def flush(self) -> None:
+        if self._fd < 0:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         os.fsync(self._fd)
 
     def close(self) -> None:

@@ -34,6 +34,8 @@ class Content:
         return found + bytes(max(end - at - len(found), 0))
 
     def write(self, data: Buffer, at: int) -> None:
+        if not data:
+            return
         if at > len(self._data):
             self._data.extend(bytes(at - len(self._data)))
         self._data[at : at + len(data)] = data
@@ -92,9 +94,10 @@ class SimulatedFile:
         self._inode = inode
         self._writable = writable
         self._disk = disk
+        self._closed = False
 
     def read(self, length: int, at: int) -> bytes:
-        self._disk.check_alive()
+        self._check_open()
         return self._inode.now.read(length, at)
 
     def write(self, data: Buffer, at: int) -> None:
@@ -102,6 +105,7 @@ class SimulatedFile:
         self._inode.change((at, bytes(data)))
 
     def size(self) -> int:
+        self._check_open()
         return self._inode.now.size
 
     def truncate(self, size: int) -> None:
@@ -109,18 +113,24 @@ class SimulatedFile:
         self._inode.change((size, None))
 
     def flush(self) -> None:
-        self._disk.check_alive()
+        self._check_open()
         self._inode.flush()
 
     def close(self) -> None:
         """The bytes stay where they are."""
+        self._closed = True
 
     def fileno(self) -> int | None:
         return None
 
     def _check(self) -> None:
-        self._disk.check_alive()
+        self._check_open()
         if not self._writable:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    def _check_open(self) -> None:
+        self._disk.check_alive()
+        if self._closed:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
@@ -195,11 +205,20 @@ class SimulatedDisk:
         self.check_alive()
         folder = self._folders.get(str(path))
         if folder is None:
+            self._check_no_file(path)
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         return folder
 
+    def _check_no_file(self, path: Path) -> None:
+        """Nothing can be below a file."""
+        for each in (path, *path.parents):
+            if str(each) not in self._folders and self.exists(each):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
         folder = self._folder(path.parent)
+        if str(path) in self._folders:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         inode = folder.now.get(path.name)
         if inode is None:
             if not create:
@@ -226,6 +245,10 @@ class SimulatedDisk:
         return sorted([*self._folder(folder).now, *(child for child in children if child)])
 
     def make_folder(self, folder: Path) -> None:
+        if str(folder) not in self._folders:
+            if self.exists(folder):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder))
+            self._check_no_file(folder.parent)
         for each in [*reversed(folder.parents), folder]:
             self._folders.setdefault(str(each), Folder())
 
@@ -237,6 +260,8 @@ class SimulatedDisk:
         inode = source.now.get(old.name)
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(old))
+        if str(new) in self._folders:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(new))
         if source is target:
             source.change((old.name, None), (new.name, inode))
         else:
@@ -244,8 +269,11 @@ class SimulatedDisk:
             source.change((old.name, None))
 
     def _rename_folder(self, old: str, new: str) -> None:
-        if new in self._folders:
+        if new in self._folders and self.list(Path(new)):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), new)
+        if new not in self._folders and self.exists(Path(new)):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), new)
+        self._folder(Path(new).parent)
         for path in [p for p in self._folders if p == old or p.startswith(old + "/")]:
             self._folders[new + path[len(old) :]] = self._folders.pop(path)
 
