@@ -49,14 +49,19 @@ def sections(
 
 
 def section_of(
-    view: memoryview, at: int, header: BatchHeader, start_offset: int = 0, end_offset: int = OFFSET_MAX
+    view: memoryview,
+    at: int,
+    header: BatchHeader,
+    start_offset: int = 0,
+    end_offset: int = OFFSET_MAX,
+    inflated_max: int = INFLATED_MAX,
 ) -> Section:
     """The records of the batch at `at`."""
     start, stop = at + HEADER_SIZE, at + header.batch_length + LOG_OVERHEAD
     records: Buffer = view
     if header.codec != compression.NONE:
         try:
-            records = compression.decompress(header.codec, view[start:stop], INFLATED_MAX)
+            records = compression.decompress(header.codec, view[start:stop], inflated_max)
         except compression.DecompressionError as error:
             raise _corrupt(header, f"cannot be inflated: {error}") from None
         start, stop = 0, len(records)
