@@ -19,6 +19,7 @@ import json
 import logging
 import re
 import uuid
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,7 @@ from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.deletion import Doomed
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
 from moldau.log.log import Log
+from moldau.log.progress import Progress
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 
@@ -53,6 +55,11 @@ _OWN_FILES: Final = frozenset(
 logger = logging.getLogger(__name__)
 
 
+def _short(value: uuid.UUID) -> str:
+    """As Kafka writes it: 22 characters of URL-safe base64."""
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
 def partition_of(name: str) -> TopicPartition | None:
     """The partition a folder is named for; None if the name is no partition's."""
     match = _PARTITION.fullmatch(name)
@@ -67,10 +74,13 @@ def folder_name_for_deletion(tp: TopicPartition, unique: uuid.UUID) -> str:
 
 class LogFolder:
     """One folder, open. `logs` are its partitions; `clean` says how it was left; `failed` is why it is offline, or
-    None."""
+    None; `directory_id` names it in the metadata, wherever it is mounted."""
 
-    def __init__(self, path: Path, runtime: Runtime, open_files_max: int = OPEN_FILES_MAX):
-        """Makes the folder if it is not there, takes its lock, reads what describes it, deletes the marker.
+    def __init__(
+        self, path: Path, runtime: Runtime, open_files_max: int = OPEN_FILES_MAX, files: OpenFiles | None = None
+    ):
+        """Makes the folder if it is not there, takes its lock, reads what describes it, deletes the marker. `files`:
+        those of several folders, counted together.
 
         Raises `StorageError` if another process has it, `OSError`.
         """
@@ -80,12 +90,13 @@ class LogFolder:
         self.failed: OSError | None = None
         self.on_failure: Callable[[OSError], None] | None = None
         self._disk = runtime.disk
-        self._files = OpenFiles(runtime.disk, open_files_max)
+        self._files = files or OpenFiles(runtime.disk, open_files_max)
         self._doomed = Doomed(runtime.disk)
         self._disk.make_folder(path)
         self._unlock = self._disk.lock(path / LOCK)
         try:
             self.meta = self._read_meta()
+            self.directory_id = self.meta.get("directory.id") or _short(runtime.random.uuid())
             self.clean, self.broker_epoch = self._take_marker()
             self._recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
             self._log_starts = self._offsets(checkpoints.LOG_STARTS)
@@ -111,9 +122,14 @@ class LogFolder:
             )
         if node is not None and node != str(node_id):
             raise StorageError(f"{self.path} belongs to node {node}, not to {node_id}: give this one another folder")
-        if theirs is None or node is None:
-            directory = base64.urlsafe_b64encode(self.runtime.random.uuid().bytes).decode().rstrip("=")
-            self.meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": directory}
+        if theirs is None or node is None or "directory.id" not in self.meta:
+            self.meta = {
+                **self.meta,
+                "version": "1",
+                "cluster.id": cluster_id,
+                "node.id": str(node_id),
+                "directory.id": self.directory_id,
+            }
             text = "#\n" + "".join(f"{key}={value}\n" for key, value in self.meta.items())
             checkpoints.replace_file(self._disk, self.path / META_PROPERTIES, text.encode())
 
@@ -148,7 +164,17 @@ class LogFolder:
         """Open the partitions of all known topics (name -> id), recovering where needed; returns the names of what is
         strange: left alone, and for the caller to report. What belongs to a topic in `deleted` goes. Blocks. Raises
         `OSError`."""
-        strays = []
+        found, strays = self.sift(known, deleted)
+        for work in self.loading(found, known, config_of):
+            work()
+        return strays
+
+    def sift(
+        self, known: Mapping[str, uuid.UUID], deleted: Collection[uuid.UUID] = ()
+    ) -> tuple[list[TopicPartition], list[str]]:
+        """The partitions of known topics that are here, and the names of what is strange; the rest of `load`'s work is
+        done. Blocks. Raises `OSError`."""
+        found, strays = [], []
         for name in self._disk.list(self.path):
             if name in _OWN_FILES or name.endswith(".tmp"):
                 continue
@@ -162,8 +188,32 @@ class LogFolder:
             if tp is None or tp.topic not in known or not self._is(name, known[tp.topic]):
                 strays.append(name)
                 continue
-            self._open(tp, known[tp.topic], config_of(tp.topic), self.clean)
-        return strays
+            found.append(tp)
+        return found, strays
+
+    def loading(
+        self,
+        found: Iterable[TopicPartition],
+        known: Mapping[str, uuid.UUID],
+        config_of: Callable[[str], TopicConfig],
+        workers: int = 1,
+    ) -> list[Callable[[], None]]:
+        """What opens these partitions, for so many threads at once: each takes the next one until none is left.
+
+        Every piece blocks and raises `OSError`.
+        """
+        waiting = deque(found)
+        progress = None if self.clean else Progress(self.path, self.runtime, self._recovery_points, waiting)
+
+        def work() -> None:
+            while waiting:
+                try:
+                    tp = waiting.popleft()
+                except IndexError:  # another thread was faster
+                    return
+                self._open(tp, known[tp.topic], config_of(tp.topic), self.clean, progress)
+
+        return [work] * max(workers, 1)
 
     def _is_one_of(self, name: str, topic_ids: Collection[uuid.UUID]) -> bool:
         try:
@@ -185,7 +235,14 @@ class LogFolder:
             return True
         return found is None or found == topic_id
 
-    def _open(self, tp: TopicPartition, topic_id: uuid.UUID, config: TopicConfig, clean: bool) -> Log:
+    def _open(
+        self,
+        tp: TopicPartition,
+        topic_id: uuid.UUID,
+        config: TopicConfig,
+        clean: bool,
+        progress: Progress | None = None,
+    ) -> Log:
         log = Log.open(
             self.path / str(tp),
             tp,
@@ -198,7 +255,10 @@ class LogFolder:
             files=self._files,
             doomed=self._doomed,
             on_failure=self.fail,
+            progress=progress,
         )
+        if progress is not None:
+            progress.partition_done()
         self.logs[tp] = log
         return log
 

@@ -23,6 +23,7 @@ from moldau.log import checkpoints, lookup, recovery, retention, snapshots
 from moldau.log.appended import Appended, not_appended
 from moldau.log.deletion import Doomed
 from moldau.log.files import OpenFiles
+from moldau.log.progress import Progress
 from moldau.log.segment import Segment, TimestampOffset
 from moldau.names import LeaderEpoch, Offset, TopicPartition
 from moldau.records.validation import Checked, assign_offsets
@@ -89,6 +90,7 @@ class Log:
         files: OpenFiles | None = None,
         doomed: Doomed | None = None,
         on_failure: Callable[[OSError], None] | None = None,
+        progress: Progress | None = None,
     ) -> "Log":
         """The log in a folder, which is made if it is not there. Blocks, after an unclean stop for long. Raises
         `OSError`."""
@@ -100,7 +102,7 @@ class Log:
         if not disk.exists(folder / checkpoints.PARTITION_METADATA):
             checkpoints.write_topic_id(disk, folder, topic_id)
         now_ms = runtime.clock.now_ms()
-        loading = recovery.Loading(folder, config, files, now_ms, clean, recovery_point, log_start)
+        loading = recovery.Loading(folder, config, files, now_ms, clean, recovery_point, log_start, progress)
         log = cls(folder, tp, config, runtime, files, doomed, recovery.load(loading))
         log.topic_id = topic_id
         log._on_failure = on_failure

@@ -25,6 +25,7 @@ from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.epochs import Epochs
 from moldau.log.files import OpenFiles
 from moldau.log.producers import Producers
+from moldau.log.progress import LARGE_BYTES, Progress
 from moldau.log.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -42,8 +43,6 @@ from moldau.runtime import Disk, File
 
 CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX = ".cleaned", ".swap", ".tmp"
 CHUNK_BYTES: Final = 1 << 20
-LARGE_BYTES: Final = 64 << 20
-"""Reading a segment of this size takes long enough to be logged."""
 WALK_BACK_ENTRIES: Final = 64
 WALK_BACK_BYTES: Final = 1 << 18
 """How many index entries, or bytes of small segments, before a snapshot are read again for what it does not hold."""
@@ -79,6 +78,7 @@ class Loading:
     clean: bool
     recovery_point: int
     log_start: int
+    progress: Progress | None = None
 
     @property
     def disk(self) -> Disk:
@@ -247,6 +247,8 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
         later = segments[at + 1 :]
         size = segment.size
         end, gapless = recover_segment(segment, epochs, later[0].base_offset if later else None)
+        if loading.progress is not None:
+            loading.progress.segment_done(size)
         if segment.size < size:
             lost = size - segment.size
             logger.warning("%s was cut by %d bytes: a batch there does not hold", segment.log.path, lost)
