@@ -15,6 +15,7 @@ whole folder offline: every log in it, for good, and no clean-shutdown marker is
 """
 
 import base64
+import contextlib
 import json
 import logging
 import re
@@ -92,7 +93,7 @@ class LogFolder:
         self._disk = runtime.disk
         self._files = files or OpenFiles(runtime.disk, open_files_max)
         self._doomed = Doomed(runtime.disk)
-        self._disk.make_folder(path)
+        self._make(path)
         self._unlock = self._disk.lock(path / LOCK)
         try:
             self.meta = self._read_meta()
@@ -104,6 +105,14 @@ class LogFolder:
         except BaseException:
             self._unlock()
             raise
+
+    def _make(self, path: Path) -> None:
+        """The folder lasts from now on: what is flushed in it is worth nothing without its name."""
+        made = [each for each in (path, *path.parents) if not self._disk.exists(each)]
+        self._disk.make_folder(path)
+        for each in made or [path]:
+            with contextlib.suppress(PermissionError):  # a parent that others own, and that may not be read
+                self._disk.sync_folder(each.parent)
 
     def _read_meta(self) -> dict[str, str]:
         data = checkpoints.read_whole(self._disk, self.path / META_PROPERTIES)

@@ -1,108 +1,50 @@
 """A disk in memory that tells *written* from *flushed*, so that a crash can lose, tear and reorder what was not
-flushed.
+flushed; and that fails, fills up or stops at any of its calls, as its `Faults` say.
 
-A file's bytes are kept twice: as a reader sees them, and as they would be found after a power loss, with the writes
-since the last flush in between. A crash keeps the flushed bytes and, of the rest, whatever sectors the seed says.
-Names are kept as a file system with an ordered journal keeps them: a crash keeps a prefix of the changes to each
-folder, at least up to the last `sync_folder`. SIGKILL of a process is no crash of the disk: then nothing that was
-written is lost.
+What a crash keeps is drawn here once for the whole disk, from nothing to all; what that means for the bytes of a file
+and the names in a folder is `platter`'s. SIGKILL of a process is no crash of the disk: then nothing that was written is
+lost.
 """
 
-import copy
 import errno
 import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from moldau.errors import StorageError
 from moldau.runtime import Buffer, File
+from moldau.simulation.faults import Faults
+from moldau.simulation.platter import SECTOR_BYTES, Folder, Inode, Node
 
-SECTOR_BYTES = 512
-
-
-class Content:
-    """The bytes of a file; what was only made room for, as preallocated indexes are, takes none here."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._data = bytearray()
-
-    def read(self, length: int, at: int) -> bytes:
-        end = min(at + length, self.size)
-        found = bytes(self._data[at:end])
-        return found + bytes(max(end - at - len(found), 0))
-
-    def write(self, data: Buffer, at: int) -> None:
-        if not data:
-            return
-        if at > len(self._data):
-            self._data.extend(bytes(at - len(self._data)))
-        self._data[at : at + len(data)] = data
-        self.size = max(self.size, at + len(data))
-
-    def resize(self, size: int) -> None:
-        del self._data[size:]
-        self.size = size
-
-
-Write = tuple[int, bytes | None]
-"""(position, bytes), or (size, None) for a cut or an extension."""
-
-
-class Inode:
-    """One file: as it is read, as it would be found after a power loss, and the writes that make the difference."""
-
-    def __init__(self) -> None:
-        self.now = Content()
-        self.flushed = Content()
-        self.pending: list[Write] = []
-
-    def change(self, write: Write) -> None:
-        _apply_write(self.now, write)
-        self.pending.append(write)
-
-    def flush(self) -> None:
-        for write in self.pending:
-            _apply_write(self.flushed, write)
-        self.pending.clear()
-
-    def crash(self, seed: random.Random) -> None:
-        """Become what is found after a power loss: of each write not flushed, the sectors that the seed says."""
-        for position, data in self.pending:
-            if data is None:
-                if seed.random() < 0.5:
-                    self.flushed.resize(position)
-                continue
-            for start in range(0, len(data), SECTOR_BYTES):
-                if seed.random() < 0.5:
-                    self.flushed.write(data[start : start + SECTOR_BYTES], position + start)
-        self.pending.clear()
-        self.now = copy.deepcopy(self.flushed)
-
-
-def _apply_write(content: Content, write: Write) -> None:
-    position, data = write
-    if data is None:
-        content.resize(position)
-    else:
-        content.write(data, position)
+__all__ = ["SECTOR_BYTES", "SimulatedDisk", "SimulatedFile"]
+SHARES: Final = (0.0, 0.0, 0.1, 0.5, 0.5, 0.5, 0.9, 1.0)
+"""How much of what was not flushed a crash keeps, about."""
 
 
 class SimulatedFile:
-    def __init__(self, inode: Inode, writable: bool, disk: "SimulatedDisk"):
+    def __init__(self, inode: Inode, path: Path, writable: bool, disk: "SimulatedDisk"):
         self._inode = inode
+        self._path = path
         self._writable = writable
         self._disk = disk
         self._closed = False
 
     def read(self, length: int, at: int) -> bytes:
         self._check_open()
+        self._disk.call("read", self._path)
         return self._inode.now.read(length, at)
 
     def write(self, data: Buffer, at: int) -> None:
         self._check()
+        error = self._disk.meet("write", self._path)
+        if error is not None:
+            assert self._disk.faults is not None
+            data = memoryview(data)[: self._disk.faults.seed.randint(0, len(data))]
         self._inode.change((at, bytes(data)))
+        if error is not None:
+            raise error
 
     def size(self) -> int:
         self._check_open()
@@ -110,10 +52,17 @@ class SimulatedFile:
 
     def truncate(self, size: int) -> None:
         self._check()
+        self._disk.call("truncate", self._path)
         self._inode.change((size, None))
 
     def flush(self) -> None:
+        """A failed one leaves what was not written to be lost: the next one succeeds and writes nothing of it."""
         self._check_open()
+        error = self._disk.meet("fsync", self._path)
+        if error is not None:
+            assert self._disk.faults is not None
+            self._inode.keep(self._disk.faults.seed, self._disk.faults.seed.choice(SHARES[:-1]))
+            raise error
         self._inode.flush()
 
     def close(self) -> None:
@@ -134,105 +83,92 @@ class SimulatedFile:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
-Change = tuple[str, Inode | None]
-"""A name that now stands for that file, or (None) for nothing."""
-
-
-class Folder:
-    def __init__(self) -> None:
-        self.now: dict[str, Inode] = {}
-        self.synced: dict[str, Inode] = {}
-        self.pending: list[tuple[Change, ...]] = []
-
-    def change(self, *changes: Change) -> None:
-        """One step of the journal: all of it or nothing lasts."""
-        _apply(self.now, changes)
-        self.pending.append(changes)
-
-    def sync(self) -> None:
-        self.synced = dict(self.now)
-        self.pending.clear()
-
-    def crash(self, seed: random.Random) -> None:
-        for changes in self.pending[: seed.randint(0, len(self.pending))]:
-            _apply(self.synced, changes)
-        self.now = dict(self.synced)
-        self.pending.clear()
-
-
-def _apply(names: dict[str, Inode], changes: tuple[Change, ...]) -> None:
-    for name, inode in changes:
-        if inode is None:
-            names.pop(name, None)
-        else:
-            names[name] = inode
-
-
 class SimulatedDisk:
-    """See `runtime.Disk`. Folders are made and renamed as whole and last at once; files are where crashes happen.
+    """See `runtime.Disk`.
 
     One object is the disk as one process sees it: after a crash or a kill, the next process gets another, and whatever
     the dead one still tries fails.
     """
 
-    def __init__(self, folders: dict[str, Folder] | None = None) -> None:
-        self._folders = folders if folders is not None else {"/": Folder()}
+    def __init__(self, root: Folder | None = None, faults: Faults | None = None) -> None:
+        self.faults = faults
+        self._root = Folder() if root is None else root
         self._locked: dict[str, None] = {}
         self._alive = True
 
     def after_crash(self, seed: random.Random) -> "SimulatedDisk":
         """The power failed: what was not flushed is lost, torn or reordered."""
-        inodes: dict[int, Inode] = {}
-        for path in sorted(self._folders):
-            folder = self._folders[path]
-            for inode in [*folder.now.values(), *folder.synced.values()]:
-                inodes.setdefault(id(inode), inode)
-            folder.crash(seed)
-        for inode in inodes.values():
-            inode.crash(seed)
+        self._root.crash(seed, seed.choice(SHARES))
         return self.after_kill()
 
     def after_kill(self) -> "SimulatedDisk":
         """The process was killed, the machine lives: what was written stays, every lock is free."""
         self._alive = False
-        return SimulatedDisk(self._folders)
+        return SimulatedDisk(self._root, self.faults)
+
+    def fork(self) -> "SimulatedDisk":
+        """Another disk, as this one is now, without its faults: what happens to one does not happen to the other."""
+        return SimulatedDisk(self._root.copy({}))
 
     def check_alive(self) -> None:
         if not self._alive:
             raise OSError(errno.EIO, "this process is dead")
 
+    def meet(self, name: str, path: Path) -> OSError | None:
+        """A call is made, unless it is to fail."""
+        return None if self.faults is None else self.faults.meet(name, path)
+
+    def call(self, name: str, path: Path) -> None:
+        """A call is made; raises what it is to fail with."""
+        if self.faults is not None and (error := self.faults.meet(name, path)) is not None:
+            raise error
+
+    def _find(self, path: Path) -> Node | None:
+        """What is at a path; None if nothing is, or not even the folder."""
+        node: Node | None = self._root
+        for name in path.parts[1:]:
+            if not isinstance(node, Folder):
+                return None
+            node = node.now.get(name)
+        return node
+
     def _folder(self, path: Path) -> Folder:
         self.check_alive()
-        folder = self._folders.get(str(path))
-        if folder is None:
-            self._check_no_file(path)
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        return folder
+        node = self._find(path)
+        if isinstance(node, Folder):
+            return node
+        self._check_no_file(path)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
     def _check_no_file(self, path: Path) -> None:
         """Nothing can be below a file."""
         for each in (path, *path.parents):
-            if str(each) not in self._folders and self.exists(each):
+            if isinstance(self._find(each), Inode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
         folder = self._folder(path.parent)
-        if str(path) in self._folders:
+        found = folder.now.get(path.name)
+        if isinstance(found, Folder):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        inode = folder.now.get(path.name)
-        if inode is None:
+        self.call("open" if found is not None or not create else "create", path)
+        if found is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-            inode = Inode()
-            folder.change((path.name, inode))
-        return SimulatedFile(inode, writable, self)
+            found = Inode()
+            folder.change((path.name, found))
+        return SimulatedFile(found, path, writable, self)
 
     def exists(self, path: Path) -> bool:
-        folder = self._folders.get(str(path.parent))
-        return str(path) in self._folders or (folder is not None and path.name in folder.now)
+        return self._find(path) is not None
 
     def size(self, path: Path) -> int:
-        return self.open(path, writable=False).size()
+        self._folder(path.parent)
+        self.call("stat", path)
+        found = self._find(path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return found.now.size if isinstance(found, Inode) else 0
 
     def modified_ms(self, path: Path) -> int:
         """The simulation keeps no times of files: as old as the epoch."""
@@ -240,57 +176,66 @@ class SimulatedDisk:
         return 0
 
     def list(self, folder: Path) -> list[str]:
-        below = str(folder).rstrip("/") + "/"
-        children = [p[len(below) :] for p in self._folders if p.startswith(below) and "/" not in p[len(below) :]]
-        return sorted([*self._folder(folder).now, *(child for child in children if child)])
+        found = self._folder(folder)
+        self.call("list", folder)
+        return sorted(found.now)
 
     def make_folder(self, folder: Path) -> None:
-        if str(folder) not in self._folders:
-            if self.exists(folder):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder))
-            self._check_no_file(folder.parent)
-        for each in [*reversed(folder.parents), folder]:
-            self._folders.setdefault(str(each), Folder())
+        if isinstance(self._find(folder), Inode):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder))
+        self._check_no_file(folder)
+        at = self._root
+        for depth, name in enumerate(folder.parts[1:]):
+            below = at.now.get(name)
+            if not isinstance(below, Folder):
+                self.call("mkdir", Path(*folder.parts[: depth + 2]))
+                below = Folder()
+                at.change((name, below))
+            at = below
 
     def rename(self, old: Path, new: Path) -> None:
-        if str(old) in self._folders:
-            self._rename_folder(str(old), str(new))
-            return
         source, target = self._folder(old.parent), self._folder(new.parent)
-        inode = source.now.get(old.name)
-        if inode is None:
+        node, replaced = source.now.get(old.name), target.now.get(new.name)
+        if node is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(old))
-        if str(new) in self._folders:
+        if isinstance(node, Inode) and isinstance(replaced, Folder):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(new))
+        if isinstance(node, Folder) and isinstance(replaced, Inode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(new))
+        if isinstance(node, Folder) and isinstance(replaced, Folder) and replaced.now:
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), str(new))
+        self.call("rename", old)
+        if node is replaced:
+            return
         if source is target:
-            source.change((old.name, None), (new.name, inode))
+            source.change((old.name, None), (new.name, node))
         else:
-            target.change((new.name, inode))
+            target.change((new.name, node))
             source.change((old.name, None))
 
-    def _rename_folder(self, old: str, new: str) -> None:
-        if new in self._folders and self.list(Path(new)):
-            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), new)
-        if new not in self._folders and self.exists(Path(new)):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), new)
-        self._folder(Path(new).parent)
-        for path in [p for p in self._folders if p == old or p.startswith(old + "/")]:
-            self._folders[new + path[len(old) :]] = self._folders.pop(path)
-
     def remove(self, path: Path) -> None:
-        name = str(path)
-        if name in self._folders:
-            for below in [p for p in self._folders if p == name or p.startswith(name + "/")]:
-                del self._folders[below]
-        elif self.exists(path):
-            self._folder(path.parent).change((path.name, None))
+        node = self._find(path)
+        if isinstance(node, Folder):
+            for name in sorted(node.now):
+                self.remove(path / name)
+        if node is not None:
+            folder = self._folder(path.parent)
+            self.call("remove", path)
+            folder.change((path.name, None))
 
     def sync_folder(self, folder: Path) -> None:
-        self._folder(folder).sync()
+        """A failed one may lose the names that were not synced, as a failed fsync may lose bytes."""
+        found = self._folder(folder)
+        error = self.meet("fsync folder", folder)
+        if error is not None:
+            assert self.faults is not None
+            found.keep(self.faults.seed, self.faults.seed.choice(SHARES[:-1]))
+            raise error
+        found.sync()
 
     def lock(self, path: Path) -> Callable[[], None]:
         if str(path) in self._locked:
             raise StorageError(f"another broker uses {path.parent}: stop it, or give this one a --data-dir of its own")
-        self._locked[str(path)] = None
         self.open(path, create=True)
+        self._locked[str(path)] = None
         return lambda: self._locked.pop(str(path), None)

@@ -1,0 +1,67 @@
+"""What goes wrong on a simulated disk, at which of its calls, and which calls there were.
+
+Every call that a program makes of its disk (a system call on a real one) is counted, under the label of the operation
+that makes it. `plan` says at which call the power fails, a read, a write or an fsync fails, or no space is left;
+`watch` sees every call before it happens, so that a driver can look at the disk as a crash would find it there. What a
+fault does to bytes is the disk's affair.
+"""
+
+import errno
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from enum import Enum, auto
+from pathlib import Path
+from typing import Final, NamedTuple
+
+READS: Final = frozenset({"open", "read", "stat", "list"})
+"""Calls that leave the disk as it is."""
+CHANGES: Final = frozenset({"create", "write", "truncate", "fsync", "rename", "remove", "mkdir", "fsync folder"})
+SPACE: Final = frozenset({"create", "write", "rename", "mkdir", "fsync", "fsync folder"})
+"""Calls that may find no space left."""
+
+
+class PowerLoss(BaseException):
+    """The machine stops here. No error that a program could handle."""
+
+
+class Fault(Enum):
+    POWER_LOSS = auto()
+    IO_ERROR = auto()
+    NO_SPACE = auto()
+
+
+class Call(NamedTuple):
+    number: int
+    operation: str
+    name: str
+    path: Path
+
+
+class Faults:
+    """`operation` labels the calls that follow; `covered` counts them by (operation, name)."""
+
+    def __init__(self, seed: random.Random):
+        self.seed = seed
+        self.operation = ""
+        self.calls = 0
+        self.covered: Counter[tuple[str, str]] = Counter()
+        self.plan: dict[int, Fault] = {}
+        self.met: list[tuple[Fault, Call]] = []
+        self.watch: Callable[[Call], None] | None = None
+
+    def meet(self, name: str, path: Path) -> OSError | None:
+        """A call is about to be made: how it fails, or None. Raises `PowerLoss`."""
+        self.calls += 1
+        self.covered[self.operation, name] += 1
+        if self.watch is not None:
+            self.watch(Call(self.calls, self.operation, name, path))
+        fault = self.plan.get(self.calls)
+        if fault is None or (fault is Fault.NO_SPACE and name not in SPACE):
+            return None
+        self.met.append((fault, Call(self.calls, self.operation, name, path)))
+        if fault is Fault.POWER_LOSS:
+            raise PowerLoss(f"at call {self.calls}, {name} of {self.operation}")
+        code = errno.EIO if fault is Fault.IO_ERROR else errno.ENOSPC
+        return OSError(code, os.strerror(code), str(path))

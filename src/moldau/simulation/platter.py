@@ -1,0 +1,176 @@
+"""Files and folders twice: as they are seen, and as a power loss would leave them, with the changes in between.
+
+What a crash keeps of a file's unflushed writes: any of their sectors. The one order there is: a cut that was lost takes
+with it what was written behind it later, because every journal keeps the changes of a file's size in order. What it
+keeps of a folder's names: a prefix of the changes since the last sync, as a file system with an ordered journal does
+(ext4), but each folder for itself, which is weaker: ext4 has one order for all. No flush of a file makes its name last.
+A failed fsync leaves pages that will never be written: what is seen differs from the platter from then on, and the next
+fsync succeeds (ext4 since 2018, after "fsyncgate").
+"""
+
+import random
+from typing import TypeAlias
+
+from moldau.runtime import Buffer
+
+SECTOR_BYTES = 512
+
+
+class Content:
+    """The bytes of a file; what was only made room for, as preallocated indexes are, takes none here."""
+
+    __slots__ = ("_data", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._data = bytearray()
+
+    def copy(self) -> "Content":
+        other = Content()
+        other.size = self.size
+        other._data = self._data[:]
+        return other
+
+    def read(self, length: int, at: int) -> bytes:
+        end = min(at + length, self.size)
+        found = bytes(self._data[at:end])
+        return found + bytes(max(end - at - len(found), 0))
+
+    def write(self, data: Buffer, at: int) -> None:
+        if not data:
+            return
+        if at > len(self._data):
+            self._data.extend(bytes(at - len(self._data)))
+        self._data[at : at + len(data)] = data
+        self.size = max(self.size, at + len(data))
+
+    def resize(self, size: int) -> None:
+        del self._data[size:]
+        self.size = size
+
+
+Write: TypeAlias = tuple[int, bytes | None]
+"""(position, bytes), or (size, None) for a cut or an extension."""
+
+
+class Inode:
+    """One file: as it is read, as it would be found after a power loss, and the writes that make the difference."""
+
+    __slots__ = ("flushed", "now", "pending")
+
+    def __init__(self) -> None:
+        self.now = Content()
+        self.flushed = Content()
+        self.pending: list[Write] = []
+
+    def copy(self, copies: "Copies") -> "Inode":
+        found = copies.get(id(self))
+        if isinstance(found, Inode):
+            return found
+        other = Inode()
+        other.now, other.flushed, other.pending = self.now.copy(), self.flushed.copy(), self.pending[:]
+        copies[id(self)] = other
+        return other
+
+    def change(self, write: Write) -> None:
+        _apply_write(self.now, write)
+        self.pending.append(write)
+
+    def flush(self) -> None:
+        for write in self.pending:
+            _apply_write(self.flushed, write)
+        self.pending.clear()
+
+    def keep(self, seed: random.Random, share: float) -> None:
+        """Let about that share of what was not flushed reach the platter, by sectors, and forget the rest."""
+        lost_from: int | None = None
+        for position, data in self.pending:
+            if data is None:
+                if lost_from is None and seed.random() < share:
+                    self.flushed.resize(position)
+                elif position < self.flushed.size:
+                    lost_from = position if lost_from is None else min(lost_from, position)
+                continue
+            if lost_from is not None and position + len(data) > lost_from:
+                continue
+            for start in range(0, len(data), SECTOR_BYTES):
+                if seed.random() < share:
+                    self.flushed.write(data[start : start + SECTOR_BYTES], position + start)
+        self.pending.clear()
+
+    def crash(self, seed: random.Random, share: float) -> None:
+        if self.pending:
+            if 0 < share < 1 and seed.random() < 0.4:
+                share = seed.choice((0.0, 1.0))
+            self.keep(seed, share)
+        self.now = self.flushed.copy()
+
+
+def _apply_write(content: Content, write: Write) -> None:
+    position, data = write
+    if data is None:
+        content.resize(position)
+    else:
+        content.write(data, position)
+
+
+class Folder:
+    __slots__ = ("now", "pending", "synced")
+
+    def __init__(self) -> None:
+        self.now: dict[str, Node] = {}
+        self.synced: dict[str, Node] = {}
+        self.pending: list[tuple[Change, ...]] = []
+
+    def copy(self, copies: "Copies") -> "Folder":
+        found = copies.get(id(self))
+        if isinstance(found, Folder):
+            return found
+        other = Folder()
+        copies[id(self)] = other
+        other.now = {name: node.copy(copies) for name, node in self.now.items()}
+        other.synced = {name: node.copy(copies) for name, node in self.synced.items()}
+        other.pending = [
+            tuple((name, None if node is None else node.copy(copies)) for name, node in changes)
+            for changes in self.pending
+        ]
+        return other
+
+    def change(self, *changes: "Change") -> None:
+        """One step of the journal: all of it or nothing lasts."""
+        _apply(self.now, changes)
+        self.pending.append(changes)
+
+    def sync(self) -> None:
+        self.synced = dict(self.now)
+        self.pending.clear()
+
+    def keep(self, seed: random.Random, share: float) -> None:
+        """Let a prefix of the changes that were not synced reach the platter, and forget the rest."""
+        count = len(self.pending)
+        if share < 1:
+            count = seed.randint(0, count) if share > 0 else 0
+        for changes in self.pending[:count]:
+            _apply(self.synced, changes)
+        self.pending.clear()
+
+    def crash(self, seed: random.Random, share: float) -> None:
+        """Become what is found after a power loss, with all that is in it."""
+        self.keep(seed, share)
+        self.now = dict(self.synced)
+        for name in sorted(self.now):
+            self.now[name].crash(seed, share)
+
+
+Node: TypeAlias = Inode | Folder
+Copies: TypeAlias = dict[int, Node]
+Change: TypeAlias = tuple[str, Node | None]
+"""A name that now stands for that file or folder, or (None) for nothing."""
+
+
+def _apply(names: dict[str, Node], changes: tuple[Change, ...]) -> None:
+    for name, node in changes:
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
