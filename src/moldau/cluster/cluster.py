@@ -26,6 +26,8 @@ from moldau.errors import ConfigError, ErrorCode
 from moldau.names import OFFSETS_TOPIC
 from moldau.runtime import Runtime
 
+Place = Callable[[int], Sequence[str]]
+"""The ids of the log folders that so many new partitions of this broker go to."""
 Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,7 +53,9 @@ def _alone(
 class Cluster:
     """Made by `Cluster.open`; used from one event loop."""
 
-    def __init__(self, store: MetadataStore, config: BrokerConfig, runtime: Runtime, image: Image):
+    def __init__(
+        self, store: MetadataStore, config: BrokerConfig, runtime: Runtime, image: Image, place: Place | None = None
+    ):
         self._store = store
         self._static = config
         self._runtime = runtime
@@ -62,6 +66,8 @@ class Cluster:
         self._changing = asyncio.Lock()
         self._touched: deque[str] = deque()
         self._producer_ids = range(0)
+        self._place = place
+        self._address = ("", 0)
         store.watch(self._touched.append)
 
     @classmethod
@@ -73,11 +79,14 @@ class Cluster:
         *,
         clean: bool = True,
         cluster_id: str | None = None,
+        directories: Mapping[str, bool] | None = None,
+        place: Place | None = None,
     ) -> "Cluster":
         """Read the store, or begin a cluster in it (with `cluster_id` if it has one already), and become its
         controller.
 
-        `clean` is whether this broker stopped cleanly: if not, it leads in new epochs. Raises `StorageError`; the store
+        `clean` is whether this broker stopped cleanly: if not, it leads in new epochs; `directories` says that of each
+        of its log folders that are there. `place` is asked where new partitions go. Raises `StorageError`; the store
         is closed then.
         """
         now_ms = runtime.clock.now_ms()
@@ -88,7 +97,7 @@ class Cluster:
             if image is None:
                 operations += layout.new_cluster(cluster_id or _new_cluster_id(runtime))
             else:
-                for topic in controller.lead_again(image, config.node_id, clean=clean):
+                for topic in controller.lead_again(image, config.node_id, clean=clean, directories=directories):
                     operations += layout.topic_changed(image.topics[topic.name], topic)
             store.multi(operations)
             image = read_image(store)
@@ -96,7 +105,7 @@ class Cluster:
             return image
 
         try:
-            return cls(store, config, runtime, await runtime.run(begin))
+            return cls(store, config, runtime, await runtime.run(begin), place)
         except BaseException:
             await runtime.run(store.close)
             raise
@@ -142,14 +151,54 @@ class Cluster:
         self._subscribers.append(subscriber)
 
     @_alone
-    async def register(self, host: str, port: int) -> None:
-        """Tell the cluster that this broker is up, and where clients reach it."""
-        me = BrokerImage(self.broker_id, host, port, self._static.broker_rack)
+    async def register(self, host: str, port: int, directories: Sequence[str] = ()) -> None:
+        """Tell the cluster that this broker is up, where clients reach it, and the ids of the log folders it serves."""
+        self._address = (host, port)
+        await self._register(directories)
+
+    @_alone
+    async def serve_only(self, directories: Sequence[str]) -> None:
+        """The broker serves only these log folders any more: it leads nothing that is in others."""
+        if self._address[0]:
+            await self._register(directories)
+        else:
+            await self._commit(self._lost(directories))
+
+    async def _register(self, directories: Sequence[str]) -> None:
+        me = BrokerImage(self.broker_id, *self._address, self._static.broker_rack, tuple(directories))
         listener = self._static.advertised_listener.name
         operations: list[Operation] = [layout.broker(me, listener, self._runtime.clock.now_ms())]
         if self.broker_id in self._image.brokers:
             operations.insert(0, Delete(f"{layout.BROKERS}/{self.broker_id}"))
-        await self._commit(operations)
+        await self._commit([*operations, *(self._lost(directories) if directories else ())])
+
+    def _lost(self, directories: Sequence[str]) -> list[Operation]:
+        changed = controller.directories_lost(self._image, self.broker_id, directories)
+        return [step for topic in changed for step in layout.topic_changed(self._image.topics[topic.name], topic)]
+
+    @_alone
+    async def assign_directories(self, found: Mapping[str, Mapping[int, str]]) -> None:
+        """Remember the log folders of these partitions of this broker: topic -> partition -> directory id."""
+        topics = self._image.topics
+        changed = [
+            (topics[name], controller.with_directories(topics[name], self.broker_id, directories))
+            for name, directories in found.items()
+            if name in topics
+        ]
+        await self._commit([step for old, new in changed for step in layout.topic_changed(old, new)])
+
+    def _placed(self, topics: Sequence[tuple[TopicImage, int]]) -> list[TopicImage]:
+        """The topics with the log folders of their partitions from the given one on, as far as they are this
+        broker's."""
+        new = [
+            [at for at, part in enumerate(topic.partitions) if at >= first and self.broker_id in part.replicas]
+            for topic, first in topics
+        ]
+        directories = iter(self._place(sum(map(len, new))) if self._place else ())
+        return [
+            controller.with_directories(topic, self.broker_id, dict(zip(numbers, directories, strict=False)))
+            for (topic, _), numbers in zip(topics, new, strict=True)
+        ]
 
     @_alone
     async def create_topics(
@@ -157,8 +206,10 @@ class Cluster:
     ) -> list[tuple[str, TopicImage | Refusal]]:
         start = self._runtime.random.below(max(len(self._image.brokers), 1))
         made = controller.create_topics(self._image, self._config, wanted, self._runtime.random.uuid, start)
-        new = [topic for _, topic in made if isinstance(topic, TopicImage)]
         if not validate_only:
+            new = self._placed([(topic, 0) for _, topic in made if isinstance(topic, TopicImage)])
+            by_name = {topic.name: topic for topic in new}
+            made = [(name, by_name.get(name, result)) for name, result in made]
             await self._commit([operation for topic in new for operation in layout.topic_created(topic)])
         return made
 
@@ -177,8 +228,10 @@ class Cluster:
     ) -> list[tuple[str, TopicImage | Refusal]]:
         results = controller.create_partitions(self._image, wanted)
         if not validate_only:
-            grown = [topic for _, topic in results if isinstance(topic, TopicImage)]
             before = self._image.topics
+            grown = self._placed(
+                [(topic, len(before[topic.name].partitions)) for _, topic in results if isinstance(topic, TopicImage)]
+            )
             await self._commit([step for topic in grown for step in layout.topic_changed(before[topic.name], topic)])
         return results
 

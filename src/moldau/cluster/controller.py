@@ -9,10 +9,10 @@ is refused else.
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from moldau.cluster.image import Image, PartitionImage, TopicImage
+from moldau.cluster.image import NO_LEADER, Image, PartitionImage, TopicImage
 from moldau.config import BrokerConfig, topic_config
 from moldau.errors import ConfigError, ErrorCode
 
@@ -281,20 +281,61 @@ def with_overrides(image: Image, config: BrokerConfig, name: str, overrides: Map
     return checked if isinstance(checked, Refusal) else image.topics[name]._replace(overrides=checked)
 
 
-def lead_again(image: Image, broker_id: int, *, clean: bool) -> list[TopicImage]:
+def lead_again(
+    image: Image, broker_id: int, *, clean: bool, directories: Mapping[str, bool] | None = None
+) -> list[TopicImage]:
     """The topics that change when a broker comes up: it leads what has no other, in a new epoch if it lost power.
 
-    After an unclean stop records at the end of a log may be gone, and others will take their offsets: a new epoch
-    tells them apart.
+    `directories` are the ids of its log folders that are there, and whether each was left clean; what is in another
+    one it cannot lead. After an unclean stop records at the end of a log may be gone, and others will take their
+    offsets: a new epoch tells them apart.
     """
+
+    def again(part: PartitionImage) -> PartitionImage:
+        directory = part.directory_of(broker_id)
+        if _is_away(directory, directories):
+            return _not_led_by(broker_id, part)
+        left_clean = directories.get(directory, clean) if directories else clean
+        if broker_id in part.isr and (part.leader == -1 or (part.leader == broker_id and not left_clean)):
+            return part._replace(leader=broker_id, leader_epoch=part.leader_epoch + 1)
+        return part
+
+    return _changed(image, again)
+
+
+def directories_lost(image: Image, broker_id: int, directories: Collection[str]) -> list[TopicImage]:
+    """The topics that change when a broker serves only these log folders any more: what is in others has no leader."""
+    return _changed(
+        image,
+        lambda part: _not_led_by(broker_id, part) if _is_away(part.directory_of(broker_id), directories) else part,
+    )
+
+
+def _is_away(directory: str, directories: Collection[str] | None) -> bool:
+    return bool(directory) and directories is not None and directory not in directories
+
+
+def _not_led_by(broker_id: int, part: PartitionImage) -> PartitionImage:
+    """The last one in sync stays so: whoever leads next has to have what it has."""
+    if part.leader != broker_id:
+        return part
+    return part._replace(leader=NO_LEADER, leader_epoch=part.leader_epoch + 1)
+
+
+def with_directories(topic: TopicImage, broker_id: int, directories: Mapping[int, str]) -> TopicImage:
+    """The topic with these partitions (by number) of the broker in these log folders."""
+    return topic._replace(
+        partitions=tuple(
+            part.with_directory(broker_id, directories[number]) if number in directories else part
+            for number, part in enumerate(topic.partitions)
+        )
+    )
+
+
+def _changed(image: Image, change: Callable[[PartitionImage], PartitionImage]) -> list[TopicImage]:
     changed = []
     for topic in image.topics.values():
-        partitions = tuple(
-            part._replace(leader=broker_id, leader_epoch=part.leader_epoch + 1)
-            if broker_id in part.isr and (part.leader == -1 or (part.leader == broker_id and not clean))
-            else part
-            for part in topic.partitions
-        )
+        partitions = tuple(change(part) for part in topic.partitions)
         if partitions != topic.partitions:
             changed.append(topic._replace(partitions=partitions))
     return changed

@@ -15,21 +15,39 @@ NO_LEADER = -1
 
 
 class BrokerImage(NamedTuple):
-    """One broker that is up, and where clients reach it."""
+    """One broker that is up, and where clients reach it. `directories` are the ids of the log folders it serves; empty
+    if it does not say."""
 
     id: int
     host: str
     port: int
     rack: str | None = None
+    directories: tuple[str, ...] = ()
+
+    def serves(self, directory: str) -> bool:
+        """Whether what is in that log folder is served; True where nothing is known."""
+        return not directory or not self.directories or directory in self.directories
 
 
 class PartitionImage(NamedTuple):
-    """Who has a partition. `isr` is a part of `replicas`, whose first is the preferred leader."""
+    """Who has a partition. `isr` is a part of `replicas`, whose first is the preferred leader; `directories` are the
+    ids of the log folders that each replica is in, as far as they are known (KIP-858)."""
 
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    directories: tuple[str, ...] = ()
+
+    def directory_of(self, broker: int) -> str:
+        """The id of the log folder that this broker has it in; empty if that is not known."""
+        at = self.replicas.index(broker) if broker in self.replicas else len(self.directories)
+        return self.directories[at] if at < len(self.directories) else ""
+
+    def with_directory(self, broker: int, directory: str) -> "PartitionImage":
+        """The same, with that broker's replica in that log folder."""
+        known = {replica: self.directory_of(replica) for replica in self.replicas} | {broker: directory}
+        return self._replace(directories=tuple(known[replica] for replica in self.replicas))
 
 
 class TopicImage(NamedTuple):

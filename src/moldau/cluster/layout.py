@@ -3,7 +3,8 @@
     /cluster/id                              {"version": "1", "id": ...}
     /controller                              {"version": 2, "brokerid": 1, ...}                       ephemeral
     /brokers/ids/1                           {"version": 5, "host", "port", "endpoints", ...}     ephemeral
-    /brokers/topics/T                        {"version": 3, "topic_id": ..., "partitions": {"0": [1]}, ...}
+    /brokers/topics/T                        {"version": 3, "topic_id": ..., "partitions": {"0": [1]}, ...,
+                                              "directories": {"0": [the id of the log folder on that broker]}}
     /brokers/topics/T/partitions/0/state     {"version": 1, "leader", "leader_epoch", "isr", "controller_epoch"}
     /config/topics/T, /config/brokers/1      {"version": 1, "config": {...}}; /config/brokers/<default> is for all
     /latest_producer_id_block                {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
@@ -11,7 +12,7 @@
 
 Here is no decision: functions turn images into operations; `reading` turns nodes into images. Source: "ZooKeeper
 Directories" in Kafka's documentation; KIP-516 for topic ids. What is in `/admin/delete_topics` is ours: Kafka puts
-names there, and no document.
+names there, and no document. So are `directories` (of a topic, of a broker): Kafka came to them after ZooKeeper.
 """
 
 import base64
@@ -70,6 +71,7 @@ def broker(image: BrokerImage, listener: str, now_ms: int) -> Operation:
         listener_security_protocol_map={listener: "PLAINTEXT"},
         rack=image.rack,
         features={},
+        **({"directories": list(image.directories)} if image.directories else {}),
     )
     return Create(f"{BROKERS}/{image.id}", data, ephemeral=True)
 
@@ -87,9 +89,11 @@ def config(path: str, overrides: Mapping[str, str], *, is_new: bool) -> Operatio
 
 def _assignment(topic: TopicImage) -> bytes:
     partitions = {str(number): list(partition.replicas) for number, partition in enumerate(topic.partitions)}
-    return _json(
-        version=3, topic_id=short_id(topic.id), partitions=partitions, adding_replicas={}, removing_replicas={}
-    )
+    document: dict[str, Any] = {"version": 3, "topic_id": short_id(topic.id), "partitions": partitions}
+    known = {str(number): list(part.directories) for number, part in enumerate(topic.partitions) if part.directories}
+    if known:
+        document["directories"] = known
+    return _json(**document, adding_replicas={}, removing_replicas={})
 
 
 def state_path(name: str, partition: int) -> str:
@@ -124,11 +128,13 @@ def topic_created(topic: TopicImage) -> list[Operation]:
 def topic_changed(old: TopicImage, new: TopicImage) -> list[Operation]:
     """From one image of a topic to a later one: more partitions, other states, other settings."""
     operations: list[Operation] = []
-    if len(old.partitions) != len(new.partitions):
+    together = list(zip(old.partitions, new.partitions, strict=False))
+    moved = any(before.directories != after.directories for before, after in together)
+    if moved or len(old.partitions) != len(new.partitions):
         operations.append(Set(f"{TOPICS}/{new.name}", _assignment(new)))
         operations += _new_partitions(new, len(old.partitions))
-    for number, (before, after) in enumerate(zip(old.partitions, new.partitions, strict=False)):
-        if before != after:
+    for number, (before, after) in enumerate(together):
+        if before._replace(directories=()) != after._replace(directories=()):
             operations.append(Set(state_path(new.name, number), _state(after)))
     if old.overrides != new.overrides:
         operations.append(config(f"{TOPIC_CONFIGS}/{new.name}", new.overrides, is_new=False))

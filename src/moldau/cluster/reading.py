@@ -77,12 +77,16 @@ def _read_topic(store: MetadataStore, name: str, node: Node, config_node: Node |
     try:
         assigned = document(node, path)
         replicas = [tuple(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
+        known = assigned.get("directories", {})
         partitions = []
         states = store.get_many([layout.state_path(name, number) for number in range(len(replicas))])
         for number, (who, state_node) in enumerate(zip(replicas, states, strict=True)):
             state = document(state_node, layout.state_path(name, number)) if state_node else {}
             isr = tuple(state.get("isr", who))
-            partitions.append(PartitionImage(state.get("leader", -1), state.get("leader_epoch", 0), who, isr))
+            directories = tuple(str(one) for one in known.get(str(number), ()))
+            partitions.append(
+                PartitionImage(state.get("leader", -1), state.get("leader_epoch", 0), who, isr, directories)
+            )
         overrides = document(config_node, f"{layout.TOPIC_CONFIGS}/{name}")["config"] if config_node else {}
         return TopicImage(name, layout.long_id(assigned["topic_id"]), tuple(partitions), overrides)
     except (KeyError, TypeError, ValueError, AttributeError) as wrong:
@@ -95,7 +99,8 @@ def _read_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
         node = store.get(f"{layout.BROKERS}/{name}")
         if node:
             said = document(node, f"{layout.BROKERS}/{name}")
-            found[int(name)] = BrokerImage(int(name), said["host"], said["port"], said.get("rack"))
+            directories = tuple(said.get("directories", ()))
+            found[int(name)] = BrokerImage(int(name), said["host"], said["port"], said.get("rack"), directories)
     return found
 
 

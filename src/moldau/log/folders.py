@@ -1,0 +1,263 @@
+"""All log folders of a broker as one thing: where a partition is, where a new one goes, and what is left if one fails.
+
+A folder is known by its directory id, which the metadata keeps for every partition (KIP-858), so that a partition
+whose folder is away is never begun anew elsewhere. One that cannot be opened, or fails later, takes its partitions
+offline and nothing else; the last one takes the broker along, and so does the one that has the metadata, if one has
+(`needed`). A new partition goes to the folder that has the fewest. A partition that is in two folders is nobody's to
+choose from: the start is refused.
+
+Loading is a coroutine, whose blocking work goes to the runtime's executor; everything else here blocks, or is at once.
+"""
+
+import asyncio
+import heapq
+import logging
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from moldau.config import TopicConfig
+from moldau.errors import KafkaError, StorageError
+from moldau.log.files import OPEN_FILES_MAX, OpenFiles
+from moldau.log.folder import NO_BROKER_EPOCH, LogFolder
+from moldau.log.log import Log
+from moldau.names import TopicPartition
+from moldau.runtime import Runtime
+
+T = TypeVar("T")
+UNASSIGNED = ""
+"""The directory id of a partition of which it is not known where it is."""
+
+logger = logging.getLogger(__name__)
+
+
+class LogFolders:
+    """`folders` are those that could be opened, in the order they were named; some of them may have `failed` since.
+    `unusable` says why the others could not. `on_failure` is told of every folder that fails from now on."""
+
+    def __init__(self, paths: Sequence[Path], runtime: Runtime, open_files_max: int = OPEN_FILES_MAX):
+        """Raises `StorageError` if another process has one of them, `OSError` if none can be opened."""
+        self.folders: list[LogFolder] = []
+        self.unusable: dict[Path, OSError] = {}
+        self.needed: Path | None = None
+        self.on_failure: Callable[[LogFolder], None] | None = None
+        self._runtime = runtime
+        files = OpenFiles(runtime.disk, open_files_max)
+        try:
+            for path in paths:
+                self._open(path, files)
+            self._check_ids()
+        except BaseException:
+            self.close(clean=False)
+            raise
+
+    def _open(self, path: Path, files: OpenFiles) -> None:
+        try:
+            folder = LogFolder(path, self._runtime, files=files)
+        except OSError as error:
+            self.unusable[path] = error
+            logger.error("the log folder %s cannot be opened and is left out: %s", path, error)
+            return
+        self.folders.append(folder)
+        folder.on_failure = lambda error: self._failed(folder)
+
+    def _check_ids(self) -> None:
+        if not self.folders:
+            raise next(iter(self.unusable.values()))
+        by_id = {folder.directory_id: folder.path for folder in self.folders}
+        for folder in self.folders:
+            other = by_id[folder.directory_id]
+            if other != folder.path:
+                raise StorageError(
+                    f"{folder.path} and {other} have the same directory.id in meta.properties: one is a copy of the "
+                    "other, and only one of them may be in log.dirs"
+                )
+
+    def _failed(self, folder: LogFolder) -> None:
+        if self.on_failure is not None:
+            self.on_failure(folder)
+
+    @property
+    def serving(self) -> list[LogFolder]:
+        """The folders that are not offline."""
+        return [folder for folder in self.folders if folder.failed is None]
+
+    @property
+    def whole(self) -> bool:
+        """Whether no folder is away, so that a partition that is nowhere has never been."""
+        return not self.unusable and len(self.serving) == len(self.folders)
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing can be served any more: no folder is left, or the one with the metadata is not."""
+        serving = self.serving
+        return not serving or (self.needed is not None and all(folder.path != self.needed for folder in serving))
+
+    @property
+    def directories(self) -> dict[str, bool]:
+        """The directory ids that are served, and whether each folder was left clean."""
+        return {folder.directory_id: folder.clean for folder in self.serving}
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that the folders belong to; None if they are new."""
+        found = [folder.meta["cluster.id"] for folder in self.folders if "cluster.id" in folder.meta]
+        return found[0] if found else None
+
+    @property
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Those that were last written down."""
+        found: dict[TopicPartition, int] = {}
+        for folder in self.serving:
+            found.update(folder.high_watermarks)
+        return found
+
+    def claim(self, cluster_id: str, node_id: int) -> None:
+        """The folders belong to this node of this cluster from now on. Raises `StorageError` if one is another's."""
+        for folder in self.serving:
+            try:
+                folder.claim(cluster_id, node_id)
+            except OSError as error:
+                folder.fail(error)
+        self._check_left()
+
+    def _check_left(self) -> None:
+        if self.lost:
+            why = next((folder.failed for folder in self.folders if folder.failed is not None), None)
+            raise why or StorageError("no log folder is left")
+
+    async def load(
+        self,
+        known: Mapping[str, uuid.UUID],
+        config_of: Callable[[str], TopicConfig],
+        deleted: Collection[uuid.UUID] = (),
+        threads: int = 1,
+    ) -> list[str]:
+        """Open the partitions of all known topics (name -> id), so many at once in each folder; returns the paths of
+        what is strange. A folder that cannot be read is offline then.
+
+        Raises `StorageError` for a partition that is in two folders, `OSError` if nothing is left to serve.
+        """
+        found: dict[LogFolder, list[TopicPartition]] = {}
+        strays: list[str] = []
+
+        def sift(folder: LogFolder) -> None:
+            try:
+                found[folder], names = folder.sift(known, deleted)
+                strays.extend(str(folder.path / name) for name in names)
+            except OSError as error:
+                folder.fail(error)
+
+        await asyncio.gather(*[self._runtime.run(partial(sift, folder)) for folder in self.serving])
+        _refuse_doubles(found)
+        loading = [
+            self._load(folder, partitions, known, config_of, threads)
+            for folder, partitions in found.items()
+            if folder.failed is None
+        ]
+        await asyncio.gather(*loading)
+        self._check_left()
+        return sorted(strays)
+
+    async def _load(
+        self,
+        folder: LogFolder,
+        partitions: list[TopicPartition],
+        known: Mapping[str, uuid.UUID],
+        config_of: Callable[[str], TopicConfig],
+        threads: int,
+    ) -> None:
+        try:
+            work = await self._runtime.run(lambda: folder.loading(partitions, known, config_of, threads))
+        except OSError as error:
+            folder.fail(error)
+            return
+        ends = await asyncio.gather(*[self._runtime.run(piece) for piece in work], return_exceptions=True)
+        for end in ends:
+            if isinstance(end, OSError):
+                folder.fail(end)
+            elif end is not None:
+                raise end
+
+    def folder_of(self, tp: TopicPartition) -> LogFolder | None:
+        """Where a partition is served; None if it is nowhere, or where it was is offline."""
+        for folder in self.folders:
+            if tp in folder.logs and folder.failed is None:
+                return folder
+        return None
+
+    def find(self, tp: TopicPartition) -> Log | None:
+        folder = self.folder_of(tp)
+        return folder.logs[tp] if folder is not None else None
+
+    def home(self, directory_id: str) -> LogFolder | None:
+        """The folder a partition belongs into that is assigned to that directory id; for one that is not assigned the
+        one with the fewest. None if that folder is away, or might be."""
+        serving = self.serving
+        if directory_id != UNASSIGNED:
+            return next((folder for folder in serving if folder.directory_id == directory_id), None)
+        return min(serving, key=lambda folder: len(folder.logs)) if serving and self.whole else None
+
+    def place(self, count: int) -> list[str]:
+        """The directory ids for so many new partitions, each time the folder that has the fewest by then."""
+        heap = [(len(folder.logs), at, folder.directory_id) for at, folder in enumerate(self.serving)]
+        if not heap:
+            return [UNASSIGNED] * count
+        placed = []
+        heapq.heapify(heap)
+        for _ in range(count):
+            fewest, at, directory_id = heap[0]
+            placed.append(directory_id)
+            heapq.heapreplace(heap, (fewest + 1, at, directory_id))
+        return placed
+
+    def delete(self, tp: TopicPartition, now_ms: int) -> None:
+        """Take a partition out where it is served. A folder that fails is offline, and says so itself."""
+        folder = self.folder_of(tp)
+        if folder is not None:
+            _quietly(partial(folder.delete, tp, now_ms))
+
+    def remove_due(self, now_ms: int) -> int:
+        """Remove deleted files and folders whose time has come; how many those were."""
+        return sum(_quietly(partial(LogFolder.remove_due, folder, now_ms)) or 0 for folder in self.serving)
+
+    def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
+        """Write down recovery points, log starts and, if given, high watermarks, to each folder those of its own."""
+        for folder in self.serving:
+            _quietly(partial(LogFolder.checkpoint, folder, _own(folder, high_watermarks)))
+
+    def close(
+        self,
+        clean: bool = True,
+        high_watermarks: Mapping[TopicPartition, int] | None = None,
+        broker_epoch: int = NO_BROKER_EPOCH,
+    ) -> None:
+        """Close all folders, each with its marker unless it failed or not `clean`."""
+        for folder in self.folders:
+            folder.close(clean, _own(folder, high_watermarks), broker_epoch)
+
+
+def _own(folder: LogFolder, offsets: Mapping[TopicPartition, int] | None) -> dict[TopicPartition, int] | None:
+    return None if offsets is None else {tp: offset for tp, offset in offsets.items() if tp in folder.logs}
+
+
+def _quietly(work: Callable[[], T]) -> T | None:
+    """What `work` returns; None if the folder is offline by now, of which it has told whom it concerns."""
+    try:
+        return work()
+    except KafkaError:
+        return None
+
+
+def _refuse_doubles(found: Mapping[LogFolder, Sequence[TopicPartition]]) -> None:
+    seen: dict[TopicPartition, LogFolder] = {}
+    for folder, partitions in found.items():
+        for tp in partitions:
+            other = seen.setdefault(tp, folder)
+            if other is not folder:
+                raise StorageError(
+                    f"{tp} is both in {other.path} and in {folder.path}: move the one that is not wanted out of the "
+                    "log folders"
+                )
