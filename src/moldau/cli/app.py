@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from moldau.cli import groups, pipeline, topics
+from moldau.cli import groups, log, pipeline, topics
 from moldau.cli.consume import consume
 from moldau.cli.produce import produce
 from moldau.cli.version import version
@@ -42,6 +42,7 @@ def start(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> in
 app.add_typer(server)
 app.add_typer(topics.app)
 app.add_typer(groups.app)
+app.add_typer(log.app)
 app.command()(produce)
 app.command()(consume)
 app.add_typer(pipeline.app, name="pipeline")

@@ -1,17 +1,16 @@
 """`moldau consume`: records as lines."""
 
-import base64
 import json
 import re
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, unescaped
+from moldau.cli.output import named_content, time_text
 from moldau.client.consumer import Consumer
 from moldau.client.fetching import topic_partitions
 from moldau.client.offsets import EARLIEST, LATEST
@@ -110,15 +109,6 @@ def line_format(text: str) -> Callable[[ConsumedRecord], bytes]:
     return lambda record: b"".join(piece if isinstance(piece, bytes) else piece(record) for piece in pieces)
 
 
-def _time(timestamp_ms: int) -> str:
-    try:
-        return (
-            datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        )
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp_ms)
-
-
 def _headers(record: ConsumedRecord) -> bytes:
     return b",".join(name.encode() + b"=" + (b"null" if value is None else value) for name, value in record.headers)
 
@@ -127,7 +117,7 @@ _FIELDS: dict[str, Callable[[ConsumedRecord], bytes]] = {
     "topic": lambda r: r.topic.encode(),
     "partition": lambda r: b"%d" % r.partition,
     "offset": lambda r: b"%d" % r.offset,
-    "timestamp": lambda r: _time(r.timestamp_ms).encode(),
+    "timestamp": lambda r: time_text(r.timestamp_ms).encode(),
     "timestamp_ms": lambda r: b"%d" % r.timestamp_ms,
     "key": lambda r: b"null" if r.key is None else r.key,
     "value": lambda r: b"null" if r.value is None else r.value,
@@ -140,19 +130,9 @@ def _json_line(record: ConsumedRecord) -> bytes:
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
-        "timestamp": _time(record.timestamp_ms),
+        "timestamp": time_text(record.timestamp_ms),
         "timestamp_ms": record.timestamp_ms,
-        **_content("key", record.key),
-        **_content("value", record.value),
-        "headers": [{"name": name, **_content("value", value)} for name, value in record.headers],
+        **dict([named_content("key", record.key), named_content("value", record.value)]),
+        "headers": [{"name": name, **dict([named_content("value", value)])} for name, value in record.headers],
     }
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-
-
-def _content(name: str, content: bytes | None) -> dict[str, str | None]:
-    if content is None:
-        return {name: None}
-    try:
-        return {name: content.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(content).decode()}

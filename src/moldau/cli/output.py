@@ -1,8 +1,10 @@
 """How commands print: tables for people, JSON for programs; both are plain text that pipes and greps well."""
 
+import base64
 import json
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -32,3 +34,20 @@ def _cell(value: Any) -> str:
 def note(sentence: str) -> None:
     """Something for people that is no data: to standard error."""
     print(sentence, file=sys.stderr)
+
+
+def time_text(timestamp_ms: int) -> str:
+    """A time as ISO 8601 in UTC; the number itself where no calendar reaches."""
+    try:
+        time = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def named_content(name: str, content: bytes | None) -> tuple[str, str | None]:
+    """A byte string for JSON: its text under its name, or base64 under `name_base64` if it is no UTF-8."""
+    try:
+        return name, content.decode() if content is not None else None
+    except UnicodeDecodeError:
+        return f"{name}_base64", base64.b64encode(content or b"").decode()

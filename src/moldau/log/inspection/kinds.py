@@ -1,0 +1,95 @@
+"""What a file of a log folder is, by its name.
+
+00000000000000000000.log, .index, .timeindex, .txnindex, .snapshot      named by an offset
+the same with .deleted, .cleaned or .swap behind it                     what a deletion or a compaction left
+leader-epoch-checkpoint, partition.metadata                             one in each partition's folder
+the four checkpoints, meta.properties, .kafka_cleanshutdown             one in each log folder
+"""
+
+import enum
+from typing import Final, NamedTuple
+
+from moldau.log import checkpoints
+from moldau.log.folder import CLEAN_MARKER, DELETE_SUFFIX, LOCK, META_PROPERTIES
+from moldau.log.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX
+from moldau.log.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
+
+DIGITS: Final = 20
+OFFSET_DIGITS_MAX: Final = 2**63 - 1
+
+
+class Kind(enum.Enum):
+    """What a file holds; the value is what people are told."""
+
+    LOG = "log"
+    OFFSET_INDEX = "offset index"
+    TIME_INDEX = "time index"
+    TRANSACTION_INDEX = "transaction index"
+    SNAPSHOT = "producer snapshot"
+    LEADER_EPOCHS = "leader epochs"
+    TOPIC_ID = "topic id"
+    OFFSETS = "offsets by partition"
+    PROPERTIES = "properties"
+    CLEAN_MARKER = "mark of a clean stop"
+
+
+_BY_SUFFIX: Final = {
+    LOG_SUFFIX: Kind.LOG,
+    INDEX_SUFFIX: Kind.OFFSET_INDEX,
+    TIME_INDEX_SUFFIX: Kind.TIME_INDEX,
+    TRANSACTION_INDEX_SUFFIX: Kind.TRANSACTION_INDEX,
+    SNAPSHOT_SUFFIX: Kind.SNAPSHOT,
+}
+_BY_NAME: Final = {
+    checkpoints.LEADER_EPOCHS: Kind.LEADER_EPOCHS,
+    checkpoints.PARTITION_METADATA: Kind.TOPIC_ID,
+    checkpoints.RECOVERY_POINTS: Kind.OFFSETS,
+    checkpoints.LOG_STARTS: Kind.OFFSETS,
+    checkpoints.HIGH_WATERMARKS: Kind.OFFSETS,
+    checkpoints.CLEANER_OFFSETS: Kind.OFFSETS,
+    META_PROPERTIES: Kind.PROPERTIES,
+    CLEAN_MARKER: Kind.CLEAN_MARKER,
+}
+PARTITION_FILES: Final = (checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA)
+FOLDER_FILES: Final = frozenset({*_BY_NAME, LOCK} - {*PARTITION_FILES})
+LEFTOVERS: Final = {
+    DELETED_SUFFIX: "left by a deletion",
+    CLEANED_SUFFIX: "left by a compaction that did not end",
+    SWAP_SUFFIX: "left by a compaction that was interrupted while it replaced segments",
+    TEMPORARY_SUFFIX: "left by a write that did not end",
+    DELETE_SUFFIX: "left by a topic's deletion",
+}
+"""What a suffix says; the next start finishes or removes what has it."""
+
+
+class FileName(NamedTuple):
+    kind: Kind
+    offset: int
+    """That the file is named by; -1 for one that has a name of its own."""
+    leftover: str
+    """The suffix of a leftover, or nothing."""
+
+
+def file_name_of(name: str) -> FileName | None:
+    """What a name says; None for one that is no name of ours."""
+    kind = _BY_NAME.get(name)
+    if kind is not None:
+        return FileName(kind, -1, "")
+    leftover = leftover_of(name)
+    digits, dot, suffix = name.removesuffix(leftover).partition(".")
+    kind = _BY_SUFFIX.get(dot + suffix)
+    if kind is None or len(digits) != DIGITS or not (digits.isascii() and digits.isdigit()):
+        return None
+    return FileName(kind, int(digits), leftover) if int(digits) <= OFFSET_DIGITS_MAX else None
+
+
+def leftover_of(name: str) -> str:
+    """The suffix that makes a name a leftover's, or nothing."""
+    return next((suffix for suffix in LEFTOVERS if name.endswith(suffix)), "")

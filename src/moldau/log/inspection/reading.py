@@ -1,0 +1,109 @@
+"""Reading files without touching them, a piece at a time: entries of logs, entries of indexes, the text of small files.
+
+A log's entry is whatever stands in it: a batch of format 2, or a message or wrapper of formats 0 and 1
+(records/legacy.py). Records of an entry come in slices, so that a batch of millions of tiny ones takes no more memory
+than its bytes do. Index files may be longer than their entries: while a broker runs, and after a crash, zeros follow.
+"""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from moldau.errors import KafkaError
+from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.records import columns, compression, legacy
+from moldau.records.batch import HEADER_SIZE, MAGIC, read_header
+from moldau.records.columns import Section
+from moldau.records.legacy import Damaged, Entry
+from moldau.records.rows import Record
+from moldau.runtime import Disk, File
+
+CHUNK_BYTES: Final = 1 << 18
+INFLATED_MAX: Final = legacy.INFLATED_BYTES_MAX
+RECORDS_AT_ONCE: Final = 100_000
+SMALL_FILE_BYTES_MAX: Final = 1 << 20
+"""Of a file that has a few lines: partition.metadata, meta.properties."""
+
+
+@contextmanager
+def opened(disk: Disk, path: Path) -> Iterator[File]:
+    """A file for reading. Raises `OSError`."""
+    file = disk.open(path, writable=False)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def entries(file: File, size: int) -> Iterator[Entry]:
+    """The entries of a log file of `size` bytes; raises `Damaged` where they end before it does, `OSError`."""
+    return legacy.stream(file.read, size)
+
+
+def section(entry: Entry) -> Section:
+    """The records of a batch of format 2, inflated. Raises `Damaged`."""
+    header = read_header(entry.data)
+    records: Any = entry.data
+    start, stop = HEADER_SIZE, entry.size
+    if header.codec != compression.NONE:
+        try:
+            records = compression.decompress(header.codec, entry.data[HEADER_SIZE:], INFLATED_MAX)
+        except compression.DecompressionError as error:
+            raise Damaged(entry.position, f"the records cannot be inflated: {error}") from None
+        start, stop = 0, len(records)
+    fixed = header.max_timestamp if header.log_append_time else None
+    last = header.last_offset_delta
+    return Section(
+        records, start, stop, header.count, last, header.base_offset, header.base_timestamp, fixed, 0, last + 1
+    )
+
+
+def records(entry: Entry) -> Iterator[Record]:
+    """The records of any entry, those of control batches included. Raises `Damaged`."""
+    if entry.magic != MAGIC:
+        yield from legacy.rows(entry)
+        return
+    header = read_header(entry.data)
+    if not header.count and entry.size == HEADER_SIZE:
+        return
+    whole = section(entry)
+    slices = -(-whole.count // RECORDS_AT_ONCE)
+    step = max(-(-whole.high // max(slices, 1)), 1)
+    for low in range(0, whole.high, step):
+        try:
+            yield from columns.rows(whole._replace(low=low, high=low + step), Record._make)
+        except KafkaError as error:
+            raise Damaged(entry.position, error.message or str(error)) from None
+
+
+def index_entries(file: File, size: int, layout: struct.Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Position and fields of each whole entry of an index."""
+    step = CHUNK_BYTES // layout.size * layout.size
+    for at in range(0, size, step):
+        chunk = file.read(min(step, size - at), at)
+        whole = len(chunk) // layout.size * layout.size
+        yield from ((at + i * layout.size, found) for i, found in enumerate(layout.iter_unpack(chunk[:whole])))
+        if whole < min(step, size - at):
+            return
+
+
+def text(disk: Disk, path: Path, bytes_max: int = SMALL_FILE_BYTES_MAX) -> str | None:
+    """All of a small file of text; None if it is not there. Raises `CorruptCheckpoint`, `OSError`."""
+    try:
+        with opened(disk, path) as file:
+            size = file.size()
+            if size > bytes_max:
+                raise CorruptCheckpoint(f"it has {size} bytes, which no such file has")
+            return file.read(size, 0).decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise CorruptCheckpoint("it is no text") from None
+
+
+def properties(lines: str) -> dict[str, str]:
+    """What `name=value` lines say."""
+    pairs = (line.partition("=") for line in lines.splitlines() if line.strip() and line.lstrip()[0] not in "#!")
+    return {name.strip(): value.strip() for name, _, value in pairs}
