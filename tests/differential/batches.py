@@ -21,6 +21,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 LZ4_FRAME = bytes.fromhex("04224d18604082")
 """The head of a frame of independent blocks, the only kind that Kafka reads."""
+XERIAL = b"\x82SNAPPY\0"
 LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 8, 16, 32
 
 Row = tuple[bytes | None, bytes | None]
@@ -64,11 +65,23 @@ def compress(codec: int, data: bytes) -> bytes:
     return bytes(cramjam.zstd.compress(data)) if codec == ZSTD else data
 
 
+def _snappy_blocks(data: bytes) -> list[bytes]:
+    """One raw block, or, framed as Java does, several behind their sizes."""
+    if not data.startswith(XERIAL):
+        return [data]
+    blocks, at = [], len(XERIAL) + 8
+    while at < len(data):
+        (size,) = struct.unpack_from(">i", data, at)
+        blocks.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return blocks
+
+
 def decompress(codec: int, data: bytes) -> bytes:
     if codec == GZIP:
         return gzip.decompress(data)
     if codec == SNAPPY:
-        return bytes(cramjam.snappy.decompress_raw(data))
+        return b"".join(bytes(cramjam.snappy.decompress_raw(block)) for block in _snappy_blocks(data))
     if codec == LZ4:
         return bytes(cramjam.lz4.decompress(data))
     return bytes(cramjam.zstd.decompress(data)) if codec == ZSTD else data
@@ -151,20 +164,20 @@ def read_batches(data: bytes | None) -> list[dict[str, Any]] | None:
                 "producer_id": pid,
                 "producer_epoch": pepoch,
                 "base_sequence": sequence,
-                "records": _records(decompress(attributes & 7, data[at + 61 : at + 12 + length]), count),
+                "records": _records(decompress(attributes & 7, data[at + 61 : at + 12 + length]), count, first),
             }
         )
         at += 12 + length
     return found
 
 
-def _records(data: bytes, count: int) -> list[dict[str, Any]]:
+def _records(data: bytes, count: int, base_timestamp: int) -> list[dict[str, Any]]:
     cursor = Cursor(data)
     found = []
     for _ in range(count):
         cursor.varint()
         cursor.at += 1
-        one: dict[str, Any] = {"timestamp_delta": cursor.varint(), "offset_delta": cursor.varint()}
+        one: dict[str, Any] = {"timestamp": base_timestamp + cursor.varint(), "offset_delta": cursor.varint()}
         one |= {"key": cursor.sized(), "value": cursor.sized()}
         one["headers"] = [[cursor.sized(), cursor.sized()] for _ in range(cursor.varint())]
         found.append(one)

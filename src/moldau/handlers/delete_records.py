@@ -23,12 +23,13 @@ class DeleteRecordsHandler:
         self._partitions = partitions
 
     def __call__(self, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+        asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
+        for topic in request.topics:  # the last word about a partition holds
+            asked.setdefault(topic.name, {}).update((part.partition_index, part) for part in topic.partitions)
         return DeleteRecordsResponse(
             topics=[
-                DeleteRecordsTopicResult(
-                    name=topic.name, partitions=[self._one(topic.name, part) for part in topic.partitions]
-                )
-                for topic in request.topics
+                DeleteRecordsTopicResult(name=name, partitions=[self._one(name, part) for part in parts.values()])
+                for name, parts in asked.items()
             ]
         )
 

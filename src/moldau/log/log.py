@@ -156,7 +156,7 @@ class Log:
         elif size != len(data):
             data = data[:size]
         if size > self._config.segment_bytes:
-            return not_appended(ErrorCode.RECORD_LIST_TOO_LARGE, self.log_start_offset)
+            return not_appended(ErrorCode.RECORD_LIST_TOO_LARGE, -1)
         last = base + header.last_offset_delta
         max_timestamp, stamp_ms = (now_ms, now_ms) if self._stamps else (checked.max_timestamp, None)
         try:

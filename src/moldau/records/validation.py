@@ -230,10 +230,10 @@ def _misshapen(buffer: memoryview, header: BatchHeader) -> tuple[ErrorCode, str]
     if after >= LOG_OVERHEAD:
         (length,) = struct.unpack_from(">i", buffer, size + LENGTH_AT)
         if length < SMALLEST_LENGTH:
-            return ErrorCode.CORRUPT_MESSAGE, TOO_SHORT.format(length)
+            return ErrorCode.CORRUPT_MESSAGE, f"what follows the batch has a length of {length}"
         if after > MAGIC_AT:
             if buffer[size + MAGIC_AT] > MAGIC:
-                return ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {buffer[size + MAGIC_AT]}"
+                return ErrorCode.CORRUPT_MESSAGE, f"what follows the batch has magic {buffer[size + MAGIC_AT]}"
             if length + LOG_OVERHEAD <= after:
                 return ErrorCode.INVALID_RECORD, ONE_BATCH
     if size < HEADER_SIZE:

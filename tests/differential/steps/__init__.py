@@ -2,13 +2,17 @@
 
 from tests.differential.script import Step
 from tests.differential.steps import (
+    codecs,
     configs,
     epochs,
     fetch,
+    forged,
     groups,
     hostile,
     offsets,
+    positions,
     produce,
+    storage,
     together,
     topics,
     transactions,
@@ -20,6 +24,10 @@ SCRIPT: tuple[Step, ...] = (
     *produce.STEPS,
     *fetch.STEPS,
     *epochs.STEPS,
+    *storage.STEPS,
+    *codecs.STEPS,
+    *forged.STEPS,
+    *positions.STEPS,
     *groups.STEPS,
     *offsets.STEPS,
     *hostile.STEPS,

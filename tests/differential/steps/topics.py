@@ -8,6 +8,7 @@ from moldau.protocol.apis import (
     CREATE_TOPICS,
     DELETE_TOPICS,
     DESCRIBE_CLUSTER,
+    LIST_OFFSETS,
     METADATA,
 )
 from tests.differential.script import Step, Tree, V, step
@@ -19,7 +20,9 @@ KEPT = {"name": "retention.ms", "value": "-1"}
 def has_leaders(reply: Tree) -> bool:
     """Every topic asked for is there, and its partitions have leaders."""
     return all(
-        topic["error_code"] == 0 and topic["partitions"] and all(p["error_code"] == 0 for p in topic["partitions"])
+        topic.get("error_code", 0) == 0
+        and topic["partitions"]
+        and all(p["error_code"] == 0 for p in topic["partitions"])
         for topic in reply["topics"]
     )
 
@@ -31,6 +34,28 @@ def is_gone(reply: Tree) -> bool:
 def new(name: str, partitions: int = 1, replicas: int = 1, **settings: str) -> dict[str, object]:
     configs = [{"name": key.replace("_", "."), "value": value} for key, value in settings.items()]
     return {"name": name, "num_partitions": partitions, "replication_factor": replicas, "configs": [KEPT, *configs]}
+
+
+def made(what: str, *topics: dict[str, object]) -> tuple[Step, ...]:
+    """Topics made and waited for: metadata may name a leader that does not lead yet."""
+    asked = [
+        {
+            "name": topic["name"],
+            "partitions": [{"partition_index": i, "timestamp": -1} for i in range(int(str(topic["num_partitions"])))],
+        }
+        for topic in topics
+    ]
+    return (
+        step(f"create topics {what}", CREATE_TOPICS, 7, {"topics": list(topics)}),
+        step(
+            f"metadata of the topics {what}",
+            METADATA,
+            9,
+            {"topics": [{"name": topic["name"]} for topic in topics]},
+            until=has_leaders,
+        ),
+        step(f"the ends of the topics {what}", LIST_OFFSETS, 7, {"replica_id": -1, "topics": asked}, until=has_leaders),
+    )
 
 
 ASKING: tuple[Step, ...] = (
