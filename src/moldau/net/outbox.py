@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
+from moldau.net.busy_polling import BusyPolling
 from moldau.runtime import FileSlice
 
 Piece: TypeAlias = bytes | bytearray | memoryview | FileSlice
@@ -41,11 +42,17 @@ def _release(piece: Piece) -> None:
 
 
 class SocketOutbox:
-    __slots__ = ("_fd", "_loop", "_on_lost", "_on_room", "_queue", "_sock", "_waiting")
+    __slots__ = ("_busy_polling", "_fd", "_loop", "_on_lost", "_on_room", "_queue", "_sock", "_waiting")
 
     def __init__(
-        self, fd: int, loop: asyncio.AbstractEventLoop, on_room: Callable[[], None], on_lost: Callable[[], None]
+        self,
+        fd: int,
+        loop: asyncio.AbstractEventLoop,
+        on_room: Callable[[], None],
+        on_lost: Callable[[], None],
+        busy_polling: BusyPolling | None = None,
     ):
+        self._busy_polling = busy_polling
         self._sock = socket.socket(fileno=os.dup(fd))
         self._sock.setblocking(False)
         self._fd = self._sock.fileno()
@@ -112,7 +119,12 @@ class SocketOutbox:
             self._loop.add_writer(self._fd, self._writable)
 
     def _writable(self) -> None:
-        if self._pump():
+        if self._busy_polling is not None:
+            self._busy_polling.arrived()
+        all_left = self._pump()
+        if self._busy_polling is not None:
+            self._busy_polling.served()
+        if all_left:
             if self._fd >= 0 and self._waiting:
                 self._waiting = False
                 self._loop.remove_writer(self._fd)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from moldau.errors import ProtocolViolation
+from moldau.net.busy_polling import BusyPolling, processors
 from moldau.net.inbox import Inbox, Pool
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox
 from moldau.runtime import Answer, FileSlice, Reply
@@ -70,11 +71,13 @@ class Server:
         self._listening: list[asyncio.AbstractServer] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
+        self.busy_polling: BusyPolling | None = None
 
     async def start(self, host: str | None, port: int) -> int:
         """Take an address; returns the port (a free one for 0). `localhost`, and no host, which stands for all, mean
         IPv4 and IPv6, the same port on both. Raises `OSError`."""
         loop = asyncio.get_running_loop()
+        self.busy_polling = BusyPolling(loop) if processors() > 1 else None
         hosts = {"localhost": ["127.0.0.1", "::1"], "": ["0.0.0.0", "::"]}.get(host or "", [host or ""])
         if len(hosts) > 1 and not _has_ipv6():
             del hosts[1]
@@ -169,6 +172,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = Peer("", 0)
         self.active_at = loop.time()
         self._handle = server.handle
+        self._busy_polling: BusyPolling | None = None
         self._busy = False
         self._paused = False
         self._closed = False
@@ -204,7 +208,8 @@ class Connection(asyncio.BufferedProtocol):
         ):
             if size > 0:
                 sock.setsockopt(socket.SOL_SOCKET, option, size)
-        return SocketOutbox(sock.fileno(), self.loop, self._room, self._aborted)
+        self._busy_polling = self.server.busy_polling
+        return SocketOutbox(sock.fileno(), self.loop, self._room, self._aborted, self._busy_polling)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self.inbox.buffer(self.server.shared)
@@ -213,7 +218,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.active_at = self.loop.time()
+        if self._busy_polling is None:
+            self._serve(nbytes)
+            return
+        self._busy_polling.arrived()
         self._serve(nbytes)
+        self._busy_polling.served()
 
     def _serve(self, nbytes: int) -> None:
         """Handle every whole frame that is here, until one cannot be answered at once; `nbytes` are new."""
