@@ -5,7 +5,8 @@ import pytest
 from moldau.errors import ErrorCode
 from moldau.log import snapshots
 from moldau.log.producers import Batch, Producers
-from moldau.records.batch import BatchHeader, encode_batch, read_header
+from moldau.names import Offset
+from moldau.records.batch import TRANSACTIONAL_BIT, BatchHeader, Marker, encode_batch, encode_marker, read_header
 from moldau.runtime import RealDisk
 from tests.log.making import NOW_MS, rows
 
@@ -13,9 +14,19 @@ OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 LAST_SEQUENCE = 2**31 - 1
 
 
-def header(sequence: int, count: int = 1, epoch: int = 0, producer_id: int = 7) -> BatchHeader:
-    batch = encode_batch(rows(count), producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+def header(sequence: int, count: int = 1, epoch: int = 0, producer_id: int = 7, attributes: int = 0) -> BatchHeader:
+    batch = encode_batch(
+        rows(count), producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, attributes=attributes
+    )
     return read_header(batch)
+
+
+def in_transaction(sequence: int, epoch: int = 0, producer_id: int = 7) -> BatchHeader:
+    return header(sequence, epoch=epoch, producer_id=producer_id, attributes=TRANSACTIONAL_BIT)
+
+
+def ends(epoch: int = 0, producer_id: int = 7) -> BatchHeader:
+    return read_header(encode_marker(producer_id, epoch, False, 0, NOW_MS))
 
 
 def wrote(*batches: BatchHeader) -> Producers:
@@ -80,6 +91,79 @@ def test_a_silent_producer_expires_by_its_records_time() -> None:
     assert len(producers) == 1
     producers.expire(NOW_MS + 1000, 1000)
     assert len(producers) == 0
+
+
+def test_what_is_not_of_the_open_transaction_is_refused() -> None:
+    producers = wrote(in_transaction(0))
+    assert producers.check(header(1)) is ErrorCode.INVALID_TXN_STATE
+    assert producers.check(header(0, epoch=1)) is ErrorCode.INVALID_TXN_STATE
+    assert producers.check(header(2)) is OUT_OF_ORDER
+    assert producers.check(in_transaction(1)) is None
+    producers.ended(ends(), Marker(True, 0), 101, NOW_MS)
+    assert producers.check(header(1)) is None
+
+
+def test_a_marker_of_a_new_epoch_begins_the_sequences_anew() -> None:
+    producers = wrote(in_transaction(0), in_transaction(1))
+    producers.ended(ends(epoch=1), Marker(True, 0), 102, NOW_MS)
+    assert producers.check(in_transaction(2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert producers.check(in_transaction(2, epoch=1)) is OUT_OF_ORDER
+    assert producers.check(in_transaction(0, epoch=1)) is None
+
+
+def test_a_marker_in_the_same_epoch_leaves_the_sequences() -> None:
+    producers = wrote(in_transaction(0))
+    producers.ended(ends(), Marker(True, 0), 101, NOW_MS)
+    assert producers.check(in_transaction(1)) is None
+    assert isinstance(producers.check(in_transaction(0)), Batch)
+
+
+def test_a_coordinators_batches_have_no_sequence() -> None:
+    producers = wrote(in_transaction(-1))
+    assert producers.check(in_transaction(-1)) is None
+    assert producers.check(in_transaction(-1, epoch=1)) is None
+    assert producers.check(header(-1)) is ErrorCode.INVALID_TXN_STATE
+    producer = producers.get(7)
+    assert producer is not None and producer.batches == [Batch(-1, 100, 0, NOW_MS)]
+    again = snapshots.decode(snapshots.encode(producers))
+    assert again is not None and (found := again.get(7)) is not None
+    assert (found.batches, found.transaction_start) == ([Batch(-1, 100, 0, NOW_MS)], 100)
+
+
+def test_a_marker_of_nobody_known_makes_a_producer_known() -> None:
+    producers = Producers()
+    assert producers.check_marker(7, 3, 5, 2) is None
+    assert producers.ended(ends(epoch=3), Marker(False, 5), 100, NOW_MS) is None
+    found = producers.get(7)
+    assert found is not None and (found.epoch, found.coordinator_epoch) == (3, 5)
+    assert producers.check(header(1, epoch=3)) is OUT_OF_ORDER
+    assert producers.first_unstable_offset is None
+
+
+def test_the_oldest_transaction_that_is_open_or_not_committed_is_unstable() -> None:
+    producers = wrote(in_transaction(0, producer_id=1), in_transaction(0, producer_id=2))
+    assert producers.first_unstable_offset == 100
+    assert producers.ended(ends(producer_id=1), Marker(False, 0), 102, NOW_MS) == (1, 100, 102, 101)
+    assert (producers.first_unstable_offset, producers.first_undecided_offset) == (100, 101)
+    assert producers.last_stable_offset(Offset(102), Offset(0)) == 100
+    assert producers.last_stable_offset(Offset(103), Offset(0)) == 101
+    assert producers.last_stable_offset(Offset(103), Offset(102)) == 102
+    assert producers.ended(ends(producer_id=2), Marker(False, 0), 103, NOW_MS) == (2, 101, 103, 104)
+    assert producers.last_stable_offset(Offset(103), Offset(0)) == 101
+    assert producers.last_stable_offset(Offset(104), Offset(0)) == 104
+    assert not producers.unsettled
+
+
+def test_an_open_transaction_is_in_the_snapshot_and_keeps_its_producer() -> None:
+    producers = wrote(in_transaction(0, producer_id=2), in_transaction(0, producer_id=1), header(0, producer_id=3))
+    producers.ended(ends(producer_id=3, epoch=1), Marker(True, 9), 103, NOW_MS)
+    again = snapshots.decode(snapshots.encode(producers))
+    assert again is not None and again.unsettled
+    assert (again.first_unstable_offset, again.first_undecided_offset) == (100, 100)
+    three = again.get(3)
+    assert three is not None and (three.coordinator_epoch, three.epoch, three.batches) == (9, 1, [])
+    again.expire(NOW_MS + 1000, 1000)
+    assert [producer_id for producer_id, _ in again] == [2, 1]
 
 
 def test_a_snapshot_holds_epoch_and_last_batch_of_each_producer(tmp_path: Path) -> None:

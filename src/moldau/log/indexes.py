@@ -136,6 +136,17 @@ class Index:
                 high = middle
         return Entry(*unpack(page, (low - 1) * size)) if low else None
 
+    def first_from(self, value: int) -> Entry | None:
+        """The first entry whose value is at or above `value`; values rise with the keys."""
+        low, high = 0, self.entries
+        while low < high:
+            middle = (low + high) >> 1
+            if self.entry(middle).value < value:
+                low = middle + 1
+            else:
+                high = middle
+        return self.entry(low) if low < self.entries else None
+
     def _page_for(self, key: int, pages: int) -> tuple[int, Buffer]:
         """The whole page that holds the last entry at or below `key`; the first one if there is none."""
         unpack, size = self._entry.unpack_from, self._entry.size

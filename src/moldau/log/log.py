@@ -13,7 +13,8 @@ tried again.
 import logging
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,9 @@ from moldau.log.deletion import Doomed
 from moldau.log.files import OpenFiles
 from moldau.log.progress import Progress
 from moldau.log.segment import Segment, TimestampOffset
+from moldau.log.transactions import AbortedTransaction, aborted_between
 from moldau.names import LeaderEpoch, Offset, TopicPartition
+from moldau.records.batch import Marker, encode_marker, read_header
 from moldau.records.validation import Checked, assign_offsets
 from moldau.runtime import FileSlice, Runtime
 
@@ -39,9 +42,9 @@ class Log:
     """One partition on disk. `config` may be replaced at any time."""
 
     __slots__ = (
-        "_active", "_config", "_doomed", "_files", "_flush_lock", "_flushed_ms", "_on_failure", "_runtime", "_segments",
-        "_snapshot_offset", "_stamps", "_unsynced_names", "epochs", "folder", "log_end_offset", "log_start_offset",
-        "offline", "producers", "recovery_point", "topic_id", "tp",
+        "_aborts", "_active", "_config", "_doomed", "_files", "_flush_lock", "_flushed_ms", "_on_failure", "_runtime",
+        "_segments", "_snapshot_offset", "_stamps", "_unsynced_names", "epochs", "folder", "log_end_offset",
+        "log_start_offset", "offline", "producers", "recovery_point", "topic_id", "tp",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +73,7 @@ class Log:
         self._on_failure: Callable[[OSError], None] | None = None
         self._segments: list[Segment] = loaded.segments
         self._active = loaded.segments[-1]
+        self._aborts = any(segment.aborted.entries for segment in loaded.segments)
         self._flush_lock = threading.Lock()
         self._flushed_ms = runtime.clock.now_ms()
         self._unsynced_names = loaded.changed_names
@@ -175,6 +179,51 @@ class Log:
         stood = (base, last, -1 if stamp_ms is None else stamp_ms, self.log_start_offset, _NONE, False)
         return tuple.__new__(Appended, stood)
 
+    def append_marker(
+        self, producer_id: int, epoch: int, marker: Marker, transaction_version: int, leader_epoch: int, now_ms: int
+    ) -> Appended:
+        """Append the control batch that ends a transaction. Errors of the producer's state are answered in the result;
+        raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
+        error = self.producers.check_marker(producer_id, epoch, marker.coordinator_epoch, transaction_version)
+        if error is not None:
+            return not_appended(error, self.log_start_offset)
+        batch = encode_marker(producer_id, epoch, marker.commits, marker.coordinator_epoch, now_ms)
+        checked = Checked(_NONE, None, read_header(batch), now_ms, 0, len(batch))
+        appended = self.append(memoryview(batch), checked, leader_epoch, now_ms)
+        if not appended.error:
+            aborted = self.producers.ended(checked.header, marker, appended.base_offset, now_ms)
+            if aborted is not None:
+                with self._serving():
+                    self._active.aborted.append(aborted)
+                self._aborts = self._unsynced_names = True
+        return appended
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first record of the oldest transaction that is open, or was at the last look at what is committed."""
+        return self.producers.first_unstable_offset
+
+    def last_stable_offset(self, high_watermark: Offset) -> Offset:
+        """Up to where readers of committed records may read, under that high watermark."""
+        if self.producers.unsettled:
+            return self.producers.last_stable_offset(high_watermark, self.log_start_offset)
+        return high_watermark
+
+    def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records or a marker in start <= offset < end, in order of their markers."""
+        with self._serving():
+            segments = self._segments
+            return aborted_between(segments[lookup.segment_at(segments, start) :], start, end) if self._aborts else []
+
+    def aborted_in(self, offset: int, piece: FileSlice | None) -> list[AbortedTransaction]:
+        """What a reader of committed records needs to know of a piece that was just read from `offset` on. As in Kafka,
+        the piece's end is rounded up to the next index entry, so there may be more than in the piece."""
+        if piece is None or not self._aborts:
+            return []
+        with self._serving():
+            end = lookup.end_of_slice(self._segments, offset, piece.offset + piece.length, self.log_end_offset)
+        return self.aborted_between(offset, end)
+
     def roll(self, now_ms: int) -> Segment:
         """Close the active segment and begin a new one at the log's end; an empty one is begun again. Raises
         `OSError`."""
@@ -254,17 +303,13 @@ class Log:
 
     def offset_for_time(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record at or after a time, among those at or after the log's start; None if there is none."""
-        try:
+        with self._serving():
             return lookup.first_since(self._segments, timestamp_ms, self.log_start_offset)
-        except OSError as error:
-            raise self._failed(error) from error
 
     def offset_of_max_timestamp(self) -> TimestampOffset | None:
         """The first record that has the largest timestamp of all; None if the log is empty."""
-        try:
+        with self._serving():
             return lookup.first_of_largest(self._segments)
-        except OSError as error:
-            raise self._failed(error) from error
 
     def delete_records_before(self, offset: int) -> Offset:
         """Move the log's start to `offset`, if that is ahead; returns where it is. Segments go with the next retention.
@@ -300,6 +345,7 @@ class Log:
             self._move_start(self._segments[0].base_offset)
             for segment in gone:
                 self._delete_files(segment, now_ms)
+            self._aborts = any(segment.aborted.entries for segment in self._segments)
             logger.info(
                 "%s: %d segments deleted (%s), the log starts at %d", self.tp, count, why, self.log_start_offset
             )
@@ -318,11 +364,21 @@ class Log:
         return self._doomed.remove_due(now_ms)
 
     def flush_overdue(self, now_ms: int) -> bool:
-        """Whether a flush is due: by `flush.ms`, or because a segment was closed since the last one, so that the
-        recovery point follows."""
-        if self.recovery_point >= self.log_end_offset:
-            return False
-        return self._active.base_offset > self.recovery_point or now_ms - self._flushed_ms >= self._config.flush_ms
+        """Whether a flush is due by `flush.ms`."""
+        return self.recovery_point < self.log_end_offset and now_ms - self._flushed_ms >= self._config.flush_ms
+
+    @property
+    def has_closed_unflushed(self) -> bool:
+        """Whether a segment was closed since the last flush."""
+        return self._active.base_offset > self.recovery_point
+
+    def flush_closed(self) -> None:
+        """As `flush`, but for the active segment, whose records may wait."""
+        if self.offline:
+            raise self._storage_error()
+        with self._flush_lock:
+            segments = self._segments
+            self._force(segments, int(segments[-1].base_offset), with_active=False)
 
     def flush(self, closing: bool = False) -> None:
         """Force everything appended so far to the disk and move the recovery point. Blocks; may run in another
@@ -330,24 +386,30 @@ class Log:
         if self.offline:
             raise self._storage_error()
         with self._flush_lock:
-            segments, end, epochs = self._segments, int(self.log_end_offset), self.epochs
+            end, epochs = int(self.log_end_offset), self.epochs
+            segments = self._segments  # read after the end, so that it holds all records below that
             if end <= self.recovery_point and not epochs.dirty and not self._unsynced_names and not closing:
                 return
-            try:
-                for segment in segments[self._first_unflushed(segments) :]:
-                    if not segment.flushed and not segment.deleted:
-                        segment.flush(active=segment is segments[-1] and not closing)
-                if epochs.dirty:
-                    epochs.dirty = False
-                    checkpoints.write_epochs(self._files.disk, self.folder, epochs.starts)
-                if self._unsynced_names:
-                    self._unsynced_names = False
-                    self._files.disk.sync_folder(self.folder)
-                    self._files.disk.sync_folder(self.folder.parent)
-            except OSError as error:
-                raise self._failed(error) from error
-            self.recovery_point = max(self.recovery_point, end)
+            self._force(segments, end, with_active=True, closing=closing)
             self._flushed_ms = self._runtime.clock.now_ms()
+
+    def _force(self, segments: list[Segment], end: int, *, with_active: bool, closing: bool = False) -> None:
+        """Flush these segments, which hold everything below `end`, and what is known of them."""
+        active, epochs = segments[-1], self.epochs
+        try:
+            for segment in segments[self._first_unflushed(segments) :]:
+                if not segment.flushed and not segment.deleted and (with_active or segment is not active):
+                    segment.flush(active=segment is active and not closing)
+            if epochs.dirty:
+                epochs.dirty = False
+                checkpoints.write_epochs(self._files.disk, self.folder, epochs.starts)
+            if self._unsynced_names:
+                self._unsynced_names = False
+                self._files.disk.sync_folder(self.folder)
+                self._files.disk.sync_folder(self.folder.parent)
+        except OSError as error:
+            raise self._failed(error) from error
+        self.recovery_point = max(self.recovery_point, end)
 
     def _first_unflushed(self, segments: list[Segment]) -> int:
         at = len(segments) - 1
@@ -372,6 +434,16 @@ class Log:
         self.offline = True
         for segment in self._segments:
             segment.let_go()
+
+    @contextmanager
+    def _serving(self) -> Iterator[None]:
+        """Around what touches files, and is not on the path of every request."""
+        if self.offline:
+            raise self._storage_error()
+        try:
+            yield
+        except OSError as error:
+            raise self._failed(error) from error
 
     def _failed(self, error: OSError) -> KafkaError:
         """Take the log, and by `on_failure` its whole folder, offline. One that was let go (its topic is deleted) fails

@@ -28,6 +28,18 @@ def position_of(segment: Segment, up_to: int) -> int:
     return segment.size if found is None else found.position
 
 
+def end_of_slice(segments: Sequence[Segment], offset: int, end_position: int, log_end: int) -> int:
+    """An offset behind all batches of a slice that was read from `offset` on and ends at a position of its segment's
+    file: that of the next index entry, or of the next segment."""
+    at = segment_at(segments, offset)
+    while segments[at].find(offset) is None and at + 1 < len(segments):
+        at += 1
+    entry = segments[at].offsets.first_from(end_position)
+    if entry is not None:
+        return segments[at].base_offset + entry.key
+    return segments[at + 1].base_offset if at + 1 < len(segments) else log_end
+
+
 def first_since(segments: Sequence[Segment], timestamp_ms: int, log_start: int) -> TimestampOffset | None:
     """The first record at or after a time, among those at or after the log's start; None if there is none."""
     for segment in segments:

@@ -1,33 +1,45 @@
-"""What a partition knows of its idempotent producers: each one's epoch and its last five batches. Pure.
+"""What a partition knows of its producers: each one's epoch, its last five batches, its open transaction. Pure.
 
-It tells a new batch from a duplicate and from one that is out of order, and nothing else; the log asks before it
-appends and reports after. Sequences count records, from 0 to 2**31 - 1 and then from 0 again. A producer nobody knows
-may begin anywhere: that is why lost state would be silent, and why it is rebuilt from the log before anybody is served.
+It tells a new batch from a duplicate and from one that is out of order, and knows from which offset on something is
+undecided; the log asks before it appends and reports after. Sequences count records, from 0 to 2**31 - 1 and then from
+0 again. A producer nobody knows may begin anywhere: that is why lost state would be silent, and why it is rebuilt from
+the log before anybody is served.
 
 Rules, in this order, for a batch of a client:
     a known producer, the same epoch, the sequences of one of its last five batches    a duplicate, its offsets again
     an epoch below the known one                                                       INVALID_PRODUCER_EPOCH
     a larger epoch             the first sequence is 0, or                             OUT_OF_ORDER_SEQUENCE_NUMBER
     the same epoch             the first sequence is the last one + 1, or              OUT_OF_ORDER_SEQUENCE_NUMBER
-Source: KIP-98, KIP-360; what Kafka 4.3 answers.
+    a transaction is open      the batch is part of it, or                             INVALID_TXN_STATE
+A batch without sequences was written by a coordinator, and only its epoch counts. A transaction begins with a batch
+that has the transactional bit and ends with a marker:
+    a marker's epoch below the known one, or the same one while a transaction of
+    version 2 (whose markers raise the epoch) is open                                  INVALID_PRODUCER_EPOCH
+    a coordinator older than the one that wrote the last marker                        TRANSACTION_COORDINATOR_FENCED
+An offset is unstable from the first record of a transaction on until its marker is below the high watermark.
+Source: KIP-98, KIP-360, KIP-890, KIP-1228; what Kafka 4.3 answers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from moldau.errors import ErrorCode
+from moldau.log.transactions import AbortedTransaction
 from moldau.names import Offset
-from moldau.records.batch import BatchHeader
+from moldau.records.batch import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader, Marker
 
 SEQUENCE_MASK: Final = 2**31 - 1
 BATCHES_KEPT: Final = 5
 """A producer has at most so many requests in flight, so an older batch is never sent again."""
 NO_EPOCH: Final = -1
 NO_TRANSACTION: Final = -1
+RAISES_EPOCH: Final = 2
+"""The first transaction version whose markers raise the producer's epoch (KIP-890)."""
 
 
 class Batch(NamedTuple):
-    """A batch that was appended. Its first sequence and offset are the last ones less `offset_delta`."""
+    """A batch that was appended. Its first sequence and offset are the last ones less `offset_delta`; one that a
+    coordinator wrote has no sequences, and -1 for the last."""
 
     last_sequence: int
     last_offset: int
@@ -63,12 +75,18 @@ class Producer:
 
 
 class Producers:
-    """All producers of one partition, up to (not including) `end_offset`."""
+    """All producers of one partition, up to (not including) `end_offset`. `unsettled`: some offset may be unstable."""
 
-    __slots__ = ("_known", "end_offset")
+    __slots__ = ("_ended", "_known", "_open", "end_offset", "unsettled")
 
-    def __init__(self) -> None:
-        self._known: dict[int, Producer] = {}
+    def __init__(self, known: Mapping[int, Producer] | None = None):
+        self._known: dict[int, Producer] = dict(known or {})
+        begun = (producer.transaction_start for producer in self._known.values())
+        self._open = dict.fromkeys(sorted(first for first in begun if first != NO_TRANSACTION))
+        """First offsets of open transactions, rising."""
+        self._ended: dict[int, int] = {}
+        """First offset -> the marker's, of those that ended lately."""
+        self.unsettled = bool(self._open)
         self.end_offset = Offset(0)
 
     def __len__(self) -> int:
@@ -80,12 +98,28 @@ class Producers:
     def get(self, producer_id: int) -> Producer | None:
         return self._known.get(producer_id)
 
-    def put(self, producer_id: int, producer: Producer) -> None:
-        self._known[producer_id] = producer
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first record of the oldest transaction that is open, or whose end may not be committed yet."""
+        firsts = [*self._ended, next(iter(self._open))] if self._open else self._ended
+        return min(firsts) if firsts else None
 
-    def clear(self, end_offset: int = 0) -> None:
-        self._known.clear()
-        self.end_offset = Offset(end_offset)
+    @property
+    def first_undecided_offset(self) -> int | None:
+        """The first record of the oldest open transaction."""
+        return next(iter(self._open), None)
+
+    def settle(self, high_watermark: int) -> None:
+        """Transactions whose markers are below the high watermark are as stable as they ever will be."""
+        if self._ended:
+            self._ended = {first: last for first, last in self._ended.items() if last >= high_watermark}
+        self.unsettled = bool(self._open or self._ended)
+
+    def last_stable_offset(self, high_watermark: Offset, log_start: Offset) -> Offset:
+        """Up to where everything is committed and decided."""
+        self.settle(high_watermark)
+        unstable = self.first_unstable_offset
+        return high_watermark if unstable is None else min(max(Offset(unstable), log_start), high_watermark)
 
     def check(self, header: BatchHeader) -> Batch | ErrorCode | None:
         """What a client's batch is: a duplicate of the returned one, an error, or (None) welcome."""
@@ -96,7 +130,11 @@ class Producers:
         if epoch == producer.epoch:
             expected = (batches[-1].last_sequence + 1) & SEQUENCE_MASK if batches else 0
             if first == expected:
-                return None
+                if producer.transaction_start < 0 or header.attributes & TRANSACTIONAL_BIT:
+                    return None
+                return ErrorCode.INVALID_TXN_STATE
+            if first < 0:
+                return self._check_epoch_only(header, producer)
             delta = header.last_offset_delta
             last = (first + delta) & SEQUENCE_MASK
             for batch in batches:
@@ -105,38 +143,87 @@ class Producers:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if epoch < producer.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
-        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if first and producer.epoch != NO_EPOCH else None
+        if first > 0 and producer.epoch != NO_EPOCH:
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        return self._check_epoch_only(header, producer)
 
-    def appended(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
-        """Note a batch that is in the log: a client's, or one read back from it."""
-        producer = self._known.get(header.producer_id)
+    def _check_epoch_only(self, header: BatchHeader, producer: Producer) -> ErrorCode | None:
+        """A batch whose epoch is right and whose sequence is, or has none: it may not be beside an open transaction."""
+        if producer.transaction_start < 0 or header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT):
+            return None
+        return ErrorCode.INVALID_TXN_STATE
+
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> ErrorCode | None:
+        """What is wrong with a marker that a coordinator wants to write; None if it is welcome. One that comes again
+        after its transaction ended is."""
+        producer = self._known.get(producer_id)
+        if producer is None:
+            return None
+        late = transaction_version >= RAISES_EPOCH and producer.transaction_start != NO_TRANSACTION
+        if epoch < producer.epoch or (late and epoch == producer.epoch):
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        return ErrorCode.TRANSACTION_COORDINATOR_FENCED if coordinator_epoch < producer.coordinator_epoch else None
+
+    def _begin_epoch(self, header: BatchHeader, producer: Producer | None) -> Producer:
+        """A producer of a batch that is in the log comes to be known, or enters another epoch."""
         if producer is None:
             producer = self._known[header.producer_id] = Producer(header.producer_epoch)
-        elif producer.epoch != header.producer_epoch:
-            producer.epoch = header.producer_epoch
-            producer.batches.clear()
-        if header.is_control:
-            producer.transaction_start = NO_TRANSACTION
-            producer.last_timestamp = timestamp
-            return
-        delta = header.last_offset_delta
-        last_sequence = (header.base_sequence + delta) & SEQUENCE_MASK
-        producer.add(tuple.__new__(Batch, (last_sequence, base_offset + delta, delta, timestamp)))
-        if header.is_transactional and producer.transaction_start == NO_TRANSACTION:
-            producer.transaction_start = base_offset
+        producer.epoch = header.producer_epoch
+        producer.batches.clear()
+        return producer
 
-    def replay(self, header: BatchHeader) -> None:
-        """Note a batch read back from the log, in order of offsets."""
-        if header.producer_id >= 0:
+    def appended(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
+        """Note a batch that is in the log: a client's, or one read back from it. Of a control batch, its `ended` is
+        noted instead."""
+        if header.attributes & CONTROL_BIT:
+            return
+        producer = self._known.get(header.producer_id)
+        if producer is None or producer.epoch != header.producer_epoch:
+            producer = self._begin_epoch(header, producer)
+        delta, first = header.last_offset_delta, header.base_sequence
+        last_sequence = (first + delta) & SEQUENCE_MASK if first >= 0 else NO_SEQUENCE
+        producer.add(tuple.__new__(Batch, (last_sequence, base_offset + delta, delta, timestamp)))
+        if header.attributes & TRANSACTIONAL_BIT and producer.transaction_start == NO_TRANSACTION:
+            producer.transaction_start = base_offset
+            self._open[base_offset] = None
+            self.unsettled = True
+
+    def ended(self, header: BatchHeader, marker: Marker, offset: int, timestamp: int) -> AbortedTransaction | None:
+        """Note a marker that is in the log at `offset`; what the transaction index has to hold, if it aborted
+        something."""
+        producer = self._known.get(header.producer_id)
+        if producer is None or producer.epoch != header.producer_epoch:
+            producer = self._begin_epoch(header, producer)
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp = timestamp
+        first = producer.transaction_start
+        if first == NO_TRANSACTION:
+            return None
+        producer.transaction_start = NO_TRANSACTION
+        self._open.pop(first, None)
+        self._ended[first] = offset
+        if marker.commits:
+            return None
+        return AbortedTransaction(header.producer_id, first, offset, next(iter(self._open), offset + 1))
+
+    def replay(self, header: BatchHeader, marker: Marker | None = None) -> AbortedTransaction | None:
+        """Note a batch read back from the log, in order of offsets. `marker`: that of a control batch."""
+        aborted = None
+        if marker is not None:
+            aborted = self.ended(header, marker, header.base_offset, header.max_timestamp)
+        elif header.producer_id >= 0:
             self.appended(header, header.base_offset, header.max_timestamp)
         self.end_offset = Offset(header.next_offset)
+        return aborted
 
     def complete(self, older: list[BatchHeader]) -> None:
         """Put back batches from before a snapshot, which holds only each producer's last one. `older`: in order of
         offsets."""
         for header in reversed(older):
             producer = self._known.get(header.producer_id)
-            if producer is None or header.is_control or producer.epoch != header.producer_epoch:
+            if producer is None or header.base_sequence < 0 or producer.epoch != header.producer_epoch:
                 continue
             batches = producer.batches
             if not batches or len(batches) == BATCHES_KEPT or header.last_offset >= batches[0].base_offset:

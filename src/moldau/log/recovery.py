@@ -343,7 +343,7 @@ def _load_producers(loading: Loading, segments: list[Segment], end: int) -> tupl
         disk.remove(folder / file_name(offset, SNAPSHOT_SUFFIX))
     if newest is None:
         newest = Producers()
-        newest.clear(bases[0])
+        newest.end_offset = Offset(bases[0])
     snapshot_offset = int(newest.end_offset)
     if len(newest):
         newest.complete(_headers_before(segments, snapshot_offset))

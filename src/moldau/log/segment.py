@@ -1,8 +1,9 @@
-"""A segment: a file of batches, an offset index, a time index, and a base offset that names all three.
+"""A segment: a file of batches, the indexes into it, and a base offset that names all of them.
 
     00000000000000000000.log         whole record batches, one after the other (records/batch.py draws them)
     00000000000000000000.index       where batches are (indexes.py)
     00000000000000000000.timeindex   when they were written (indexes.py)
+    00000000000000000000.txnindex    which transactions were aborted here, if any were (transactions.py)
 
 Every offset in it is at or above the base offset and below the next segment's base. `size` counts whole batches; a file
 that is longer holds a torn tail that recovery cuts off. Appending is not checked here: the log decides what comes in
@@ -17,6 +18,7 @@ from typing import Final, NamedTuple
 from moldau.config import TopicConfig
 from moldau.log.files import LazyFile, OpenFiles
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY, CorruptIndex, Index
+from moldau.log.transactions import TransactionIndex
 from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
 from moldau.runtime import Buffer
@@ -52,9 +54,9 @@ class Segment:
     """One segment. `max_timestamp` and what belongs to it are None until `look` has looked."""
 
     __slots__ = (
-        "_files", "_first_timestamp", "_flushed_size", "_loaded", "_since_entry", "base_offset", "config", "created_ms",
-        "deleted", "folder", "jitter_ms", "log", "mark", "max_timestamp", "max_timestamp_offset", "offsets", "size",
-        "times",
+        "_files", "_first_timestamp", "_flushed_size", "_loaded", "_since_entry", "aborted", "base_offset", "config",
+        "created_ms", "deleted", "folder", "jitter_ms", "log", "mark", "max_timestamp", "max_timestamp_offset",
+        "offsets", "size", "times",
     )  # fmt: skip
 
     def __init__(self, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, size: int):
@@ -66,6 +68,7 @@ class Segment:
         index_bytes = config.segment_index_bytes
         self.offsets = Index(LazyFile(folder / file_name(base_offset, INDEX_SUFFIX), files), OFFSET_ENTRY, index_bytes)
         self.times = Index(LazyFile(folder / file_name(base_offset, TIME_INDEX_SUFFIX), files), TIME_ENTRY, index_bytes)
+        self.aborted = TransactionIndex(folder / file_name(base_offset, TRANSACTION_INDEX_SUFFIX), base_offset, files)
         self.created_ms = 0
         self.jitter_ms = 0
         self.deleted = False
@@ -240,7 +243,7 @@ class Segment:
 
     @property
     def flushed(self) -> bool:
-        """Whether all three files are as they would be found after a power loss."""
+        """Whether all its files are as they would be found after a power loss."""
         return self._flushed_size == self.size
 
     def assume_flushed(self) -> None:
@@ -254,24 +257,26 @@ class Segment:
         if not active:
             self.offsets.flush()
             self.times.flush()
+            self.aborted.flush()
             self._flushed_size = size
 
     def let_go(self) -> None:
-        for lazy in (self.log, self.offsets.file, self.times.file):
+        for lazy in (self.log, self.offsets.file, self.times.file, self.aborted.file):
             lazy.let_go()
 
     def doom(self) -> list[Path]:
         """Give all its files the suffix of the deleted; returns their paths. Those who read them go on."""
         paths = []
-        for lazy in (self.log, self.offsets.file, self.times.file):
+        exists = self._files.disk.exists
+        aborted = [self.aborted.file] if exists(self.aborted.file.path) else []
+        for lazy in (self.log, self.offsets.file, self.times.file, *aborted):
             lazy.rename(lazy.path.with_name(lazy.path.name + DELETED_SUFFIX))
             paths.append(lazy.path)
-        for suffix in (TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
-            path = self.folder / file_name(self.base_offset, suffix)
-            if self._files.disk.exists(path):
-                doomed = path.with_name(path.name + DELETED_SUFFIX)
-                self._files.disk.rename(path, doomed)
-                paths.append(doomed)
+        snapshot = self.folder / file_name(self.base_offset, SNAPSHOT_SUFFIX)
+        if exists(snapshot):
+            doomed = snapshot.with_name(snapshot.name + DELETED_SUFFIX)
+            self._files.disk.rename(snapshot, doomed)
+            paths.append(doomed)
         return paths
 
     def truncate(self, position: int) -> None:

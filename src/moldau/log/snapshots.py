@@ -6,8 +6,8 @@
          6   4  count                   entries that follow, each of 46 bytes:
          0   8  producer_id
          8   2  producer_epoch
-        10   4  last_sequence           of its last batch; -1 if it has none
-        14   8  last_offset
+        10   4  last_sequence           of its last batch; -1 if that has none
+        14   8  last_offset             -1 if no batch of its epoch is known
         22   4  offset_delta            last offset - first offset of that batch
         26   8  timestamp               of its last batch
         34   4  coordinator_epoch       of the last transaction marker, or -1
@@ -61,17 +61,17 @@ def decode(data: bytes) -> Producers | None:
         or len(data) != _HEADER.size + count * _ENTRY.size
     ):
         return None
-    producers = Producers()
+    known: dict[int, Producer] = {}
     for entry in _ENTRY.iter_unpack(memoryview(data)[_HEADER.size :]):
         producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, transaction_start = entry
         producer = Producer(epoch)
-        if last_sequence >= 0:
+        if last_offset >= 0:
             producer.add(Batch(last_sequence, last_offset, delta, timestamp))
         producer.last_timestamp = timestamp
         producer.coordinator_epoch = coordinator_epoch
         producer.transaction_start = transaction_start
-        producers.put(producer_id, producer)
-    return producers
+        known[producer_id] = producer
+    return Producers(known)
 
 
 def write(disk: Disk, folder: Path, producers: Producers, offset: int) -> None:

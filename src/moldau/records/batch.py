@@ -15,8 +15,13 @@
    57   4  count                    records that follow
    61   ..  records                  one after the other, compressed as a whole if bits 0-2 say so
 
-This module never looks at a record and never decides whether a batch is welcome (`validation` does).
-Source: "Record Batch" of Kafka's documentation; KIP-98.
+A control batch with the transactional bit holds one record, the marker that ends a transaction:
+
+    key     0  2  version 0           value   0  2  version 0
+            2  2  0 abort, 1 commit           2  4  coordinator_epoch
+
+This module looks at no other record and never decides whether a batch is welcome (`validation` does).
+Source: "Record Batch" and "Control Batches" of Kafka's documentation; KIP-98.
 """
 
 import struct
@@ -25,6 +30,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from crc32c import crc32c
 
+from moldau.errors import KafkaError
 from moldau.records import columns, compression
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -46,7 +52,11 @@ NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_SEQUENCE: Final = -1
 
-_OFFSET_EPOCH = struct.Struct(">q4xi")
+MARKER_BYTES_MAX: Final = 1024
+"""No marker's batch is larger; whoever looks for one need not read more."""
+_MARKER_KEY = struct.Struct(">hh")
+_MARKER_VALUE = struct.Struct(">hi")
+_ABORT, _COMMIT = 0, 1
 _INT64 = struct.Struct(">q")
 _UINT32 = struct.Struct(">I")
 
@@ -116,6 +126,13 @@ class Row(NamedTuple):
     value: bytes | None
     timestamp_ms: int = NO_TIMESTAMP
     headers: Headers = ()
+
+
+class Marker(NamedTuple):
+    """How a transaction ended, as its control record says."""
+
+    commits: bool
+    coordinator_epoch: int
 
 
 def read_header(buffer: Buffer, at: int = 0) -> BatchHeader:
@@ -230,3 +247,34 @@ def encode_batch(
         base_sequence=base_sequence,
         room=HEADER_SIZE,
     )
+
+
+def encode_marker(
+    producer_id: int, producer_epoch: int, commits: bool, coordinator_epoch: int, timestamp_ms: int
+) -> bytearray:
+    """The control batch that ends a producer's transaction in one partition."""
+    key = _MARKER_KEY.pack(0, _COMMIT if commits else _ABORT)
+    return encode_batch(
+        [Row(key, _MARKER_VALUE.pack(0, coordinator_epoch), timestamp_ms)],
+        attributes=TRANSACTIONAL_BIT | CONTROL_BIT,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
+
+
+def read_marker(batch: Buffer) -> Marker | None:
+    """The marker in a whole control batch; None if it holds none: compaction emptied it, or it is of another kind."""
+    header = read_header(batch)
+    size = header.size
+    if not header.is_control or header.codec or header.count != 1 or header.producer_id < 0:
+        return None
+    if not HEADER_SIZE < size <= min(len(batch), MARKER_BYTES_MAX):
+        return None
+    try:
+        section = columns.Section(batch, HEADER_SIZE, size, 1, header.last_offset_delta, 0, 0, None, 0, 1 << 31)
+        ((key, value),) = columns.rows(section, lambda record: record[3:5])
+        version, kind = _MARKER_KEY.unpack_from(key or b"")
+        _, coordinator_epoch = _MARKER_VALUE.unpack_from(value or b"")
+    except (KafkaError, struct.error):
+        return None
+    return Marker(kind == _COMMIT, coordinator_epoch) if version >= 0 and kind in (_ABORT, _COMMIT) else None

@@ -13,6 +13,7 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.log.appended import Appended
 from moldau.log.log import Log
 from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
+from moldau.records.batch import Marker
 from moldau.records.validation import INLINE_BYTES, Checked, Rules, check_produce, needs_executor
 from moldau.replication.partition import NOBODY, Partition
 from moldau.replication.waiting import Waiters
@@ -83,6 +84,11 @@ class Hosted:
     def high_watermark(self) -> Offset:
         return self.state.high_watermark
 
+    @property
+    def last_stable_offset(self) -> Offset:
+        """Up to where readers of committed records may see."""
+        return self.log.last_stable_offset(self.state.high_watermark)
+
     def wants_executor(self, records: memoryview) -> bool:
         """Whether appending these records takes more than the loop: a check that inflates much or compresses anew, or
         a flush before the answer."""
@@ -137,6 +143,20 @@ class Hosted:
         if checked.error:
             raise KafkaError(checked.error, checked.message)
         return self.append(records, checked, now_ms)
+
+    def append_marker(
+        self, producer_id: int, epoch: int, marker: Marker, transaction_version: int, now_ms: int
+    ) -> Appended:
+        """End a producer's transaction here, as its coordinator decided, and tell those who wait for what it held back.
+
+        Raises `KafkaError(KAFKA_STORAGE_ERROR)`.
+        """
+        state, log = self.state, self.log
+        appended = log.append_marker(producer_id, epoch, marker, transaction_version, state.leader_epoch, now_ms)
+        if not appended.error and state.reached(state.local, log.log_end_offset):
+            log.producers.settle(state.high_watermark)
+            self.waiters.wake()
+        return appended
 
     def read(self, offset: int, bytes_max: int, min_one: bool = True) -> FileSlice | None:
         """What a consumer may see from `offset` on; None where it has all there is. `min_one`: the first batch goes out
