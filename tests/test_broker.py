@@ -157,7 +157,7 @@ def test_what_was_not_wholly_loaded_is_never_marked_clean(tmp_path: Path, monkey
     alive_on(use, tmp_path)
     assert (tmp_path / CLEAN_MARKER).exists()
 
-    async def broken(self: Partitions) -> list[str]:
+    async def broken(self: Partitions, threads: int) -> list[str]:
         raise OSError(errno.EIO, "a read failed")
 
     monkeypatch.setattr(Partitions, "load", broken)

@@ -32,6 +32,7 @@ from moldau.handlers.produce import ProduceHandler
 from moldau.handlers.table import handlers
 from moldau.log.files import OPEN_FILES_MAX
 from moldau.log.folder import LogFolder
+from moldau.log.folders import LogFolders
 from moldau.names import OFFSETS_TOPIC, BrokerId
 from moldau.net.server import Limits, Server
 from moldau.replication.internal_topic import InternalTopic
@@ -55,7 +56,7 @@ PER_CONNECTION = 2
 
 
 class Broker:
-    """`store` is the cluster's metadata; without one it is embedded in the data folder. `descriptors` is how many files
+    """`store` is the cluster's metadata; without one it is embedded in a data folder. `descriptors` is how many files
     and sockets may be open together, None if they need not be counted. Belongs to the loop it starts on."""
 
     def __init__(
@@ -69,10 +70,11 @@ class Broker:
         self.runtime = runtime
         self.port = 0
         self.failed: asyncio.Event = asyncio.Event()
-        """Set when the last log folder is lost: there is nothing left to serve."""
+        """Set when the last log folder is lost, or the one with the metadata: there is nothing left to serve."""
         self._store = store
         self._descriptors = descriptors
         self._loaded = False
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Raises `StorageError`, `ConfigError`, `OSError` (the address is taken); whatever was begun is undone then."""
@@ -85,32 +87,41 @@ class Broker:
         local = BrokerId(config.node_id)
         loop = asyncio.get_running_loop()
         open_files_max = min(OPEN_FILES_MAX, (self._descriptors or 3 * OPEN_FILES_MAX) // 3)
-        folder = self.folder = LogFolder(Path(config.data_folder).absolute(), runtime, open_files_max)
-
-        def lost(_: OSError) -> None:  # it may happen in another thread
-            loop.call_soon_threadsafe(self.failed.set)
-
-        folder.on_failure = lost
-        undo.push_async_callback(self._close_folder)
-        store = self._store or EmbeddedStore(folder.path)
+        paths = [Path(path).absolute() for path in config.data_folders]
+        folders = self.folders = LogFolders(paths, runtime, open_files_max)
+        undo.push_async_callback(self._close_folders)
+        store = self._store or self._embedded(folders)
+        directories = folders.directories
         cluster = self.cluster = await Cluster.open(
-            store, config, runtime, clean=folder.clean, cluster_id=folder.meta.get("cluster.id")
+            store,
+            config,
+            runtime,
+            clean=all(directories.values()),
+            cluster_id=folders.cluster_id,
+            directories=directories,
+            place=folders.place,
         )
         undo.push_async_callback(cluster.close)
-        folder.claim(cluster.image.cluster_id, config.node_id)
+        folders.claim(cluster.image.cluster_id, config.node_id)
 
-        partitions = self.partitions = Partitions(local, cluster, folder, runtime)
-        for name in await partitions.load():
-            if not name.startswith(STORE_FILE):
-                logger.warning("%s in the data folder is no partition of this cluster; it is left alone", name)
+        partitions = self.partitions = Partitions(local, cluster, folders, runtime)
+        for path in await partitions.load(config.num_recovery_threads_per_data_dir):
+            if not Path(path).name.startswith(STORE_FILE):
+                logger.warning("%s is no partition of this cluster; it is left alone", path)
         self._loaded = True
+
+        def lost(_: LogFolder) -> None:  # it may happen in another thread
+            loop.call_soon_threadsafe(self._folder_failed)
+
+        folders.on_failure = lost
+        undo.push_async_callback(self._left)
 
         undo.push_async_callback(self._stop_groups)
         self._lead_groups(cluster.image, [OFFSETS_TOPIC])
         cluster.subscribe(self._follow)
         cluster.subscribe(self._forget_topics)
 
-        upkeep = self.upkeep = Upkeep(cluster, partitions, folder, config, runtime)
+        upkeep = self.upkeep = Upkeep(cluster, partitions, folders, config, runtime)
         undo.push_async_callback(upkeep.stop)
         dispatch = Dispatch(
             ProduceHandler(partitions, runtime),
@@ -122,9 +133,43 @@ class Broker:
         listener = config.listener
         self.port = await self.server.start(listener.host or None, listener.port)
         advertised = config.advertised_listener
-        await cluster.register(advertised.host or _reachable(listener.host), advertised.port or self.port)
+        host = advertised.host or _reachable(listener.host)
+        await cluster.register(host, advertised.port or self.port, list(folders.directories))
         upkeep.start()
         await self.server.serve()
+
+    def _embedded(self, folders: LogFolders) -> EmbeddedStore:
+        """The metadata in the log folder that has it; a new one goes to the first folder. Without it nothing is known
+        of any partition, so that folder is needed as long as the broker runs."""
+        disk = self.runtime.disk
+        having = [folder.path for folder in folders.folders if disk.exists(folder.path / STORE_FILE)]
+        if len(having) > 1:
+            raise StorageError(
+                f"{STORE_FILE} is both in {having[0]} and in {having[1]}: take away the one of another broker"
+            )
+        if not having and folders.unusable:
+            path, error = next(iter(folders.unusable.items()))
+            raise StorageError(f"{STORE_FILE} is in no log folder that can be opened, and {path} cannot be: {error}")
+        folders.needed = having[0] if having else folders.folders[0].path
+        return EmbeddedStore(folders.needed)
+
+    def _folder_failed(self) -> None:
+        if self.folders.lost:
+            self.failed.set()
+        else:
+            task = asyncio.ensure_future(self._serve_what_is_left())
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    async def _serve_what_is_left(self) -> None:
+        try:
+            await self.cluster.serve_only(list(self.folders.directories))
+        except MoldauError as error:
+            logger.error("the cluster cannot be told that a log folder is offline: %s", error)
+            self.failed.set()
+
+    async def _left(self) -> None:
+        await asyncio.gather(*self._leaving)
 
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
         """The partitions first: the group coordinator reads its own from them."""
@@ -173,11 +218,16 @@ class Broker:
         topic = self.cluster.image.topics.get(OFFSETS_TOPIC)
         return len(topic.partitions) if topic else self.config.offsets_topic_num_partitions
 
-    async def _close_folder(self) -> None:
+    async def _close_folders(self) -> None:
         """Last of all. What was not wholly loaded is not closed cleanly: the next start has to recover it."""
         clean = self._loaded
         watermarks = self.partitions.high_watermarks() if clean else None
-        await self.runtime.run(lambda: self.folder.close(clean=clean, high_watermarks=watermarks))
+        await self.runtime.run(lambda: self.folders.close(clean=clean, high_watermarks=watermarks))
+
+    @property
+    def folder(self) -> LogFolder:
+        """The first of the log folders, which is the only one of most brokers."""
+        return self.folders.folders[0]
 
     async def stop(self) -> None:
         """A clean stop: no more requests, groups down, metadata closed, logs flushed and closed, the marker written."""

@@ -13,7 +13,7 @@ from moldau.cluster.alterations import Alteration, Operation
 from moldau.cluster.cluster import PRODUCER_IDS_PER_BLOCK, Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.image import Image, TopicImage
+from moldau.cluster.image import BrokerImage, Image, TopicImage
 from moldau.cluster.store import Set
 from moldau.errors import ErrorCode, StorageError
 from moldau.names import OFFSETS_TOPIC, TopicPartition
@@ -45,7 +45,7 @@ def test_a_registered_broker_is_in_the_image_and_controls(tmp_path: Path) -> Non
 
     image = asyncio.run(scenario())
     assert image.controller_id == 1
-    assert [tuple(broker) for broker in image.brokers.values()] == [(1, "elsewhere", 1234, "r1")]
+    assert list(image.brokers.values()) == [BrokerImage(1, "elsewhere", 1234, "r1")]
 
 
 def test_everything_that_was_answered_is_there_after_a_restart(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_properties_file_of_kafka_4_starts_and_what_is_not_here_is_named_once(
     assert (config.node_id, config.broker_id, config.num_partitions, config.log_retention_hours) == (3, 3, 2, 48)
     assert config.listener == Listener("PLAINTEXT", "", 9092)
     assert config.advertised_listener == Listener("PLAINTEXT", "example.org", 19092)
-    assert config.data_folder == "/var/lib/logs"
+    assert config.data_folders == ("/var/lib/logs",)
     absent, listeners = warnings
     assert "process.roles" in absent
     assert "transaction.state.log.min.isr" in absent
@@ -152,10 +152,11 @@ def test_a_listener_goes_by_the_protocol_its_name_is_mapped_to() -> None:
     assert "OUTSIDE" in warnings[0]
 
 
-def test_of_several_data_folders_the_first_is_used_and_that_is_said() -> None:
+def test_several_data_folders_are_used_and_none_twice() -> None:
     config, warnings = broker_config({"log.dirs": "/a, /b"})
-    assert config.data_folder == "/a"
-    assert "/a" in warnings[0]
+    assert (config.data_folders, warnings) == (("/a", "/b"), [])
+    with pytest.raises(ConfigError, match="twice"):
+        broker_config({"log.dirs": "/a,/b,/a"})
 
 
 def test_what_was_said_is_known_even_if_it_is_the_default() -> None:

@@ -11,8 +11,8 @@ BEHIND_PROPERTIES = {
     "listeners": "listener",
     "advertised.listeners": "advertised_listener",
     "listener.security.protocol.map": "listener",
-    "log.dir": "data_folder",
-    "log.dirs": "data_folder",
+    "log.dir": "data_folders",
+    "log.dirs": "data_folders",
     "broker.id": "node_id",
 }
 

@@ -37,6 +37,9 @@ class OnePartition:
     def find(self, name: str | None, topic_id: bytes | None, index: int) -> Hosted | None:
         return self._hosted if (name, index) == TP else None
 
+    def absence(self, name: str | None, topic_id: bytes | None, index: int) -> ErrorCode:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
 
 @pytest.fixture
 def hosted(tmp_path: Path) -> Iterator[Hosted]:

@@ -233,7 +233,9 @@ def test_a_flush_moves_the_recovery_point_and_nothing_else_does(tmp_path: Path) 
     assert (log.recovery_point, log.unflushed_records, log.flush_overdue(NOW_MS + 5000)) == (3, 0, False)
     while len(log.segments) == 1:
         append(log, 5)
-    assert log.flush_overdue(NOW_MS)
+    assert (log.has_closed_unflushed, log.flush_overdue(NOW_MS)) == (True, False)
+    log.flush_closed()
+    assert (log.recovery_point, log.has_closed_unflushed) == (log.segments[1].base_offset, False)
     log.flush()
     assert log.recovery_point == log.log_end_offset
     assert log.segments[0].flushed

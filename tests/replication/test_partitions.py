@@ -7,7 +7,7 @@ from pathlib import Path
 from moldau.cluster.alterations import Alteration
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic
-from moldau.log.folder import LogFolder
+from moldau.log.folders import LogFolders
 from moldau.names import BrokerId
 from moldau.records.batch import Row, encode_batch
 from moldau.replication.partitions import Partitions
@@ -18,7 +18,7 @@ from tests.cluster.opening import open_cluster
 NOW_MS = 1_700_000_000_000
 SET = 0
 
-Scenario = Callable[[Cluster, Partitions, LogFolder], Awaitable[None]]
+Scenario = Callable[[Cluster, Partitions, LogFolders], Awaitable[None]]
 
 
 def in_broker(
@@ -28,8 +28,8 @@ def in_broker(
 
     async def live() -> list[str]:
         runtime = Runtime()
-        logs = LogFolder(folder, runtime)
-        cluster = await open_cluster(folder, {"log.segment.delete.delay.ms": "0"}, clean=logs.clean)
+        logs = LogFolders([folder], runtime)
+        cluster = await open_cluster(folder, {"log.segment.delete.delay.ms": "0"}, clean=all(logs.directories.values()))
         partitions = Partitions(BrokerId(1), cluster, logs, runtime)
         strays = await partitions.load()
         cluster.subscribe(partitions.follow)
@@ -38,7 +38,7 @@ def in_broker(
         finally:
             await cluster.close()
             logs.close(high_watermarks=partitions.high_watermarks())
-        return [name for name in strays if not name.startswith("metadata")]
+        return [Path(path).name for path in strays if not Path(path).name.startswith("metadata")]
 
     return asyncio.run(live())
 
@@ -48,7 +48,7 @@ def batch(value: bytes) -> memoryview:
 
 
 def test_a_topic_that_was_made_can_be_written_to_at_once_and_is_there_after_a_restart(tmp_path: Path):
-    async def make(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+    async def make(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
         await cluster.create_topics([NewTopic("a", 2, 1)])
         hosted = partitions.find("a", None, 1)
         assert hosted is not None
@@ -58,7 +58,7 @@ def test_a_topic_that_was_made_can_be_written_to_at_once_and_is_there_after_a_re
         assert hosted.produce(batch(b"x"), NOW_MS).base_offset == 0  # type: ignore[union-attr]
         assert hosted.high_watermark == 1
 
-    async def look(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+    async def look(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
         hosted = partitions.find("a", None, 1)
         assert hosted is not None
         assert hosted.high_watermark == 1
@@ -69,7 +69,7 @@ def test_a_topic_that_was_made_can_be_written_to_at_once_and_is_there_after_a_re
 
 
 def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_path: Path):
-    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
         await cluster.create_topics([NewTopic("a", 1, 1)])
         first = partitions.find("a", None, 0)
         assert first is not None
@@ -87,7 +87,7 @@ def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_
 
 
 def test_more_partitions_and_new_settings_reach_what_is_hosted(tmp_path: Path):
-    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
         await cluster.create_topics([NewTopic("a", 1, 1)])
         await cluster.create_partitions([MorePartitions("a", 3)])
         assert partitions.find("a", None, 2) is not None
@@ -100,7 +100,7 @@ def test_more_partitions_and_new_settings_reach_what_is_hosted(tmp_path: Path):
 
 
 def test_a_folder_that_belongs_to_no_topic_is_left_alone_and_reported(tmp_path: Path):
-    async def nothing(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+    async def nothing(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
         assert not list(partitions)
 
     (tmp_path / "foreign-0").mkdir(parents=True)
@@ -113,7 +113,7 @@ def test_a_record_of_2013_is_deleted_by_default_and_kept_where_retention_says_so
     """As Kafka: retention goes by the records' own time, and takes the active segment too."""
     in_2013 = 1_370_000_000_000
 
-    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolder) -> None:
+    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
         await cluster.create_topics([NewTopic("short", 1, 1), NewTopic("long", 1, 1, (), [("retention.ms", "-1")])])
         upkeep = Upkeep(cluster, partitions, logs, cluster.config, Runtime())
         retention = next(job for job in upkeep.jobs if job.name == "retention")

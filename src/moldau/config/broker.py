@@ -45,7 +45,8 @@ class BrokerConfig:
     advertised_listeners: tuple[str, ...] | None = LIST(None, "Where clients are told to connect, as NAME://HOST:PORT; the listener itself if not set.", **_FIXED)
     listener_security_protocol_map: str = STRING("SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "Which protocol each listener name speaks, as NAME:PROTOCOL pairs.")
     log_dir: tuple[str, ...] = LIST(("moldau-data",), "The folder of the data, if log.dirs does not name it.", **_FIXED)
-    log_dirs: tuple[str, ...] | None = LIST(None, "The folder of the data; the first is used if there are several.", **_FIXED)
+    log_dirs: tuple[str, ...] | None = LIST(None, "The folders of the data, each on a disk of its own; a new partition goes to the one that has the fewest. The first gets the metadata.", **_FIXED)
+    num_recovery_threads_per_data_dir: int = INT(2, "How many partitions of one folder are loaded, and after a crash recovered, at once.", low=1)
 
     socket_request_max_bytes: int = INT(104857600, "The largest request that is read; a connection that announces more is closed.", low=1, **_FIXED)
     socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's. Where it is not set, 196608 is used.", **_FIXED)
@@ -85,6 +86,7 @@ class BrokerConfig:
     log_flush_interval_ms: int | None = LONG(None, "A record waits at most so long until it is forced to the disk; log.flush.scheduler.interval.ms if not set.")
     log_flush_scheduler_interval_ms: int = LONG(LONG_MAX, "How often logs are looked at for records to force to the disk.", **_FIXED)
     log_flush_offset_checkpoint_interval_ms: int = INT(60000, "How often it is written down up to where logs are safe on the disk.", low=0, **_FIXED)
+    log_flush_start_offset_checkpoint_interval_ms: int = INT(60000, "How often it is written down where logs start from which records were deleted.", low=0, **_FIXED)
     replica_high_watermark_checkpoint_interval_ms: int = LONG(5000, "How often high watermarks are written down.", **_FIXED)
     log_preallocate: bool = BOOLEAN(False, "Is the space of a new segment taken at once.")
     log_message_timestamp_type: str = STRING("CreateTime", "Is a record's time the producer's, or when it was appended.", choices=TIMESTAMP_TYPES)
@@ -128,8 +130,8 @@ class BrokerConfig:
         return chosen_listeners(self)[1]
 
     @property
-    def data_folder(self) -> str:
-        return (self.log_dirs or self.log_dir)[0]
+    def data_folders(self) -> tuple[str, ...]:
+        return self.log_dirs or self.log_dir
 # fmt: on
 
 
@@ -157,8 +159,6 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
     _check(config)
     warnings = [f"these settings of Kafka's are not used here: {', '.join(absent)}"] if absent else []
     warnings += chosen_listeners(config)[2]
-    if len(config.log_dirs or config.log_dir) > 1:
-        warnings.append(f"log.dirs names several folders, only {config.data_folder} is used")
     return config, warnings
 
 
@@ -187,6 +187,8 @@ def _check(config: BrokerConfig) -> None:
     """What no single setting can say of itself."""
     if not all(config.log_dirs or config.log_dir) or not (config.log_dirs or config.log_dir):
         raise ConfigError("log.dirs names no folder")
+    if len(set(config.data_folders)) < len(config.data_folders):
+        raise ConfigError("log.dirs names a folder twice")
     if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
         raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
     if config.log_cleaner_min_compaction_lag_ms > config.log_cleaner_max_compaction_lag_ms:

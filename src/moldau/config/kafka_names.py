@@ -75,7 +75,7 @@ NAMES: frozenset[str] = frozenset(
     leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
     log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.enable log.cleaner.io.buffer.load.factor
     log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir.failure.timeout.ms
-    log.flush.start.offset.checkpoint.interval.ms log.message.downconversion.enable log.message.format.version
+    log.message.downconversion.enable log.message.format.version
     log.message.timestamp.difference.max.ms
     max.connection.creation.rate max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
     max.request.partition.size.limit
@@ -84,7 +84,7 @@ NAMES: frozenset[str] = frozenset(
     metadata.max.retention.ms
     metric.reporters
     metrics.num.samples metrics.recording.level metrics.sample.window.ms
-    num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
+    num.io.threads num.network.threads num.replica.alter.log.dirs.threads
     num.replica.fetchers
     offsets.commit.required.acks offsets.commit.timeout.ms offsets.topic.commit.required.acks
     offsets.topic.compression.codec

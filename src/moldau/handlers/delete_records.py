@@ -45,7 +45,7 @@ class DeleteRecordsHandler:
     def _delete(self, topic: str, part: DeleteRecordsPartition) -> int:
         hosted = self._partitions.find(topic, None, part.partition_index)
         if hosted is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise KafkaError(self._partitions.absence(topic, None, part.partition_index))
         if hosted.internal:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         if not hosted.config.deletes:

@@ -82,9 +82,7 @@ class FetchHandler:
         topic_id = topic.topic_id.bytes if version >= 13 else None
         hosted = self._partitions.find(topic.topic, topic_id, part.partition)
         if hosted is None:
-            if topic_id is not None and not self._partitions.knows(topic_id):
-                return ErrorCode.UNKNOWN_TOPIC_ID
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return self._partitions.absence(topic.topic, topic_id, part.partition)
         if follower:  # there is no other broker that could follow us
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return hosted.leadership_error(part.current_leader_epoch) or hosted

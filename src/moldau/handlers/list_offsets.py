@@ -47,7 +47,7 @@ class ListOffsetsHandler:
     def _one(self, topic: str, part: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
         hosted = self._partitions.find(topic, None, part.partition_index)
         if hosted is None:
-            return _error(part, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return _error(part, self._partitions.absence(topic, None, part.partition_index))
         code = hosted.leadership_error(part.current_leader_epoch)
         if code:
             return _error(part, code)

@@ -128,7 +128,11 @@ def _partition(number: int, part: PartitionImage, brokers: Mapping[int, BrokerIm
         leader_epoch=part.leader_epoch,
         replica_nodes=list(part.replicas),
         isr_nodes=list(part.isr),
-        offline_replicas=[replica for replica in part.replicas if replica not in brokers],
+        offline_replicas=[
+            replica
+            for replica in part.replicas
+            if replica not in brokers or not brokers[replica].serves(part.directory_of(replica))
+        ],
     )
 
 

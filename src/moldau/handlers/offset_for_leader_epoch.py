@@ -5,7 +5,6 @@ without it. The answer is the largest known epoch at or below the one asked for 
 for an epoch that this leader has not reached.
 """
 
-from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -34,7 +33,8 @@ class OffsetForLeaderEpoch:
     def _one(self, topic: str, part: OffsetForLeaderPartition) -> EpochEndOffset:
         hosted = self._partitions.find(topic, None, part.partition)
         if hosted is None:
-            return EpochEndOffset(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition=part.partition)
+            absence = self._partitions.absence(topic, None, part.partition)
+            return EpochEndOffset(error_code=absence, partition=part.partition)
         if code := hosted.leadership_error(part.current_leader_epoch):
             return EpochEndOffset(error_code=code, partition=part.partition)
         epoch, end_offset = hosted.end_of_epoch(part.leader_epoch)

@@ -45,7 +45,7 @@ Details = dict[int, Checked]
 class ProduceHandler:
     def __init__(self, partitions: Partitions, runtime: Runtime):
         self._find = partitions.find
-        self._knows = partitions.knows
+        self._absence = partitions.absence
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
 
     def __call__(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Answer:
@@ -60,7 +60,7 @@ class ProduceHandler:
                 hosted = self._find(name, topic_id, index)
                 refusal = self._refusal(version, request, topic_id, records, hosted)
                 if hosted is None or records is None or refusal:
-                    done.append((index, refusal, -1, -1, -1))
+                    done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
                 elif hosted.wants_executor(records):
                     copied = read_produce(memoryview(bytearray(frame)), version, body)
                     return self._through_executor(version, correlation_id, copied, done, details)
@@ -86,7 +86,7 @@ class ProduceHandler:
                 hosted = self._find(name, topic_id, index)
                 refusal = self._refusal(version, request, topic_id, records, hosted)
                 if hosted is None or records is None or refusal:
-                    done.append((index, refusal, -1, -1, -1))
+                    done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
                 else:
                     outcome = await hosted.produce_in_executor(records, self._now_ms())
                     if isinstance(outcome, Appended):
@@ -104,8 +104,7 @@ class ProduceHandler:
         if acks not in (1, ALL_IN_SYNC, 0):
             return ErrorCode.INVALID_REQUIRED_ACKS
         if hosted is None:
-            known = topic_id is None or self._knows(topic_id)
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
+            return 0  # `absence` says it
         if records is None:
             return ErrorCode.INVALID_RECORD
         if hosted.internal:

@@ -311,23 +311,46 @@ class LogFolder:
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Write down recovery points, log starts and, if given, high watermarks. Blocks. Raises `KafkaError`."""
+        self._guarded(lambda: self._checkpoint(high_watermarks))
+
+    def checkpoint_recovery_points(self) -> None:
+        """Blocks. Raises `KafkaError`, as the next two."""
+        self._guarded(self._write_recovery_points)
+
+    def checkpoint_log_starts(self) -> None:
+        self._guarded(self._write_log_starts)
+
+    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        self._guarded(lambda: self._write_high_watermarks(high_watermarks))
+
+    def _guarded(self, work: Callable[[], None]) -> None:
         self._check()
         try:
-            self._checkpoint(high_watermarks)
+            work()
         except OSError as error:
             raise self._failure(error) from error
 
     def _checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None) -> None:
-        logs = list(self.logs.items())
-        points = {tp: log.recovery_point for tp, log in logs}
-        starts = {
-            tp: int(log.log_start_offset) for tp, log in logs if log.log_start_offset > log.segments[0].base_offset
-        }
-        checkpoints.write_offsets(self._disk, self.path / checkpoints.RECOVERY_POINTS, points)
-        checkpoints.write_offsets(self._disk, self.path / checkpoints.LOG_STARTS, starts)
+        self._write_recovery_points()
+        self._write_log_starts()
         if high_watermarks is not None:
-            self.high_watermarks = dict(high_watermarks)
-            checkpoints.write_offsets(self._disk, self.path / checkpoints.HIGH_WATERMARKS, high_watermarks)
+            self._write_high_watermarks(high_watermarks)
+
+    def _write_recovery_points(self) -> None:
+        points = {tp: log.recovery_point for tp, log in list(self.logs.items())}
+        checkpoints.write_offsets(self._disk, self.path / checkpoints.RECOVERY_POINTS, points)
+
+    def _write_log_starts(self) -> None:
+        starts = {
+            tp: int(log.log_start_offset)
+            for tp, log in list(self.logs.items())
+            if log.log_start_offset > log.segments[0].base_offset
+        }
+        checkpoints.write_offsets(self._disk, self.path / checkpoints.LOG_STARTS, starts)
+
+    def _write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        self.high_watermarks = dict(high_watermarks)
+        checkpoints.write_offsets(self._disk, self.path / checkpoints.HIGH_WATERMARKS, high_watermarks)
 
     def close(
         self,

@@ -221,12 +221,21 @@ class LogFolders:
 
     def remove_due(self, now_ms: int) -> int:
         """Remove deleted files and folders whose time has come; how many those were."""
-        return sum(_quietly(partial(LogFolder.remove_due, folder, now_ms)) or 0 for folder in self.serving)
+        return sum(_quietly(partial(folder.remove_due, now_ms)) or 0 for folder in self.serving)
 
-    def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Write down recovery points, log starts and, if given, high watermarks, to each folder those of its own."""
+    def checkpoint_recovery_points(self) -> None:
         for folder in self.serving:
-            _quietly(partial(LogFolder.checkpoint, folder, _own(folder, high_watermarks)))
+            _quietly(folder.checkpoint_recovery_points)
+
+    def checkpoint_log_starts(self) -> None:
+        for folder in self.serving:
+            _quietly(folder.checkpoint_log_starts)
+
+    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """To each folder those of its own partitions."""
+        for folder in self.serving:
+            own = {tp: offset for tp, offset in high_watermarks.items() if tp in folder.logs}
+            _quietly(partial(folder.checkpoint_high_watermarks, own))
 
     def close(
         self,
@@ -236,11 +245,10 @@ class LogFolders:
     ) -> None:
         """Close all folders, each with its marker unless it failed or not `clean`."""
         for folder in self.folders:
-            folder.close(clean, _own(folder, high_watermarks), broker_epoch)
-
-
-def _own(folder: LogFolder, offsets: Mapping[TopicPartition, int] | None) -> dict[TopicPartition, int] | None:
-    return None if offsets is None else {tp: offset for tp, offset in offsets.items() if tp in folder.logs}
+            own = None
+            if high_watermarks is not None:
+                own = {tp: offset for tp, offset in high_watermarks.items() if tp in folder.logs}
+            folder.close(clean, own, broker_epoch)
 
 
 def _quietly(work: Callable[[], T]) -> T | None:

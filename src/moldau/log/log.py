@@ -189,14 +189,15 @@ class Log:
             return not_appended(error, self.log_start_offset)
         batch = encode_marker(producer_id, epoch, marker.commits, marker.coordinator_epoch, now_ms)
         checked = Checked(_NONE, None, read_header(batch), now_ms, 0, len(batch))
-        appended = self.append(memoryview(batch), checked, leader_epoch, now_ms)
-        if not appended.error:
-            aborted = self.producers.ended(checked.header, marker, appended.base_offset, now_ms)
-            if aborted is not None:
-                with self._serving():
-                    self._active.aborted.append(aborted)
+        with self._serving():
+            offset = self.log_end_offset
+            if self._active.is_full(len(batch), offset, now_ms, now_ms):
+                self.roll(now_ms)
+            aborted = self.producers.ended(checked.header, marker, offset, now_ms)
+            if aborted is not None:  # noted first, so that whatever flush takes the marker takes this as well
+                self._active.aborted.append(aborted)
                 self._aborts = self._unsynced_names = True
-        return appended
+        return self.append(memoryview(batch), checked, leader_epoch, now_ms)
 
     @property
     def first_unstable_offset(self) -> int | None:

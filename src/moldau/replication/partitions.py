@@ -3,18 +3,21 @@
 `follow` makes and opens the logs of partitions that became ours, hands changed settings and leaderships on, and
 removes what is gone; it is awaited before the change is answered, so a topic that was created can be written to. The
 look-up by name or id is what every request pays: a few subscripts, no object made.
+
+A partition whose log folder is offline or away is not here, and is not made anew: `absence` tells it from one that
+never was.
 """
 
 import logging
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.image import Image, TopicImage
-from moldau.errors import StorageError
-from moldau.log.folder import LogFolder
-from moldau.log.log import Log
+from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.log.folders import LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
 from moldau.replication.hosted import Hosted
 from moldau.replication.partition import Partition
@@ -23,13 +26,21 @@ from moldau.runtime import Runtime
 logger = logging.getLogger(__name__)
 
 
+class Missing(NamedTuple):
+    """A partition that is ours and not here yet; `directory` is the id of the log folder it belongs into."""
+
+    tp: TopicPartition
+    topic_id: uuid.UUID
+    directory: str
+
+
 class Partitions:
     """`local` is this broker. Nothing is hosted before `load`."""
 
-    def __init__(self, local: BrokerId, cluster: Cluster, folder: LogFolder, runtime: Runtime):
+    def __init__(self, local: BrokerId, cluster: Cluster, folders: LogFolders, runtime: Runtime):
         self._local = local
         self._cluster = cluster
-        self._folder = folder
+        self._folders = folders
         self._runtime = runtime
         self._by_name: dict[str, list[Hosted | None]] = {}
         self._names: dict[bytes, str] = {}
@@ -46,6 +57,17 @@ class Partitions:
     def knows(self, topic_id: bytes) -> bool:
         return topic_id in self._names
 
+    def absence(self, name: str | None, topic_id: bytes | None, index: int) -> ErrorCode:
+        """Why `find` did not find it: its log folder is offline, or there is no such topic or partition."""
+        if topic_id is not None:
+            name = self._names.get(topic_id)
+            if name is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+        partition = self._cluster.image.partition(TopicPartition(name or "", index))
+        if partition is not None and self._local in partition.replicas:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     def __iter__(self) -> Iterator[Hosted]:
         """Those that are there when their turn comes: who iterates may await."""
         for name, hosts in list(self._by_name.items()):
@@ -56,32 +78,56 @@ class Partitions:
     def high_watermarks(self) -> dict[TopicPartition, int]:
         return {hosted.tp: hosted.high_watermark for hosted in self}
 
-    async def load(self) -> list[str]:
-        """Open what is in the log folder and in the image. Returns the names in the folder that belong to nothing
-        known.
+    async def load(self, threads: int = 1) -> list[str]:
+        """Open what is in the log folders and in the image, in so many threads a folder. Returns the paths in the
+        folders that belong to nothing known.
 
-        Partitions whose deletion was cut off by a crash go now. Raises `OSError`, `KafkaError(KAFKA_STORAGE_ERROR)`.
+        Partitions whose deletion was cut off by a crash go now. Raises `StorageError`, `OSError`.
         """
         image = self._cluster.image
         known = {name: topic.id for name, topic in image.topics.items()}
         deleted = list(image.deleted)
-        strays = await self._runtime.run(partial(self._folder.load, known, self._cluster.topic_config, deleted))
-        await self._cluster.forget_deleted(deleted)
+        strays = await self._folders.load(known, self._cluster.topic_config, deleted, threads)
+        await self.forget_deleted()
+        await self._remember(image)
         await self.follow(image, list(image.topics))
         return strays
 
+    async def forget_deleted(self) -> None:
+        """Topics that were deleted have left the served folders; those in a folder that is away are still known when
+        it comes back."""
+        deleted = list(self._cluster.image.deleted)
+        if deleted and self._folders.whole:
+            await self._cluster.forget_deleted(deleted)
+
+    async def _remember(self, image: Image) -> None:
+        """Tell the cluster in which folders partitions were found, where it does not know or believes otherwise."""
+        found: dict[str, dict[int, str]] = {}
+        for topic in image.topics.values():
+            for tp in self._ours(topic):
+                folder = self._folders.folder_of(tp)
+                known = topic.partitions[tp.partition].directory_of(self._local)
+                if folder is not None and folder.directory_id != known:
+                    found.setdefault(topic.name, {})[tp.partition] = folder.directory_id
+        if found:
+            await self._cluster.assign_directories(found)
+
     async def follow(self, image: Image, names: Sequence[str]) -> None:
-        """Be as `image` says for the topics that changed. Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
-        missing: list[tuple[TopicPartition, uuid.UUID]] = []
+        """Be as `image` says for the topics that changed."""
+        missing: list[Missing] = []
         gone: list[TopicPartition] = []
         for name in names:
             topic, hosts = image.topics.get(name), self._by_name.get(name)
             if hosts is not None and (topic is None or self._names.get(topic.id.bytes) != name):
                 gone += self._drop(name)
             if topic is not None:
-                missing += [(tp, topic.id) for tp in self._ours(topic) if tp in gone or tp not in self._folder.logs]
+                missing += [
+                    Missing(tp, topic.id, topic.partitions[tp.partition].directory_of(self._local))
+                    for tp in self._ours(topic)
+                    if tp in gone or self._folders.folder_of(tp) is None
+                ]
         if gone or missing:
-            await self._runtime.run(partial(self._change_folder, gone, missing))
+            await self._runtime.run(partial(self._change_folders, gone, missing))
         for name in names:
             topic = image.topics.get(name)
             if topic is not None:
@@ -104,31 +150,44 @@ class Partitions:
             hosted.leave()
         return [hosted.tp for hosted in found]
 
-    def _change_folder(self, gone: list[TopicPartition], missing: list[tuple[TopicPartition, uuid.UUID]]) -> None:
+    def _change_folders(self, gone: list[TopicPartition], missing: list[Missing]) -> None:
         now_ms = self._runtime.clock.now_ms()
         for tp in gone:
-            self._folder.delete(tp, now_ms)
-        for tp, topic_id in missing:
-            if tp not in self._folder.logs:
-                try:
-                    self._folder.create(tp, topic_id, self._cluster.topic_config(tp.topic))
-                except StorageError as error:
-                    logger.error("%s is not served: %s, and is not ours", tp, error)
+            self._folders.delete(tp, now_ms)
+        away = 0
+        for tp, topic_id, directory in missing:
+            if self._folders.folder_of(tp) is not None:
+                continue
+            folder = self._folders.home(directory)
+            if folder is None:
+                away += 1
+                continue
+            try:
+                folder.create(tp, topic_id, self._cluster.topic_config(tp.topic))
+            except StorageError as error:
+                logger.error("%s is not served: %s, and is not ours", tp, error)
+            except KafkaError:
+                away += 1
+        if away:
+            logger.error("%d partitions are offline: the log folders that they are in are not here", away)
 
     def _host(self, topic: TopicImage) -> None:
         config = self._cluster.topic_config(topic.name)
         hosts = self._by_name.setdefault(topic.name, [])
         self._names[topic.id.bytes] = topic.name
         hosts += [None] * (len(topic.partitions) - len(hosts))
-        logs: Mapping[TopicPartition, Log] = self._folder.logs
         for number, partition in enumerate(topic.partitions):
-            tp = TopicPartition(topic.name, number)
-            log = logs.get(tp)
-            if log is None:
-                continue
             hosted = hosts[number]
+            tp = hosted.tp if hosted is not None else TopicPartition(topic.name, number)
+            folder = self._folders.folder_of(tp)
+            if folder is None:
+                if hosted is not None:
+                    hosts[number] = None
+                    hosted.leave()
+                continue
+            log = folder.logs[tp]
             if hosted is None:
-                committed = min(self._folder.high_watermarks.get(tp, 0), log.log_end_offset)
+                committed = min(folder.high_watermarks.get(tp, 0), log.log_end_offset)
                 state = Partition(self._local, Offset(max(committed, log.log_start_offset)))
                 hosted = hosts[number] = Hosted(tp, topic.id, log, config, state, self._runtime)
             elif hosted.config != config:

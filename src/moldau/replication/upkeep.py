@@ -2,8 +2,8 @@
 files.
 
 Each job runs every so many milliseconds, one after the other, so that no two touch a log at once; what blocks runs in
-the executor. A job that fails is logged and tried again at its next turn, but a failed disk has taken its folder
-offline by then.
+the executor. A job that fails is logged and tried again at its next turn. A disk that fails has taken its folder
+offline by then, and the job goes on with what is in the others.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from moldau.cluster.cluster import Cluster
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
-from moldau.log.folder import LogFolder
+from moldau.log.folders import LogFolders
 from moldau.replication.partitions import Partitions
 from moldau.runtime import Runtime
 
@@ -25,6 +25,8 @@ BREATH = 100
 """So many partitions are looked at before the loop gets a turn."""
 FLUSH_CHECK_MS = 1000
 REMOVE_CHECK_MS = 1000
+SLEEP_MS_MAX = 2**31
+"""A job that is never due runs every few weeks: event loops know no larger number."""
 
 
 class Job(NamedTuple):
@@ -36,24 +38,30 @@ class Job(NamedTuple):
 
 class Upkeep:
     def __init__(
-        self, cluster: Cluster, partitions: Partitions, folder: LogFolder, config: BrokerConfig, runtime: Runtime
+        self, cluster: Cluster, partitions: Partitions, folders: LogFolders, config: BrokerConfig, runtime: Runtime
     ):
         self._cluster = cluster
         self._partitions = partitions
-        self._folder = folder
+        self._folders = folders
         self._runtime = runtime
         self._tasks: list[asyncio.Task[None]] = []
         self._one_at_a_time = asyncio.Lock()
-        first_ms, checkpoint_ms = config.log_initial_task_delay_ms, config.log_flush_offset_checkpoint_interval_ms
+        first_ms = config.log_initial_task_delay_ms
+        points_ms = config.log_flush_offset_checkpoint_interval_ms
+        starts_ms = config.log_flush_start_offset_checkpoint_interval_ms
         watermark_ms = config.replica_high_watermark_checkpoint_interval_ms
+        asked = "log.flush.scheduler.interval.ms" in config.given
+        flush_ms = config.log_flush_scheduler_interval_ms if asked else FLUSH_CHECK_MS
         expiry_ms = config.producer_id_expiration_check_interval_ms
         self._expiration_ms = config.producer_id_expiration_ms
         self._written: dict[object, int] = {}
         self.jobs = [
             Job("retention", first_ms, config.log_retention_check_interval_ms, self._retain),
-            Job("recovery point checkpoint", first_ms, checkpoint_ms, self._checkpoint),
+            Job("recovery point checkpoint", first_ms, points_ms, self._checkpoint_recovery_points),
+            Job("log start checkpoint", first_ms, starts_ms, self._checkpoint_log_starts),
             Job("high watermark checkpoint", watermark_ms, watermark_ms, self._checkpoint_watermarks),
-            Job("flush", FLUSH_CHECK_MS, FLUSH_CHECK_MS, self._flush),
+            Job("flush of closed segments", FLUSH_CHECK_MS, FLUSH_CHECK_MS, self._flush_closed),
+            Job("flush", flush_ms, flush_ms, self._flush),
             Job("removal of deleted files", REMOVE_CHECK_MS, REMOVE_CHECK_MS, self._remove),
             Job("expiry of producers", expiry_ms, expiry_ms, self._expire_producers),
         ]
@@ -73,7 +81,7 @@ class Upkeep:
     async def _repeat(self, job: Job) -> None:
         wait_ms = job.first_ms
         while True:
-            await asyncio.sleep(wait_ms / 1000)
+            await asyncio.sleep(min(wait_ms, SLEEP_MS_MAX) / 1000)
             wait_ms = max(job.every_ms, 1)
             try:
                 async with self._one_at_a_time:
@@ -87,31 +95,45 @@ class Upkeep:
         now_ms = self._runtime.clock.now_ms()
         for turn, hosted in enumerate(self._partitions):
             if hosted.config.deletes or hosted.log.log_start_offset > 0:
-                hosted.log.retain(now_ms, hosted.high_watermark)
+                with contextlib.suppress(KafkaError):  # its folder is offline, which has been said
+                    hosted.log.retain(now_ms, hosted.high_watermark)
             if turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
 
-    async def _checkpoint(self) -> None:
-        await self._runtime.run(self._folder.checkpoint)
+    async def _checkpoint_recovery_points(self) -> None:
+        await self._runtime.run(self._folders.checkpoint_recovery_points)
+
+    async def _checkpoint_log_starts(self) -> None:
+        await self._runtime.run(self._folders.checkpoint_log_starts)
 
     async def _checkpoint_watermarks(self) -> None:
         watermarks = self._partitions.high_watermarks()
         if watermarks != self._written:
-            await self._runtime.run(lambda: self._folder.checkpoint(watermarks))
+            await self._runtime.run(lambda: self._folders.checkpoint_high_watermarks(watermarks))
             self._written = dict(watermarks)
 
     async def _flush(self) -> None:
         now_ms = self._runtime.clock.now_ms()
-        for hosted in self._partitions:
+        for turn, hosted in enumerate(self._partitions):
             if hosted.log.flush_overdue(now_ms):
                 with contextlib.suppress(KafkaError):  # its topic went meanwhile, or the disk, which has been said
                     await self._runtime.run(hosted.log.flush)
+            elif turn % BREATH == BREATH - 1:
+                await asyncio.sleep(0)
+
+    async def _flush_closed(self) -> None:
+        """As Kafka when a segment is closed: what is behind it is never read again after a crash."""
+        for turn, hosted in enumerate(self._partitions):
+            if hosted.log.has_closed_unflushed:
+                with contextlib.suppress(KafkaError):
+                    await self._runtime.run(hosted.log.flush_closed)
+            elif turn % BREATH == BREATH - 1:
+                await asyncio.sleep(0)
 
     async def _remove(self) -> None:
         """Deleted topics have left the served folders by now, so the cluster need not remember them."""
-        if self._cluster.image.deleted:
-            await self._cluster.forget_deleted(list(self._cluster.image.deleted))
-        await self._runtime.run(lambda: self._folder.remove_due(self._runtime.clock.now_ms()))
+        await self._partitions.forget_deleted()
+        await self._runtime.run(lambda: self._folders.remove_due(self._runtime.clock.now_ms()))
 
     async def _expire_producers(self) -> None:
         now_ms = self._runtime.clock.now_ms()
