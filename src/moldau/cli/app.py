@@ -6,6 +6,7 @@ import typer
 
 from moldau.cli import groups, log, pipeline, topics
 from moldau.cli.consume import consume
+from moldau.cli.log_import import import_files
 from moldau.cli.produce import produce
 from moldau.cli.version import version
 
@@ -42,6 +43,7 @@ def start(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> in
 app.add_typer(server)
 app.add_typer(topics.app)
 app.add_typer(groups.app)
+log.app.command("import")(import_files)
 app.add_typer(log.app)
 app.command()(produce)
 app.command()(consume)
