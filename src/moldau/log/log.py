@@ -13,7 +13,7 @@ tried again.
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -26,6 +26,7 @@ from moldau.log.deletion import Doomed
 from moldau.log.files import OpenFiles
 from moldau.log.progress import Progress
 from moldau.log.segment import Segment, TimestampOffset
+from moldau.log.swapping import spliced
 from moldau.log.transactions import AbortedTransaction, aborted_between
 from moldau.names import LeaderEpoch, Offset, TopicPartition
 from moldau.records.batch import Marker, encode_marker, read_header
@@ -42,9 +43,9 @@ class Log:
     """One partition on disk. `config` may be replaced at any time."""
 
     __slots__ = (
-        "_aborts", "_active", "_config", "_doomed", "_files", "_flush_lock", "_flushed_ms", "_on_failure", "_runtime",
-        "_segments", "_snapshot_offset", "_stamps", "_unsynced_names", "epochs", "folder", "log_end_offset",
-        "log_start_offset", "offline", "producers", "recovery_point", "topic_id", "tp",
+        "_aborts", "_active", "_config", "_doomed", "_flush_lock", "_flushed_ms", "_on_failure", "_runtime",
+        "_segments", "_snapshot_offset", "_stamps", "_unsynced_names", "cleaning", "epochs", "files", "folder",
+        "log_end_offset", "log_start_offset", "offline", "producers", "recovery_point", "topic_id", "tp",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +62,7 @@ class Log:
         self.tp = tp
         self.topic_id: uuid.UUID | None = None
         self.offline = False
+        self.cleaning = False
         self.log_start_offset = Offset(loaded.log_start_offset)
         self.log_end_offset = Offset(loaded.log_end_offset)
         self.recovery_point = loaded.recovery_point
@@ -68,7 +70,7 @@ class Log:
         self.producers = loaded.producers
         self._snapshot_offset = loaded.snapshot_offset
         self._runtime = runtime
-        self._files = files
+        self.files = files
         self._doomed = doomed
         self._on_failure: Callable[[OSError], None] | None = None
         self._segments: list[Segment] = loaded.segments
@@ -238,7 +240,7 @@ class Log:
             old.close()
             kept = self._segments
             self._snapshot()
-        self._active = Segment.create(self.folder, end, self._config, self._files, now_ms, jitter_ms)
+        self._active = Segment.create(self.folder, end, self._config, self.files, now_ms, jitter_ms)
         self._segments = [*kept, self._active]
         self._unsynced_names = True
         return self._active
@@ -248,7 +250,7 @@ class Log:
         end = self.log_end_offset
         self.producers.end_offset = end
         if self._snapshot_offset != end:
-            snapshots.write(self._files.disk, self.folder, self.producers, end)
+            snapshots.write(self.files.disk, self.folder, self.producers, end)
             self._snapshot_offset = end
 
     def read(self, offset: int, max_bytes: int, up_to: int, min_one: bool = True) -> FileSlice | None:
@@ -330,9 +332,11 @@ class Log:
             self.epochs.truncate_from_start(offset)
 
     def retain(self, now_ms: int, high_watermark: int) -> list[Segment]:
-        """Delete the segments that have had their time; their files go later. Returns them."""
+        """Delete the segments that have had their time; their files go later. Returns them. Not while it is cleaned."""
         if self.offline:
             raise self._storage_error()
+        if self.cleaning:
+            return []
         try:
             count, why = retention.deletable(
                 self._segments, self._config, now_ms, self.log_start_offset, self.log_end_offset, high_watermark
@@ -353,6 +357,19 @@ class Log:
             return gone
         except OSError as error:
             raise self._failed(error) from error
+
+    def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
+        """From now on one segment stands where several stood; their files are the cleaner's to rename."""
+        if self.offline:
+            raise self._storage_error()
+        new.config = self._config
+        self._segments = spliced(self._segments, old, new)
+
+    def remove_later(self, paths: Sequence[Path]) -> None:
+        """These files are no longer part of the log."""
+        due_ms = self._runtime.clock.now_ms() + self._config.file_delete_delay_ms
+        for path in paths:
+            self._doomed.add(path, due_ms)
 
     def _delete_files(self, segment: Segment, now_ms: int) -> None:
         segment.deleted = True
@@ -403,11 +420,11 @@ class Log:
                     segment.flush(active=segment is active and not closing)
             if epochs.dirty:
                 epochs.dirty = False
-                checkpoints.write_epochs(self._files.disk, self.folder, epochs.starts)
+                checkpoints.write_epochs(self.files.disk, self.folder, epochs.starts)
             if self._unsynced_names:
                 self._unsynced_names = False
-                self._files.disk.sync_folder(self.folder)
-                self._files.disk.sync_folder(self.folder.parent)
+                self.files.disk.sync_folder(self.folder)
+                self.files.disk.sync_folder(self.folder.parent)
         except OSError as error:
             raise self._failed(error) from error
         self.recovery_point = max(self.recovery_point, end)
@@ -445,6 +462,10 @@ class Log:
             yield
         except OSError as error:
             raise self._failed(error) from error
+
+    def fail(self, error: OSError) -> None:
+        """What others did to its files went wrong."""
+        self._failed(error)
 
     def _failed(self, error: OSError) -> KafkaError:
         """Take the log, and by `on_failure` its whole folder, offline. One that was let go (its topic is deleted) fails

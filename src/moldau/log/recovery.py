@@ -2,7 +2,8 @@
 
 Rules, by their numbers in the reliability notes:
     1, 2  leftovers of a deletion or a compaction are finished or thrown away
-    3     an index without a log goes; a missing or impossible index is built anew
+    3     an index without a log goes; a missing or impossible index is built anew: of transactions now, others when
+          they are opened
     4     after an unclean stop every batch from the recovery point's segment on is read: the log is cut at the first
           one that does not hold, and if a segment lost bytes all later segments go
     5     a log that ends below its known start begins anew there
@@ -24,6 +25,7 @@ from moldau.log import checkpoints, snapshots
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.epochs import Epochs
 from moldau.log.files import OpenFiles
+from moldau.log.indexes import CorruptIndex
 from moldau.log.producers import Producers
 from moldau.log.progress import LARGE_BYTES, Progress
 from moldau.log.segment import (
@@ -37,8 +39,18 @@ from moldau.log.segment import (
     Segment,
     file_name,
 )
+from moldau.log.transactions import ENTRY, AbortedTransaction
 from moldau.names import Offset
-from moldau.records.batch import ATTRIBUTES_AT, HEADER_SIZE, MAGIC, BatchHeader, read_header
+from moldau.records.batch import (
+    ATTRIBUTES_AT,
+    HEADER_SIZE,
+    MAGIC,
+    MARKER_BYTES_MAX,
+    BatchHeader,
+    Marker,
+    read_header,
+    read_marker,
+)
 from moldau.runtime import Disk, File
 
 CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX = ".cleaned", ".swap", ".tmp"
@@ -96,12 +108,15 @@ def load(loading: Loading) -> Loaded:
     epochs = _load_epochs(loading, segments)
     for segment in suspects:
         segment.rebuild_indexes()
+    producers, snapshot_offset = None, -1
     end = segments[-1].next_offset() if segments and clean and _ends_whole(segments[-1]) else -1
+    first = _segment_at(segments, loading.recovery_point) if end < 0 else len(segments)
+    _check_transactions(loading, segments[:first], suspects)
     if segments and end < 0:
-        first = _segment_at(segments, loading.recovery_point)
         for segment in segments[:first]:
             segment.assume_flushed()
-        end, changed = _recover(loading, segments, first, epochs), True
+        producers, snapshot_offset = _producers_at(loading, segments, segments[first].base_offset)
+        end, changed = _recover(loading, segments, first, epochs, producers), True
     elif clean:
         for segment in segments:
             segment.assume_flushed()
@@ -109,7 +124,7 @@ def load(loading: Loading) -> Loaded:
     if segments and end < start:
         logger.warning("%s ends at %d, below its start %d: it begins anew there", folder.name, end, start)
         _remove_segments(disk, segments)
-        segments, epochs = [], Epochs()
+        segments, epochs, producers = [], Epochs(), None
         epochs.dirty = True
     if not segments:
         segments, end, changed = [loading.new_segment(start)], start, True
@@ -118,7 +133,9 @@ def load(loading: Loading) -> Loaded:
     for segment in segments:
         segment.created_ms = loading.now_ms
     recovery_point = end if clean else min(loading.recovery_point, end)
-    producers, snapshot_offset = _load_producers(loading, segments, end)
+    if producers is None:
+        producers, snapshot_offset = _producers_at(loading, segments, end)
+    _remove_stray_snapshots(loading, segments, end, snapshot_offset)
     return Loaded(segments, start, end, recovery_point, epochs, producers, snapshot_offset, changed)
 
 
@@ -209,7 +226,8 @@ def _open_segments(loading: Loading) -> tuple[list[Segment], list[Segment]]:
     disk, folder = loading.disk, loading.folder
     names = [name for name in disk.list(folder) if _is_segment_name(name)]
     there = set(names)
-    segments, suspects = [], []
+    segments: list[Segment] = []
+    suspects: list[Segment] = []
     for name in names:
         digits, _, suffix = name.partition(".")
         suffix = "." + suffix
@@ -221,6 +239,8 @@ def _open_segments(loading: Loading) -> tuple[list[Segment], list[Segment]]:
                 suspects.append(segment)
         elif suffix in _SEGMENT_SUFFIXES and digits + LOG_SUFFIX not in there:
             disk.remove(folder / name)
+        elif suffix == TRANSACTION_INDEX_SUFFIX:  # ".log" comes before it
+            segments[-1].aborted.entries = disk.size(folder / name) // ENTRY.size
     return segments, suspects
 
 
@@ -233,7 +253,26 @@ def _ends_whole(segment: Segment) -> bool:
     return at == segment.size
 
 
-def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epochs) -> int:
+def _check_transactions(loading: Loading, segments: list[Segment], suspects: list[Segment]) -> None:
+    """Rule 3 for transaction indexes: they are few and small. Those of suspects are built anew: one that is missing
+    looks as if nothing was aborted."""
+    producers: Producers | None = None
+    for at, segment in enumerate(segments):
+        if segment not in suspects:
+            try:
+                segment.aborted.check()
+                continue
+            except CorruptIndex as error:
+                logger.warning("%s; it is built anew from the log", error)
+        if producers is None:
+            producers, _ = _producers_at(loading, segments, segment.base_offset)
+        _replay(segments[:at], producers, segment.base_offset)
+        aborted = _replay_segment(segment, producers, 0)
+        if aborted or segment.aborted.entries:
+            segment.aborted.replace(loading.disk, aborted)
+
+
+def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epochs, producers: Producers) -> int:
     """Rule 4: read from the recovery point's segment on, cut at the first batch that does not hold. The log's end.
 
     A segment can lose bytes without a trace, if the file ends at a batch's end: where nothing was ever compacted, it
@@ -246,7 +285,7 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
             logger.info("recovering %s, segment %d of %d", segment.log.path, at - first + 1, len(segments) - first)
         later = segments[at + 1 :]
         size = segment.size
-        end, gapless = recover_segment(segment, epochs, later[0].base_offset if later else None)
+        end, gapless = recover_segment(segment, epochs, producers, later[0].base_offset if later else None)
         if loading.progress is not None:
             loading.progress.segment_done(size)
         if segment.size < size:
@@ -264,12 +303,14 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
     return end
 
 
-def recover_segment(segment: Segment, epochs: Epochs, next_base: int | None) -> tuple[int, bool]:
-    """Read every batch, build the indexes anew, cut the file where a batch does not hold.
+def recover_segment(segment: Segment, epochs: Epochs, producers: Producers, next_base: int | None) -> tuple[int, bool]:
+    """Read every batch, build the indexes anew, cut the file where a batch does not hold. `producers`, who are those at
+    the segment's start, become those at its end.
 
     Returns the offset behind the last one, and whether no offset is missing up to there.
     """
     segment.begin_rebuild()
+    segment.aborted.clear()
     gapless = True
     file, size = segment.log.get(), segment.size
     position, end = 0, segment.base_offset
@@ -290,6 +331,11 @@ def recover_segment(segment: Segment, epochs: Epochs, next_base: int | None) -> 
             break
         segment.index(header, position)
         _note_epoch(epochs, header)
+        if header.producer_id >= 0:
+            marker = read_marker(chunk[within : within + header.size]) if header.is_control else None
+            aborted = producers.replay(header, marker)
+            if aborted is not None:
+                segment.aborted.append(aborted)
         gapless = gapless and header.base_offset == end
         position += header.size
         end = header.next_offset
@@ -323,32 +369,38 @@ def _remove_segments(disk: Disk, segments: list[Segment]) -> None:
             disk.remove(segment.folder / file_name(segment.base_offset, suffix))
 
 
-def _load_producers(loading: Loading, segments: list[Segment], end: int) -> tuple[Producers, int]:
-    """Rule 6: the newest snapshot that holds at or below the end, and the batches behind it. Also where that snapshot
-    is.
+def _producers_at(loading: Loading, segments: list[Segment], end: int) -> tuple[Producers, int]:
+    """Rule 6: the newest snapshot that holds at or below an offset, and the batches behind it up to there. Also where
+    that snapshot is. Those that do not hold go."""
+    disk, folder, first = loading.disk, loading.folder, segments[0].base_offset
+    producers: Producers | None = None
+    for offset in reversed(_snapshot_offsets(loading)):
+        if first <= offset <= end:
+            producers = snapshots.read(disk, folder, offset)
+            if producers is not None:
+                break
+            disk.remove(folder / file_name(offset, SNAPSHOT_SUFFIX))
+    if producers is None:
+        producers = Producers()
+        producers.end_offset = Offset(first)
+    snapshot_offset = int(producers.end_offset)
+    if len(producers):
+        producers.complete(_headers_before(segments, snapshot_offset))
+    _replay(segments, producers, end)
+    return producers, snapshot_offset
 
-    Snapshots that do not hold, or are neither the newest nor a segment's, go.
-    """
-    disk, folder = loading.disk, loading.folder
-    offsets = [_base(name) for name in disk.list(folder) if name.endswith(SNAPSHOT_SUFFIX) and _is_segment_name(name)]
-    bases = [segment.base_offset for segment in segments]
-    newest: Producers | None = None
-    for offset in sorted(offsets, reverse=True):
-        if newest is None and bases[0] <= offset <= end:
-            newest = snapshots.read(disk, folder, offset)
-            if newest is not None:
-                continue
-        elif newest is not None and offset in bases:
-            continue
-        disk.remove(folder / file_name(offset, SNAPSHOT_SUFFIX))
-    if newest is None:
-        newest = Producers()
-        newest.end_offset = Offset(bases[0])
-    snapshot_offset = int(newest.end_offset)
-    if len(newest):
-        newest.complete(_headers_before(segments, snapshot_offset))
-    _replay(segments, newest, end)
-    return newest, snapshot_offset
+
+def _snapshot_offsets(loading: Loading) -> list[int]:
+    names = loading.disk.list(loading.folder)
+    return sorted(_base(name) for name in names if name.endswith(SNAPSHOT_SUFFIX) and _is_segment_name(name))
+
+
+def _remove_stray_snapshots(loading: Loading, segments: list[Segment], end: int, newest: int) -> None:
+    """Only the newest and those of segments stay."""
+    kept = {segment.base_offset for segment in segments if segment.base_offset <= end} | {newest}
+    for offset in _snapshot_offsets(loading):
+        if offset not in kept:
+            loading.disk.remove(loading.folder / file_name(offset, SNAPSHOT_SUFFIX))
 
 
 def _replay(segments: list[Segment], producers: Producers, end: int) -> None:
@@ -356,13 +408,28 @@ def _replay(segments: list[Segment], producers: Producers, end: int) -> None:
     if start >= end:
         return
     for at, segment in enumerate(segments):
+        if segment.base_offset >= end:
+            break
         if at + 1 < len(segments) and segments[at + 1].base_offset <= start:
             continue
         found = segment.find(start)
         if found is not None:
-            for _, header in segment.walk(found.position):
-                producers.replay(header)
+            _replay_segment(segment, producers, found.position)
     producers.end_offset = Offset(end)
+
+
+def _replay_segment(segment: Segment, producers: Producers, position: int) -> list[AbortedTransaction]:
+    """Let the producers see what is in a segment from a position on; the transactions that are aborted there."""
+    aborted = []
+    for at, header in segment.walk(position):
+        ended = producers.replay(header, _marker_at(segment, at) if header.is_control else None)
+        if ended is not None:
+            aborted.append(ended)
+    return aborted
+
+
+def _marker_at(segment: Segment, position: int) -> Marker | None:
+    return read_marker(segment.log.get().read(min(MARKER_BYTES_MAX, segment.size - position), position))
 
 
 def _headers_before(segments: list[Segment], offset: int) -> list[BatchHeader]:

@@ -251,13 +251,14 @@ class Segment:
         self._flushed_size = self.size
 
     def flush(self, active: bool) -> None:
-        """fsync. The active segment's indexes may wait: a crash rebuilds them."""
+        """fsync. The active segment's offset and time index may wait: they are built anew where they cannot be right,
+        which of a transaction index nobody could tell."""
         size = self.size
         self.log.get().flush()
+        self.aborted.flush()
         if not active:
             self.offsets.flush()
             self.times.flush()
-            self.aborted.flush()
             self._flushed_size = size
 
     def let_go(self) -> None:

@@ -14,12 +14,14 @@ no entry. Nothing here knows what a producer is. Source: KIP-98.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from moldau.log.checkpoints import replace_file
 from moldau.log.files import LazyFile, OpenFiles
 from moldau.log.indexes import CorruptIndex
+from moldau.runtime import Disk
 
 if TYPE_CHECKING:  # a segment has one of these
     from moldau.log.segment import Segment
@@ -106,6 +108,13 @@ class TransactionIndex:
         """Forget all, to be built anew."""
         if self.entries:
             self._cut(0)
+
+    def replace(self, disk: Disk, entries: Iterable[AbortedTransaction]) -> None:
+        """Have these instead, and lastingly: a file that was half written could not be told from a whole one."""
+        data = b"".join(ENTRY.pack(VERSION, *aborted) for aborted in entries)
+        self.file.let_go()
+        replace_file(disk, self.file.path, data)
+        self.entries = len(data) // ENTRY.size
 
     def _cut(self, entries: int) -> None:
         self.file.get().truncate(entries * ENTRY.size)
