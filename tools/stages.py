@@ -71,6 +71,7 @@ STAGES = (
     Stage("interpreted", 2, tests=("tests/records",), options=PARALLEL, environment=AS_FILES, again=True),
     Stage("clients", 8, tests=("tests/clients",), options=PARALLEL),
     Stage("differential", 4, tests=("tests/differential",)),
+    Stage("agreement", 4, tests=("tests/agreement",)),
     Stage("spark", 10, commands=DEMO, tests=("tests/pipeline",)),
     Stage("simulation", 3, commands=SEEDS),
     Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),

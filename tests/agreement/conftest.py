@@ -1,0 +1,24 @@
+"""One JVM with Kafka's dump tool for the whole session."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agreement import dumping
+
+SECONDS_MAX = 450
+"""The first test may have to wait until Maven has brought Kafka's jars."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.timeout(SECONDS_MAX))
+            item.add_marker(pytest.mark.foreign)
+
+
+@pytest.fixture(scope="session")
+def tool() -> Iterator[dumping.DumpTool]:
+    with dumping.running() as running:
+        yield running
