@@ -1,0 +1,81 @@
+"""How one segment takes the place of several, in steps of which a crash may interrupt any.
+
+    1  `<base>.log.cleaned` and its indexes are written and flushed
+    2  they become `.swap`, the folder is flushed          from here on the new segment is the one that counts
+    3  the log reads from it                               (in memory, on the log's own thread)
+    4  the files of the old segments become `.deleted`, oldest first; they go later
+    5  `.swap` goes from the names of the new ones, the folder is flushed
+
+A start after a crash finds which of it was done (`finish_leftovers`): without a `.swap`, or with a `.cleaned` beside
+it, nothing was; else the old segments whose offsets the new one spans go, and it takes its name. Nothing is lost either
+way, as the last batch of a new segment ends where the last of the old ones did. Whoever reads an old segment goes on.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from moldau.config import TopicConfig
+from moldau.log.files import LazyFile, OpenFiles
+from moldau.log.segment import DELETED_SUFFIX, SNAPSHOT_SUFFIX, Segment, file_name
+from moldau.runtime import Disk
+
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+
+
+def files_of(segment: Segment) -> list[LazyFile]:
+    """The files that a segment has, the log first."""
+    aborted = [segment.aborted.file] if segment.aborted.entries else []
+    return [segment.log, segment.offsets.file, segment.times.file, *aborted]
+
+
+def cleaned_segment(folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles) -> Segment:
+    """A new, empty segment beside the one of its name. Raises `OSError`."""
+    segment = Segment(folder, base_offset, config, files, 0)
+    for lazy in (segment.log, segment.offsets.file, segment.times.file, segment.aborted.file):
+        lazy.path = lazy.path.with_name(lazy.path.name + CLEANED_SUFFIX)
+        files.disk.remove(lazy.path)
+    segment.log.create()
+    segment.begin_rebuild()
+    return segment
+
+
+def discard(segment: Segment, disk: Disk) -> None:
+    """Remove a `.cleaned` segment that nobody wants."""
+    segment.let_go()
+    for lazy in (segment.log, segment.offsets.file, segment.times.file, segment.aborted.file):
+        disk.remove(lazy.path)
+
+
+def commit(segment: Segment, disk: Disk) -> None:
+    """Step 2: a flushed `.cleaned` segment becomes the one that counts. Raises `OSError`."""
+    for lazy in files_of(segment):
+        lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(CLEANED_SUFFIX) + SWAP_SUFFIX))
+    disk.sync_folder(segment.folder)
+
+
+def finish(old: Sequence[Segment], new: Segment, disk: Disk) -> list[Path]:
+    """Steps 4 and 5; returns the files that go later. Raises `OSError`."""
+    gone: list[Path] = []
+    for segment in old:
+        segment.deleted = True
+        for lazy in files_of(segment):
+            lazy.rename(lazy.path.with_name(lazy.path.name + DELETED_SUFFIX))
+            gone.append(lazy.path)
+        snapshot = segment.folder / file_name(segment.base_offset, SNAPSHOT_SUFFIX)
+        if segment.base_offset != new.base_offset and disk.exists(snapshot):
+            doomed = snapshot.with_name(snapshot.name + DELETED_SUFFIX)
+            disk.rename(snapshot, doomed)
+            gone.append(doomed)
+    for lazy in files_of(new):
+        lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(SWAP_SUFFIX)))
+    disk.sync_folder(new.folder)
+    return gone
+
+
+def spliced(segments: Sequence[Segment], old: Sequence[Segment], new: Segment) -> list[Segment]:
+    """The list with `new` where `old` was."""
+    at = segments.index(old[0])
+    assert list(segments[at : at + len(old)]) == list(old), "only neighbours are swapped"
+    return [*segments[:at], new, *segments[at + len(old) :]]
