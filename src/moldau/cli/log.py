@@ -1,5 +1,6 @@
 """`moldau log`: what is in the files of a broker that does not run."""
 
+import enum
 import os
 import stat
 import sys
@@ -9,15 +10,28 @@ from typing import Annotated
 
 import typer
 
-from moldau.cli.log_lines import json_line, text_line
+from moldau.cli.log_columns import topic_of, write_columns
+from moldau.cli.log_lines import (
+    finding_as_json,
+    finding_as_text,
+    json_line,
+    seen_as_json,
+    seen_as_text,
+    text_line,
+)
 from moldau.cli.options import Json
+from moldau.cli.output import note
+from moldau.cluster.embedded import FILE_NAME as STORE_FILE
 from moldau.errors import StorageError
 from moldau.log.folder import LOCK
+from moldau.log.inspection.decoding import DECODERS, OF_TOPIC
 from moldau.log.inspection.documents import documents
+from moldau.log.inspection.findings import Seen
 from moldau.log.inspection.kinds import file_name_of
+from moldau.log.inspection.log_folders import verify as verify_folder
 from moldau.runtime import File, RealDisk, is_locked
 
-app = typer.Typer(name="log", help="The files of a stopped broker: dump.", no_args_is_help=True)
+app = typer.Typer(name="log", help="The files of a stopped broker: dump, verify.", no_args_is_help=True)
 
 Force = Annotated[bool, typer.Option("--force", help="Look even if a broker is using the files.")]
 
@@ -31,34 +45,100 @@ class FilesOnly(RealDisk):
         return super().open(path, create=create, writable=writable)
 
 
+class Decoder(enum.StrEnum):
+    """Whose records they are."""
+
+    OFFSETS = "offsets"
+    TRANSACTIONS = "transactions"
+
+
 @app.command()
 def dump(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or folders of partitions.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, partitions' folders, log folders.")],
     records: Annotated[bool, typer.Option("--records", "-r", help="Also every record.")] = False,
+    decoder: Annotated[
+        Decoder | None, typer.Option(help="Records are those of __consumer_offsets or __transaction_state.")
+    ] = None,
+    arrow: Annotated[Path | None, typer.Option(metavar="FILE", help="Records as columns into an Arrow file.")] = None,
+    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Records as columns into Parquet.")] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> int:
     """
     Print what is in files of a log: batches, records, indexes, producer snapshots, checkpoints.
 
+    With --json each line is one object; what is not UTF-8 is base64. In the folders of __consumer_offsets and
+    __transaction_state records are decoded without being told. The exit code is 1 if something cannot be read.
+
     Examples:
 
       moldau log dump moldau-data/events-0
 
       moldau log dump moldau-data/events-0/00000000000000000000.log --records --json
+
+      moldau log dump moldau-data/events-0 --parquet events.parquet
     """
     disk = FilesOnly()
     for path in paths:
         refuse_if_used(path, force)
     files = [file for path in paths for file in files_of(disk, path)]
+    if arrow or parquet:
+        return _dump_columns(disk, files, arrow, parquet)
     write, out = json_line if as_json else text_line, sys.stdout.buffer
     bad = 0
     for path in files:
-        for document in documents(disk, path, with_records=records):
+        chosen = DECODERS[decoder] if decoder else OF_TOPIC.get(topic_of(path).topic)
+        for document in documents(disk, path, with_records=records or decoder is not None, decoder=chosen):
             out.write(write(document))
             bad += document["type"] == "problem"
     out.flush()
     return 1 if bad else 0
+
+
+def _dump_columns(disk: RealDisk, files: list[Path], arrow: Path | None, parquet: Path | None) -> int:
+    problems: list[str] = []
+    for target, is_parquet in ((arrow, False), (parquet, True)):
+        if target is not None:
+            problems.clear()
+            count = write_columns(disk, files, target, parquet=is_parquet, say=problems.append)
+            note(f"{count:,} records: {target}")
+    for problem in problems:
+        note(problem)
+    return 1 if problems else 0
+
+
+@app.command()
+def verify(
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Log folders, or partitions' folders.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Notes count as errors.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> int:
+    """
+    Check that log folders hold: every batch and record, offsets, indexes, snapshots, checkpoints.
+
+    Each line is one finding: an error, or a note. What an unclean stop leaves and the next start cuts off or builds
+    anew is a note. The exit code is 0 if there is no error, else 1. With --json each line is one object.
+
+    Examples:
+
+      moldau log verify moldau-data
+
+      moldau log verify moldau-data/events-0 moldau-data/events-1 --strict
+    """
+    disk, seen = FilesOnly(), Seen()
+    for folder in folders:
+        refuse_if_used(folder, force)
+        disk.list(folder)
+    errors = notes = 0
+    out = sys.stdout.buffer
+    for folder in folders:
+        for finding in verify_folder(disk, folder, seen, others=[STORE_FILE]):
+            errors, notes = errors + finding.wrong, notes + (not finding.wrong)
+            out.write((finding_as_json if as_json else finding_as_text)(finding))
+    out.write((seen_as_json if as_json else seen_as_text)(seen, errors, notes))
+    out.flush()
+    return 1 if errors or (strict and notes) else 0
 
 
 def files_of(disk: RealDisk, path: Path) -> Iterator[Path]:

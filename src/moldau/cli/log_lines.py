@@ -2,15 +2,28 @@
 
 For people a file is a line of its own, and what is in it follows, one line each: what it is, then `name=value` for
 everything that says something. In JSON every line is one object. A byte string is its text where it is UTF-8; where it
-is not, it is base64 under its name with `_base64` behind it (for people: `base64:...`).
+is not, it is base64 under its name with `_base64` behind it (for people: `base64(...)`).
 """
 
+import dataclasses
 import json
 from typing import Any
 
 from moldau.cli.output import named_content, time_text
+from moldau.log.inspection.findings import Finding, Seen
 
-_TIMES = ("timestamp", "base_timestamp", "max_timestamp", "delete_horizon")
+_TIMES = ("timestamp_ms", "base_timestamp_ms", "max_timestamp_ms", "delete_horizon_ms")
+
+_NOUNS = {
+    "offset_index_entry": "entry",
+    "time_index_entry": "entry",
+    "aborted_transaction": "aborted",
+    "partition_offset": "of",
+    "leader_epoch": "leader",
+    "topic_id": "topic",
+    "property": "property",
+    "clean_stop": "clean stop",
+}
 
 
 def json_line(document: dict[str, Any]) -> bytes:
@@ -44,7 +57,7 @@ def text_line(document: dict[str, Any]) -> bytes:
     elif kind == "record":
         line = f"    record {fields.pop('offset')} {_pairs(fields)}"
     else:
-        line = f"  {kind.replace('_', ' ')} {_pairs(fields)}"
+        line = f"  {_NOUNS.get(kind, kind)} {_pairs(fields)}".rstrip()
     return line.encode("utf-8", "backslashreplace") + b"\n"
 
 
@@ -61,7 +74,10 @@ def _batch(fields: dict[str, Any]) -> str:
 
 
 def _pairs(fields: dict[str, Any]) -> str:
-    return " ".join(f"{name}={_value(name, value)}" for name, value in fields.items() if _says(name, value))
+    said = [(name, value) for name, value in fields.items() if _says(name, value)]
+    return " ".join(
+        f"{name.removesuffix('_ms') if name in _TIMES else name}={_value(name, value)}" for name, value in said
+    )
 
 
 def _says(name: str, value: Any) -> bool:
@@ -73,9 +89,41 @@ def _value(name: str, value: Any) -> str:
         return "null"
     if isinstance(value, bytes):
         key, text = named_content(name, value)
-        return json.dumps(text, ensure_ascii=False) if key == name else f"base64:{text}"
+        return json.dumps(text, ensure_ascii=False) if key == name else f"base64({text})"
     if name in _TIMES and value >= 0:
         return time_text(value)
     if isinstance(value, bool | dict | list | tuple):
         return json.dumps(_shown({name: value})[name], ensure_ascii=False)
     return str(value)
+
+
+def finding_as_text(finding: Finding) -> bytes:
+    kind = "error" if finding.wrong else "note"
+    return f"{kind}: {finding.path}: {finding.message}\n".encode("utf-8", "backslashreplace")
+
+
+def finding_as_json(finding: Finding) -> bytes:
+    kind = "error" if finding.wrong else "note"
+    path = str(finding.path).encode("utf-8", "backslashreplace").decode()
+    return json_line({"type": kind, "path": path, "message": finding.message})
+
+
+def seen_as_text(seen: Seen, errors: int, notes: int) -> bytes:
+    counts = (
+        _count(seen.partitions, "partition"),
+        _count(seen.segments, "segment"),
+        _count(seen.batches, "batch", "batches"),
+        _count(seen.records, "record"),
+        _count(seen.bytes, "byte"),
+    )
+    outcome = _count(errors, "error") if errors else "all is well"
+    noted = f", {_count(notes, 'note')}" if notes else ""
+    return f"{', '.join(counts)}: {outcome}{noted}\n".encode()
+
+
+def seen_as_json(seen: Seen, errors: int, notes: int) -> bytes:
+    return json_line({"type": "summary", **dataclasses.asdict(seen), "errors": errors, "notes": notes})
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -14,8 +14,10 @@ from typing import Any, Final, TypeAlias
 from moldau.log import checkpoints, snapshots
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
-from moldau.log.inspection import control, reading, transactions
+from moldau.log.inspection import control, reading
 from moldau.log.inspection.kinds import FileName, Kind, file_name_of
+from moldau.log.transactions import ENTRY as ABORTED_ENTRY
+from moldau.log.transactions import AbortedTransaction
 from moldau.records.batch import MAGIC, read_header
 from moldau.records.compression import NAMES as CODECS
 from moldau.records.legacy import Damaged, Entry
@@ -40,7 +42,7 @@ def documents(
         yield {"type": "file", "path": str(path), "kind": name.kind.value, "size": size}
         try:
             if name.kind is Kind.LOG:
-                yield from _log(path, file, size, with_records or decoder is not None, decoder)
+                yield from _log(path, file, size, with_records, decoder)
             elif name.kind in _INDEXES:
                 yield from _INDEXES[name.kind](path, file, size, name)
             else:
@@ -80,7 +82,7 @@ def batch(entry: Entry) -> Document:
     if entry.magic != MAGIC:
         return shown | {
             "last_offset": entry.offset, "codec": codec, "timestamp_type": TIMESTAMP_TYPES[entry.timestamp_type],
-            "max_timestamp": entry.timestamp_ms, "crc": entry.crc, "valid": entry.crc_ok,
+            "max_timestamp_ms": entry.timestamp_ms, "crc": entry.crc, "valid": entry.crc_ok,
         }  # fmt: skip
     header = read_header(entry.data)
     return shown | {
@@ -89,9 +91,9 @@ def batch(entry: Entry) -> Document:
         "count": header.count,
         "codec": codec,
         "timestamp_type": "append" if header.log_append_time else "create",
-        "base_timestamp": None if header.has_delete_horizon else header.base_timestamp,
-        "max_timestamp": header.max_timestamp,
-        "delete_horizon": header.base_timestamp if header.has_delete_horizon else None,
+        "base_timestamp_ms": None if header.has_delete_horizon else header.base_timestamp,
+        "max_timestamp_ms": header.max_timestamp,
+        "delete_horizon_ms": header.base_timestamp if header.has_delete_horizon else None,
         "leader_epoch": header.partition_leader_epoch,
         "producer_id": header.producer_id,
         "producer_epoch": header.producer_epoch,
@@ -108,7 +110,7 @@ def record(entry: Entry, found: Record, decoder: Decoder | None) -> Document:
     shown: Document = {
         "type": "record",
         "offset": found.offset,
-        "timestamp": found.timestamp_ms,
+        "timestamp_ms": found.timestamp_ms,
         "key": found.key,
         "value": found.value,
         "headers": list(found.headers),
@@ -136,7 +138,7 @@ def _time_index(path: Path, file: File, size: int, name: FileName) -> Iterator[D
         if not timestamp and not relative and at:
             yield _zeros(at, size)
             break
-        yield {"type": "time_index_entry", "timestamp": timestamp, "offset": name.offset + relative}
+        yield {"type": "time_index_entry", "timestamp_ms": timestamp, "offset": name.offset + relative}
     yield from _rest(path, size, TIME_ENTRY.size)
 
 
@@ -150,9 +152,9 @@ def _rest(path: Path, size: int, entry_size: int) -> Iterator[Document]:
 
 
 def _transaction_index(path: Path, file: File, size: int, name: FileName) -> Iterator[Document]:
-    for _, fields in reading.index_entries(file, size, transactions.ENTRY):
-        yield {"type": "aborted_transaction", **transactions.Aborted(*fields)._asdict()}
-    yield from _rest(path, size, transactions.ENTRY.size)
+    for _, fields in reading.index_entries(file, size, ABORTED_ENTRY):
+        yield {"type": "aborted_transaction", "version": fields[0], **AbortedTransaction(*fields[1:])._asdict()}
+    yield from _rest(path, size, ABORTED_ENTRY.size)
 
 
 _INDEXES: Final = {
@@ -170,7 +172,7 @@ def _small_file(disk: Disk, path: Path, name: FileName, file: File, size: int) -
             yield {"type": "leader_epoch", "epoch": epoch, "start_offset": start}
     elif name.kind is Kind.OFFSETS:
         for tp, offset in checkpoints.read_offsets(disk, path).items():
-            yield {"type": "offset", "topic": tp.topic, "partition": tp.partition, "offset": offset}
+            yield {"type": "partition_offset", "topic": tp.topic, "partition": tp.partition, "offset": offset}
     elif name.kind is Kind.TOPIC_ID:
         topic_id = checkpoints.read_topic_id(disk, path.parent)
         text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id else None
@@ -199,7 +201,7 @@ def _snapshot(path: Path, file: File, size: int) -> Iterator[Document]:
             "last_sequence": last.last_sequence if last else -1,
             "last_offset": last.last_offset if last else -1,
             "offset_delta": last.offset_delta if last else 0,
-            "timestamp": producer.last_timestamp,
+            "timestamp_ms": producer.last_timestamp,
             "coordinator_epoch": producer.coordinator_epoch,
             "transaction_start": producer.transaction_start,
         }

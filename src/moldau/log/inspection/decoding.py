@@ -1,0 +1,75 @@
+"""The records of internal topics as documents: what a group, an offset or a transaction was written down as.
+
+A record that is of no kind we know, or cut short, is shown with what is wrong with it; its key and value stand beside
+it as bytes anyway.
+"""
+
+import base64
+import dataclasses
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+from moldau.errors import ProtocolViolation
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from moldau.protocol import stored
+from moldau.protocol.stored import Kind, read_stored
+
+CONSUMERS: Final = "consumer"
+
+
+def offsets(key: bytes | None, value: bytes | None) -> dict[str, Any]:
+    """A record of `__consumer_offsets`."""
+    shown = _decoded(stored.OFFSETS, key, value)
+    said = shown.get("value")
+    if said is not None and said.get("protocol_type") == CONSUMERS:
+        for member in said["members"]:
+            _show_in(member, "subscription", stored.read_subscription)
+            _show_in(member, "assignment", stored.read_assignment)
+    return shown
+
+
+def transactions(key: bytes | None, value: bytes | None) -> dict[str, Any]:
+    """A record of `__transaction_state`."""
+    shown = _decoded(stored.TRANSACTIONS, key, value)
+    said = shown.get("value")
+    if said is not None and 0 <= said["transaction_status"] < len(stored.TRANSACTION_STATES):
+        said["transaction_status"] = stored.TRANSACTION_STATES[said["transaction_status"]]
+    return shown
+
+
+DECODERS: Final = {"offsets": offsets, "transactions": transactions}
+OF_TOPIC: Final = {OFFSETS_TOPIC: offsets, TRANSACTIONS_TOPIC: transactions}
+
+
+def _decoded(kinds: dict[int, Kind], key: bytes | None, value: bytes | None) -> dict[str, Any]:
+    try:
+        found = read_stored(kinds, key or b"", value)
+    except ProtocolViolation as wrong:
+        return {"type": "unreadable", "message": str(wrong)}
+    if found is None:
+        return {"type": "unknown"}
+    shown = {"type": found.kind, **plain(found.key)}
+    if found.value is None:
+        return {**shown, "value": None}
+    return {**shown, "version": found.version, "value": plain(found.value)}
+
+
+def _show_in(member: dict[str, Any], name: str, read: Callable[[bytes], Any]) -> None:
+    """Replace bytes by what they say, if they say it."""
+    if member[name]:
+        try:
+            member[name] = plain(read(member[name]))
+        except ProtocolViolation:
+            return
+
+
+def plain(value: Any) -> Any:
+    """A message as a dict of its fields, all the way down; ids as Kafka writes them."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, uuid.UUID):
+        return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+    return value

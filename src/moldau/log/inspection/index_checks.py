@@ -1,0 +1,136 @@
+"""Whether an index agrees with its log: both are walked side by side, the log once, whatever its size.
+
+A check is told of every batch in order (`batch`) and of the end (`end`), and yields a sentence for everything that is
+not so. An offset index points at the batch that holds its offset, by the position where that begins. A time index
+names a timestamp that is larger than all before it, and a batch that has it.
+"""
+
+import itertools
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
+from moldau.log.inspection import reading
+from moldau.runtime import File
+
+NO_TIMESTAMP: Final = -1
+Numbered: TypeAlias = tuple[int, tuple[int, ...]]
+"""Position and fields of an entry."""
+
+
+class Place(NamedTuple):
+    """A batch by where it is and what it holds."""
+
+    position: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+
+class _Entries:
+    """The entries of an index one after the other, up to the zeros; whether it is one at all."""
+
+    def __init__(self, file: File, layout: struct.Struct):
+        self.size = file.size()
+        self._layout = layout
+        self.number = -1
+        self.zeros_at = -1
+        self.zeros_count = False
+        self._found = self._without_zeros_in_front(reading.index_entries(file, self.size, layout))
+        self.now: tuple[int, ...] | None = None
+        self.next()
+
+    def next(self) -> None:
+        self.number += 1
+        at, self.now = next(self._found, (-1, None))
+        if self.now is not None and not any(self.now) and not (self.number == 0 and self.zeros_count):
+            self.zeros_at, self.now = at, None
+
+    def _without_zeros_in_front(self, found: Iterator[Numbered]) -> Iterator[Numbered]:
+        """A first entry of zeros is one (the time 0 at the base offset) if it is the only one or others follow."""
+        first, second = next(found, None), next(found, None)
+        if first is not None and not any(first[1]):
+            self.zeros_count = second is None or any(second[1])
+        return itertools.chain((each for each in (first, second) if each is not None), found)
+
+    def wrong_at_end(self, may_have_room: bool) -> Iterator[str]:
+        rest = self.size % self._layout.size
+        if rest:
+            yield f"{rest} bytes at its end are no whole entry"
+        if self.zeros_at >= 0:
+            if any(any(fields) for _, fields in self._found):
+                yield f"entries follow zeros at position {self.zeros_at}"
+            elif not may_have_room:
+                yield f"it was not trimmed: zeros follow from position {self.zeros_at} on"
+
+
+class OffsetIndexCheck:
+    def __init__(self, file: File, base_offset: int):
+        self._entries = _Entries(file, OFFSET_ENTRY)
+        self._base = base_offset
+        self._last = (-1, -1)
+
+    def batch(self, place: Place) -> Iterator[str]:
+        entries = self._entries
+        while entries.now is not None:
+            relative, position = entries.now
+            if position > place.position:
+                return
+            if relative <= self._last[0] or position <= self._last[1]:
+                yield f"entry {entries.number} does not rise: offset {self._base + relative} at position {position}"
+            elif position < place.position:
+                yield f"entry {entries.number} points at position {position}, where no batch begins"
+            elif not place.base_offset <= self._base + relative <= place.last_offset:
+                yield (
+                    f"entry {entries.number} says that the batch at position {position} holds offset "
+                    f"{self._base + relative}, and it holds {place.base_offset} to {place.last_offset}"
+                )
+            self._last = (relative, position)
+            entries.next()
+
+    def end(self, may_have_room: bool) -> Iterator[str]:
+        entries = self._entries
+        while entries.now is not None:
+            yield f"entry {entries.number} points at position {entries.now[1]}, behind the log's last batch"
+            entries.next()
+        yield from entries.wrong_at_end(may_have_room)
+
+
+class TimeIndexCheck:
+    def __init__(self, file: File, base_offset: int):
+        self._entries = _Entries(file, TIME_ENTRY)
+        self._base = base_offset
+        self._last = (-(1 << 63), -1)
+        self._largest = NO_TIMESTAMP
+
+    def batch(self, place: Place) -> Iterator[str]:
+        entries = self._entries
+        while entries.now is not None:
+            timestamp, relative = entries.now
+            offset = self._base + relative
+            if offset > place.last_offset:
+                break
+            if timestamp <= self._last[0] or relative < self._last[1]:
+                yield f"entry {entries.number} does not rise: time {timestamp} at offset {offset}"
+            elif offset < place.base_offset:
+                yield f"entry {entries.number} names offset {offset}, which no batch holds"
+            elif timestamp != place.max_timestamp:
+                yield (
+                    f"entry {entries.number} says that offset {offset} has the time {timestamp}, and the batch there "
+                    f"has {place.max_timestamp}"
+                )
+            elif timestamp < self._largest:
+                yield f"entry {entries.number} has the time {timestamp}, and {self._largest} is before it"
+            self._last = (timestamp, relative)
+            entries.next()
+        self._largest = max(self._largest, place.max_timestamp)
+
+    def end(self, may_have_room: bool) -> Iterator[str]:
+        entries = self._entries
+        while entries.now is not None:
+            yield f"entry {entries.number} names offset {self._base + entries.now[1]}, behind the log's last batch"
+            entries.next()
+        yield from entries.wrong_at_end(may_have_room)
+        if not may_have_room and self._largest > max(self._last[0], NO_TIMESTAMP):
+            yield f"the segment's largest time, {self._largest}, is not in it"

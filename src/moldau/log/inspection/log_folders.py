@@ -1,0 +1,93 @@
+"""A whole log folder, or a partition's alone: everything in it that is not as it has to be."""
+
+import json
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.log.folder import CLEAN_MARKER, DELETE_SUFFIX, META_PROPERTIES, partition_of
+from moldau.log.inspection import reading
+from moldau.log.inspection.findings import Finding, Seen
+from moldau.log.inspection.kinds import FOLDER_FILES, LEFTOVERS, Kind, file_name_of, leftover_of
+from moldau.log.inspection.partitions import PartitionCheck
+from moldau.log.inspection.surroundings import Surroundings, read_surroundings
+from moldau.names import TopicPartition
+from moldau.runtime import Disk
+
+
+def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -> Iterator[Finding]:
+    """Look at a folder. `others` are the first parts of names that are none of the log's business. Raises `OSError` if
+    the folder cannot be listed."""
+    names = disk.list(folder)
+    if is_partition(folder, names):
+        around, _ = read_surroundings(disk, folder.parent)
+        yield from PartitionCheck(disk, folder, _named(folder), around, seen).findings()
+        return
+    around, wrong = read_surroundings(disk, folder)
+    yield from wrong
+    yield from _own_files(disk, folder, names)
+    there: set[TopicPartition] = set()
+    for name in names:
+        path, tp = folder / name, partition_of(name)
+        if tp is not None and _is_folder(disk, path):
+            there.add(tp)
+            yield from PartitionCheck(disk, path, tp, around, seen).findings()
+        elif name.endswith(DELETE_SUFFIX):
+            yield Finding(path, f"{LEFTOVERS[DELETE_SUFFIX]}; the next start removes it", False)
+        elif leftover_of(name):
+            yield Finding(path, LEFTOVERS[leftover_of(name)], False)
+        elif name not in FOLDER_FILES and not name.startswith(tuple(others)):
+            yield Finding(path, "it is no file of a log folder", False)
+    yield from _gone(folder, around, there)
+
+
+def is_partition(folder: Path, names: Collection[str]) -> bool:
+    """Whether a folder is a partition's, by what is in it; an empty one by its name."""
+    kinds = [found.kind for found in map(file_name_of, names) if found is not None]
+    if any(kind in (Kind.OFFSETS, Kind.PROPERTIES, Kind.CLEAN_MARKER) for kind in kinds):
+        return False
+    return bool(kinds) or (partition_of(folder.name) is not None and not names)
+
+
+def _named(folder: Path) -> TopicPartition:
+    return partition_of(folder.name) or TopicPartition(folder.name, -1)
+
+
+def _is_folder(disk: Disk, path: Path) -> bool:
+    try:
+        disk.list(path)
+    except NotADirectoryError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _own_files(disk: Disk, folder: Path, names: Collection[str]) -> Iterator[Finding]:
+    if META_PROPERTIES in names:
+        path = folder / META_PROPERTIES
+        try:
+            said = reading.properties(reading.text(disk, path) or "")
+            if said.get("version") not in ("0", "1"):
+                yield Finding(path, "it does not say that it is of version 0 or 1")
+            elif said["version"] == "1" and not {"cluster.id", "node.id"} <= {*said}:
+                yield Finding(path, "it does not say whose folder this is: cluster.id and node.id")
+        except CorruptCheckpoint as corrupt:
+            yield Finding(path, str(corrupt))
+        except OSError as error:
+            yield Finding(path, f"it cannot be read: {error.strerror or error}")
+    if CLEAN_MARKER in names:
+        path = folder / CLEAN_MARKER
+        try:
+            said = json.loads(reading.text(disk, path) or "")
+            if not isinstance(said, dict) or not isinstance(said.get("brokerEpoch"), int):
+                raise ValueError
+        except (CorruptCheckpoint, ValueError, RecursionError):
+            yield Finding(path, "it does not say which broker epoch was ended", False)
+        except OSError as error:
+            yield Finding(path, f"it cannot be read: {error.strerror or error}")
+
+
+def _gone(folder: Path, around: Surroundings, there: set[TopicPartition]) -> Iterator[Finding]:
+    for tp in sorted({*(around.recovery_points or {})} - there):
+        yield Finding(folder / str(tp), "it has a recovery point, and is not there", False)

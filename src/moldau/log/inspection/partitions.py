@@ -1,0 +1,193 @@
+"""One partition's folder: its segments in order, and what stands beside them.
+
+What is wrong in the part that the next start reads again and cuts (see `surroundings`) is a note, for it is what an
+unclean stop leaves. Without a recovery point a last segment that ends in the middle of a batch is one too; a batch
+whose checksum does not hold never is.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from moldau.log import checkpoints, snapshots
+from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.log.epochs import Epochs
+from moldau.log.inspection import reading
+from moldau.log.inspection.findings import Finding, Seen, limited
+from moldau.log.inspection.kinds import LEFTOVERS, FileName, Kind, file_name_of, leftover_of
+from moldau.log.inspection.segments import Damage, SegmentFiles, Walked, check_segment
+from moldau.log.inspection.surroundings import Surroundings
+from moldau.log.inspection.transaction_checks import OpenTransactions
+from moldau.log.segment import SNAPSHOT_SUFFIX, file_name
+from moldau.names import TopicPartition
+from moldau.runtime import Disk
+
+INDEX_KINDS: Final = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
+
+
+class PartitionCheck:
+    """`findings` looks at everything, once; `walked` is what is known of the log then."""
+
+    def __init__(self, disk: Disk, folder: Path, tp: TopicPartition, around: Surroundings, seen: Seen):
+        self.folder = folder
+        self.tp = tp
+        self.walked = Walked(seen, Epochs(), OpenTransactions())
+        self.log_start = 0
+        self._disk = disk
+        self._around = around
+        self._snapshots: list[int] = []
+
+    def findings(self) -> Iterator[Finding]:
+        """Raises `OSError` only if the folder cannot be listed."""
+        names = self._disk.list(self.folder)
+        self.walked.seen.partitions += 1
+        return limited(self._findings(names))
+
+    def _findings(self, names: Sequence[str]) -> Iterator[Finding]:
+        bases, strange = self._sort_out(names)
+        yield from strange
+        yield from self._small_files(set(names))
+        if not bases:
+            yield Finding(self.folder, "there is no segment in it; the next start makes an empty one", False)
+        else:
+            yield from self._segments(bases, set(names))
+        yield from self._epochs_and_snapshots()
+        yield from self._against_checkpoints(bases)
+
+    def _sort_out(self, names: Sequence[str]) -> tuple[list[int], list[Finding]]:
+        """Base offsets of the segments, and files that should not be there."""
+        found = {name: file_name_of(name) for name in names}
+        bases = sorted(said.offset for said in found.values() if said and said.kind is Kind.LOG and not said.leftover)
+        self._snapshots = sorted(
+            said.offset for said in found.values() if said and said.kind is Kind.SNAPSHOT and not said.leftover
+        )
+        return bases, [finding for name, said in found.items() for finding in self._strange(name, said, bases)]
+
+    def _strange(self, name: str, said: FileName | None, bases: list[int]) -> Iterator[Finding]:
+        path, leftover = self.folder / name, leftover_of(name)
+        if leftover:
+            yield Finding(path, f"{LEFTOVERS[leftover]}; the next start finishes or removes it", False)
+        elif said is None or said.kind in (Kind.OFFSETS, Kind.PROPERTIES, Kind.CLEAN_MARKER):
+            yield Finding(path, "it is no file of a partition", False)
+        elif said.kind in INDEX_KINDS and said.offset not in bases:
+            yield Finding(path, "there is no log that it is the index of")
+
+    def _small_files(self, names: set[str]) -> Iterator[Finding]:
+        unclean = self._around.clean is False
+        path = self.folder / checkpoints.PARTITION_METADATA
+        try:
+            if checkpoints.read_topic_id(self._disk, self.folder) is None:
+                yield Finding(path, "it is not there, so the folder does not say which topic it is of", False)
+        except CorruptCheckpoint as corrupt:
+            yield Finding(path, str(corrupt).removeprefix(f"{path} "), not unclean)
+        except OSError as error:
+            yield _unreadable(path, error)
+        path = self.folder / checkpoints.LEADER_EPOCHS
+        try:
+            starts = checkpoints.read_epochs(self._disk, self.folder)
+        except CorruptCheckpoint as corrupt:
+            yield Finding(path, str(corrupt).removeprefix(f"{path} "))
+            return
+        except OSError as error:
+            yield _unreadable(path, error)
+            return
+        pairs = itertools.pairwise(starts)
+        rises = all(one < other and before < after for (one, before), (other, after) in pairs)
+        if not rises or any(epoch < 0 or start < 0 for epoch, start in starts):
+            yield Finding(path, "its epochs and offsets do not rise")
+            return
+        self.walked.epochs = Epochs(starts)
+
+    def _segments(self, bases: list[int], names: set[str]) -> Iterator[Finding]:
+        walked, around = self.walked, self._around
+        self.log_start = max(around.log_starts.get(self.tp, 0), bases[0])
+        for number, base in enumerate(bases):
+            later = bases[number + 1 :]
+            files = SegmentFiles(self._disk, self.folder, base, later[0] if later else None, names)
+            previous_end = walked.end
+            if number and previous_end < base:
+                message = f"offsets {previous_end} to {base - 1} are not there: compacted away, or lost"
+                yield Finding(files.log, message, False)
+            is_rebuilt = self._is_recovered(later[0] - 1 if later else 2**63 - 1)
+            may_have_room = is_rebuilt or (not later and not around.clean)
+            walked.seen.segments += 1
+            try:
+                yield from check_segment(files, walked, is_rebuilt=is_rebuilt, may_have_room=may_have_room)
+            except OSError as error:
+                yield _unreadable(files.log, error)
+                walked.damage = None
+                continue
+            if walked.damage is not None:
+                is_cut = self._is_cut(walked.damage, bool(later))
+                yield self._damaged(files.log, walked.damage, len(later), is_cut)
+                if is_cut:
+                    return
+                walked.damage = None
+
+    def _is_recovered(self, offset: int) -> bool:
+        return self._around.is_recovered(self.tp, offset)
+
+    def _is_cut(self, damage: Damage, has_later: bool) -> bool:
+        """Whether the damage is what the next start cuts off."""
+        if self._around.clean or damage.position < 0:
+            return False
+        if self._around.clean is False and self._around.recovery_points is not None:
+            return self._is_recovered(damage.offset)
+        return damage.at_end and not has_later
+
+    def _damaged(self, path: Path, damage: Damage, later: int, is_cut: bool) -> Finding:
+        where = f"at position {damage.position}, behind offset {damage.offset - 1}: {damage.what}"
+        if not is_cut:
+            return Finding(path, where)
+        more = f" and {later} later segments" if later else ""
+        return Finding(path, f"{where}; the next start cuts the log there{more}", False)
+
+    def _epochs_and_snapshots(self) -> Iterator[Finding]:
+        end, unclean = self.walked.end, self._around.clean is False
+        for start in self.walked.epochs.starts:
+            if start.start_offset > end:
+                message = f"epoch {start.epoch} begins at offset {start.start_offset}, and the log ends at {end}"
+                yield Finding(self.folder / checkpoints.LEADER_EPOCHS, message, not unclean)
+        for offset in self._snapshots:
+            path = self.folder / file_name(offset, SNAPSHOT_SUFFIX)
+            try:
+                yield from (Finding(path, message, not unclean) for message in self._snapshot(path, offset))
+            except OSError as error:
+                yield _unreadable(path, error)
+
+    def _snapshot(self, path: Path, offset: int) -> Iterator[str]:
+        with reading.opened(self._disk, path) as file:
+            size = file.size()
+            producers = snapshots.decode(file.read(size, 0)) if size <= checkpoints.FILE_BYTES_MAX else None
+        if producers is None:
+            yield "it is no producer snapshot, or its checksum does not hold"
+            return
+        if offset > self.walked.end:
+            yield f"it is of offset {offset}, and the log ends at {self.walked.end}"
+        for producer_id, producer in producers:
+            self.walked.producer_id_max = max(self.walked.producer_id_max, producer_id)
+            last = max((batch.last_offset for batch in producer.batches), default=-1)
+            if max(last, producer.transaction_start) >= offset:
+                yield f"producer {producer_id} wrote at offset {max(last, producer.transaction_start)}, behind it"
+            if producer_id < 0 or producer.epoch < -1 or producer.transaction_start < -1:
+                yield f"producer {producer_id} with epoch {producer.epoch} is impossible"
+
+    def _against_checkpoints(self, bases: list[int]) -> Iterator[Finding]:
+        around, end, tp = self._around, self.walked.end, self.tp
+        unclean = around.clean is False
+        folder = self.folder.parent
+        for name, offsets, wrong, what in (
+            (checkpoints.RECOVERY_POINTS, around.recovery_points or {}, True, "was flushed"),
+            (checkpoints.LOG_STARTS, around.log_starts, True, "begins"),
+            (checkpoints.HIGH_WATERMARKS, around.high_watermarks, not unclean, "was committed"),
+            (checkpoints.CLEANER_OFFSETS, around.cleaner_offsets, not unclean, "was compacted"),
+        ):
+            offset = offsets.get(tp)
+            if offset is not None and bases and offset > end:
+                until = "at" if what == "begins" else "up to"
+                yield Finding(folder / name, f"{tp} {what} {until} offset {offset}, and the log ends at {end}", wrong)
+
+
+def _unreadable(path: Path, error: OSError) -> Finding:
+    return Finding(path, f"it cannot be read: {error.strerror or error}")

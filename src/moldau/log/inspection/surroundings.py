@@ -1,0 +1,67 @@
+"""What a log folder says about the partitions in it: how it was left, and its checkpoints.
+
+After a clean stop everything in the files is as it has to be. After any other end the next start reads what is past the
+recovery point again, cuts off what does not hold there and builds indexes anew: what would be wrong in a file that
+was closed is to be expected in these.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from moldau.log import checkpoints
+from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.log.folder import CLEAN_MARKER, META_PROPERTIES
+from moldau.log.inspection.findings import Finding
+from moldau.names import TopicPartition
+from moldau.runtime import Disk
+
+NAMES: Final = (
+    checkpoints.RECOVERY_POINTS,
+    checkpoints.LOG_STARTS,
+    checkpoints.HIGH_WATERMARKS,
+    checkpoints.CLEANER_OFFSETS,
+)
+Offsets = Mapping[TopicPartition, int]
+
+
+@dataclass
+class Surroundings:
+    """`clean` is None where there is no log folder around: then nothing is known, and everything has to hold."""
+
+    clean: bool | None = None
+    recovery_points: Offsets | None = None
+    """None if there are none."""
+    log_starts: Offsets = field(default_factory=dict)
+    high_watermarks: Offsets = field(default_factory=dict)
+    cleaner_offsets: Offsets = field(default_factory=dict)
+
+    def is_recovered(self, tp: TopicPartition, offset: int) -> bool:
+        """Whether the next start reads what is at `offset` again and cuts the log where it does not hold."""
+        return self.clean is False and self.recovery_points is not None and offset >= self.recovery_points.get(tp, 0)
+
+
+def read_surroundings(disk: Disk, folder: Path) -> tuple[Surroundings, list[Finding]]:
+    """Of a log folder, and what is wrong with its checkpoints."""
+    found: dict[str, Offsets | None] = {}
+    findings: list[Finding] = []
+    for name in NAMES:
+        path = folder / name
+        try:
+            found[name] = checkpoints.read_offsets(disk, path) if disk.exists(path) else None
+            findings += (Finding(path, message) for message in _impossible(found[name] or {}))
+        except CorruptCheckpoint as corrupt:
+            found[name] = None
+            findings.append(Finding(path, str(corrupt).removeprefix(f"{path} ")))
+        except OSError as error:
+            found[name] = None
+            findings.append(Finding(path, f"it cannot be read: {error.strerror or error}"))
+    recovery, starts, watermarks, cleaner = (found[name] for name in NAMES)
+    is_log_folder = recovery is not None or disk.exists(folder / META_PROPERTIES)
+    clean = disk.exists(folder / CLEAN_MARKER) if is_log_folder else None
+    return Surroundings(clean, recovery, starts or {}, watermarks or {}, cleaner or {}), findings
+
+
+def _impossible(offsets: Offsets) -> Iterator[str]:
+    return (f"{tp} has the offset {offset}" for tp, offset in offsets.items() if offset < 0 or tp.partition < 0)

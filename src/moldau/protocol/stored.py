@@ -1,0 +1,109 @@
+"""Reading any record of an internal topic: its key begins with a number that says what it is, its value with a version.
+
+    __consumer_offsets    0, 1 an offset; 2 a classic group; 3-8, 16 a group of the newer protocol (KIP-848)
+    __transaction_state   0 a transactional id
+
+A value that is null says that the thing is gone. Kinds that are not listed here are not read: share and streams groups.
+"""
+
+import struct
+from typing import Any, Final, NamedTuple
+
+from moldau.errors import ProtocolViolation
+from moldau.protocol import internal, schema
+from moldau.protocol.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from moldau.protocol.primitives import read_int16
+
+TRANSACTION_STATES: Final = (
+    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
+    "PrepareEpochFence",
+)  # fmt: skip
+MEMBER_PROTOCOL_VERSION_MAX: Final = 3
+"""Of subscriptions and assignments as we know them; a newer one is read as this, which it begins with."""
+
+
+class Kind(NamedTuple):
+    """What stands behind a number: the messages of key and value, and the value's versions."""
+
+    name: str
+    key: type
+    value: type
+    version_max: int = 0
+    flexible_since: int = 0
+
+
+class Stored(NamedTuple):
+    kind: str
+    key: Any
+    value: Any
+    """None where the thing is gone."""
+    version: int
+    """Of the value; -1 without one."""
+
+
+_OFFSET = Kind("offset", internal.OffsetCommitKey, internal.OffsetCommitValue, 4, 4)
+OFFSETS: Final = {
+    0: _OFFSET,
+    1: _OFFSET,
+    2: Kind("group", internal.GroupMetadataKey, internal.GroupMetadataValue, 4, 4),
+    3: Kind("consumer group", internal.ConsumerGroupKey, internal.ConsumerGroupMetadataValue),
+    4: Kind("consumer group topics", internal.ConsumerGroupKey, internal.ConsumerGroupPartitionMetadataValue),
+    5: Kind("consumer group member", internal.ConsumerGroupMemberKey, internal.ConsumerGroupMemberMetadataValue),
+    6: Kind("target assignment", internal.ConsumerGroupKey, internal.ConsumerGroupTargetAssignmentMetadataValue),
+    7: Kind(
+        "target assignment of a member",
+        internal.ConsumerGroupMemberKey,
+        internal.ConsumerGroupTargetAssignmentMemberValue,
+    ),
+    8: Kind(
+        "assignment of a member", internal.ConsumerGroupMemberKey, internal.ConsumerGroupCurrentMemberAssignmentValue
+    ),
+    16: Kind("resolved expression", internal.ConsumerGroupMemberKey, internal.ConsumerGroupRegularExpressionValue),
+}
+TRANSACTIONS: Final = {0: Kind("transaction", internal.TransactionLogKey, internal.TransactionLogValue, 1, 1)}
+
+
+def read_stored(kinds: dict[int, Kind], key: bytes, value: bytes | None) -> Stored | None:
+    """What a record of the topic with these kinds says; None for a kind or version that we do not know.
+
+    Raises `ProtocolViolation` if it is cut short.
+    """
+    number, at = _prefix(key)
+    kind = kinds.get(number)
+    if kind is None:
+        return None
+    key_message: Any
+    key_message, _ = schema.read(kind.key, 0, False, key, at)
+    if value is None:
+        return Stored(kind.name, key_message, None, -1)
+    version, at = _prefix(value)
+    if not 0 <= version <= kind.version_max:
+        return None
+    value_message: Any
+    value_message, _ = schema.read(kind.value, version, version >= kind.flexible_since, value, at)
+    return Stored(kind.name, key_message, value_message, version)
+
+
+def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
+    """What a member of a group of consumers asked for. Raises `ProtocolViolation`."""
+    version, at = _prefix(data)
+    return schema.read(ConsumerProtocolSubscription, _known(version), False, data, at)[0]
+
+
+def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
+    """What a member of a group of consumers was given. Raises `ProtocolViolation`."""
+    version, at = _prefix(data)
+    return schema.read(ConsumerProtocolAssignment, _known(version), False, data, at)[0]
+
+
+def _known(version: int) -> int:
+    if version < 0:
+        raise ProtocolViolation(f"a member's protocol of version {version}")
+    return min(version, MEMBER_PROTOCOL_VERSION_MAX)
+
+
+def _prefix(data: bytes) -> tuple[int, int]:
+    try:
+        return read_int16(data, 0)
+    except struct.error as error:
+        raise ProtocolViolation("a record shorter than the number that says what it is") from error
