@@ -1,0 +1,133 @@
+"""Kafka's dump tool reads what transactions leave in a partition: markers, aborted ones in the index, who is open."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from moldau.log.log import Log
+from moldau.records.batch import TRANSACTIONAL_BIT, Marker
+from tests.agreement.dumping import DEEP, Dump, DumpTool
+from tests.log.making import NOW_MS, append, config, open_log, rows
+
+SEGMENT = config(segment_bytes=1500, index_interval_bytes=100)
+COORDINATOR_EPOCH = 4
+
+
+class Ended(NamedTuple):
+    producer_id: int
+    marker: int
+    """The offset of its marker."""
+    commits: bool
+    first: int
+
+
+class Writer:
+    """A transactional producer."""
+
+    def __init__(self, log: Log, producer_id: int):
+        self.log, self.producer_id = log, producer_id
+        self.epoch = self.sequence = 0
+        self.first = -1
+
+    def write(self, count: int, codec: int = 0) -> None:
+        appended = append(
+            self.log,
+            rows(count),
+            codec=codec,
+            attributes=TRANSACTIONAL_BIT,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequence,
+        )
+        self.sequence += count
+        self.first = appended.base_offset if self.first < 0 else self.first
+
+    def end(self, commits: bool) -> Ended:
+        self.epoch, self.sequence = self.epoch + 1, 0
+        marker = Marker(commits, COORDINATOR_EPOCH)
+        appended = self.log.append_marker(self.producer_id, self.epoch, marker, 2, 0, NOW_MS)
+        first, self.first = self.first, -1
+        return Ended(self.producer_id, appended.base_offset, commits, first)
+
+
+@pytest.fixture(params=["stopped", "recovered"])
+def left(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, list[Ended]]:
+    """A partition of many transactions in several segments, one of which is left open; how each ended."""
+    folder = tmp_path / "t-0"
+    log = open_log(folder, config=SEGMENT)
+    one, other, open_one = Writer(log, 1), Writer(log, 2), Writer(log, 3)
+    ended = []
+    for i in range(12):
+        one.write(2 + i % 3, codec=i % 5)
+        append(log, 2)
+        other.write(1)
+        if i == 6:
+            open_one.write(2)
+        ended.append(one.end(commits=i % 2 == 0))
+        if i % 4 == 3:
+            ended.append(other.end(commits=False))
+    if request.param == "stopped":
+        log.close()
+    else:
+        log.flush()
+        log.abandon()
+        for path in [*folder.glob("*.txnindex"), *folder.glob("*.snapshot")]:
+            path.unlink()
+        with open(max(folder.glob("*.log")), "ab") as torn:
+            torn.write(b"torn" * 20)
+        open_log(folder, clean=False, config=SEGMENT).close()
+    return folder, ended
+
+
+def dumped(tool: DumpTool, folder: Path, suffix: str, *options: str) -> Dump:
+    dump = tool.dump(sorted(folder.glob(f"*{suffix}")), *options)
+    assert dump.complaints == []
+    assert dump.gaps == []
+    return dump
+
+
+def test_every_marker_is_found_and_says_how_its_transaction_ended(
+    tool: DumpTool, left: tuple[Path, list[Ended]]
+) -> None:
+    folder, ended = left
+    dump = dumped(tool, folder, ".log", *DEEP)
+    markers = [batch for batch in dump.batches() if batch["isControl"] == "true"]
+    assert [(int(one["producerId"]), int(one["baseOffset"])) for one in markers] == [one[:2] for one in ended]
+    assert {one["isTransactional"] for one in markers} == {"true"}
+    said = {int(one["offset"]): one["endTxnMarker"] for one in dump.records() if "endTxnMarker" in one}
+    assert said == {one.marker: "COMMIT" if one.commits else "ABORT" for one in ended}
+    epochs = {one["coordinatorEpoch"] for one in dump.records() if "endTxnMarker" in one}
+    assert epochs == {str(COORDINATOR_EPOCH)}
+    assert len(dump.files) >= 3
+
+
+def test_the_index_has_every_aborted_transaction(tool: DumpTool, left: tuple[Path, list[Ended]]) -> None:
+    folder, ended = left
+    dump = dumped(tool, folder, ".txnindex")
+    found = [
+        tuple(int(entry[name]) for name in ("producerId", "firstOffset", "lastOffset"))
+        for file in dump.files.values()
+        for entry in file.entries
+    ]
+    assert found == [(one.producer_id, one.first, one.marker) for one in ended if not one.commits]
+    stable = [int(e["lastStableOffset"]) for file in dump.files.values() for e in file.entries]
+    assert stable == sorted(stable)
+    assert len(dump.files) > 1
+
+
+def test_the_snapshot_knows_who_is_open(tool: DumpTool, left: tuple[Path, list[Ended]]) -> None:
+    folder, _ = left
+    dump = dumped(tool, folder, ".snapshot")
+    last = {entry["producerId"]: entry for entry in list(dump.files.values())[-1].entries}
+    assert sorted(last) == ["1", "2", "3"]
+    assert last["1"]["currentTxnFirstOffset"] == "OptionalLong.empty"
+    assert last["3"]["currentTxnFirstOffset"].startswith("OptionalLong[")
+    assert {last[one]["coordinatorEpoch"] for one in ("1", "2")} == {str(COORDINATOR_EPOCH)}
+    assert last["3"]["coordinatorEpoch"] == "-1"
+
+
+def test_indexes_are_sound(tool: DumpTool, left: tuple[Path, list[Ended]]) -> None:
+    checked = dumped(tool, left[0], "index", "--index-sanity-check")
+    assert all(f.sound or not p.stat().st_size for p, f in checked.files.items())
+    dumped(tool, left[0], "index", "--verify-index-only")
