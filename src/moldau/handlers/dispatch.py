@@ -2,8 +2,8 @@
 
 Which APIs there are, and in which versions, is `protocol/apis.py`; who answers each is the table the broker is
 assembled with. What is not in both closes the connection, as Kafka does; ApiVersions alone answers a version it does
-not know, in version 0 and with the range it has (KIP-511). Produce and Fetch see their frames: one is read and both
-are packed by hand.
+not know, in version 0 and with the range it has (KIP-511). Produce and Fetch see their frames: they
+are read and packed by hand.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,6 +20,7 @@ from moldau.protocol.primitives import skip_tagged_fields
 from moldau.runtime import Answer, Reply
 
 assert (PRODUCE.key, PRODUCE.low, PRODUCE.high) == (0, 0, 13)
+assert (FETCH.key, FETCH.low, FETCH.high) == (1, 4, 18)
 Handler: TypeAlias = Callable[[Any, Context], Any]
 """Takes the request's message, gives the response's or an awaitable of it."""
 
@@ -28,7 +29,7 @@ class Dispatch:
     def __init__(
         self,
         produce: Callable[[int, int, int, memoryview], Answer],
-        fetch: Callable[[RequestHeader, Any], Answer],
+        fetch: Callable[[int, int, int, memoryview], Answer],
         handlers: Mapping[int, Handler],
     ):
         missing = APIS.keys() - handlers.keys() - {PRODUCE.key, FETCH.key}
@@ -46,6 +47,11 @@ class Dispatch:
                 if version >= PRODUCE.flexible:
                     body = skip_tagged_fields(frame, body)
                 return self._produce(version, correlation_id, body, frame)
+            if key == 1 and 4 <= version <= 18:  # FETCH
+                body = FIXED_HEADER.size + length if length > 0 else FIXED_HEADER.size
+                if version >= FETCH.flexible:
+                    body = skip_tagged_fields(frame, body)
+                return self._fetch(version, correlation_id, body, frame)
         header = codec.read_header(frame)
         key, version, correlation_id, client_id, body = header
         api = APIS[key]
@@ -55,8 +61,6 @@ class Dispatch:
             request: Any = api.request()
         else:
             request = codec.read_request(api, version, frame, body)
-        if api is FETCH:
-            return self._fetch(header, request)
         context = Context(key, version, correlation_id, client_id, peer.host)
         response = self._handlers[key](request, context)
         if isawaitable(response):

@@ -8,18 +8,14 @@ from its start.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.protocol.codec import RequestHeader
-from moldau.protocol.hot import FetchReply, FetchResult
+from moldau.protocol.hot_fetch import CONSUMER, Fetch, FetchPartition, FetchResult, pack_fetch, read_fetch
 from moldau.replication.hosted import Hosted
 from moldau.replication.partitions import Partitions
 from moldau.replication.waiting import Wait
-from moldau.runtime import Answer, FileSlice, Reply
-
-if TYPE_CHECKING:  # the dispatcher has imported it when a request is here
-    from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from moldau.runtime import Answer, Reply
 
 NO_SESSION = 0
 FULL_EPOCHS = (0, -1)
@@ -27,13 +23,17 @@ FULL_EPOCHS = (0, -1)
 NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 """Kafka answers these before it looks at a log, with no aborted transactions instead of null."""
 READ_COMMITTED = 1
-CONSUMER = -1
+_NONE = ErrorCode.NONE
 
 
-class PartRead(NamedTuple):
-    result: FetchResult
-    records: FileSlice | None
-    hosted: Hosted | None
+class Reads(NamedTuple):
+    """What the partitions of a request have: one result each, how many bytes that is, whether something must be told at
+    once, and the partitions that may get more."""
+
+    results: list[FetchResult]
+    size: int
+    ready: bool
+    hosts: list[Hosted]
 
 
 class FetchHandler:
@@ -41,82 +41,71 @@ class FetchHandler:
         self._partitions = partitions
         self._bytes_max = bytes_max
 
-    def __call__(self, header: RequestHeader, request: "FetchRequest") -> Answer:
+    def __call__(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Answer:
+        """`body` is where the message starts. Raises `ProtocolViolation`."""
+        request = read_fetch(frame, version, body)
         if request.session_epoch not in FULL_EPOCHS:
-            reply = FetchReply(
-                header.version, header.correlation_id, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, 0
-            )
-            return reply.end()
-        reads, size, ready = self._read(header, request)
-        if ready or size >= request.min_bytes or request.max_wait_ms <= 0:
-            return _pack(header, request, reads)
-        _release(reads)
-        return self._wait(header, request, reads, request.min_bytes - size)
+            return pack_fetch(version, correlation_id, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, (), ())
+        reads = self._read(request)
+        if reads.ready or reads.size >= request.min_bytes or request.max_wait_ms <= 0:
+            return pack_fetch(version, correlation_id, _NONE, NO_SESSION, request.topics, reads.results)
+        _release(reads.results)
+        return self._wait(version, correlation_id, request, reads)
 
-    async def _wait(self, header: RequestHeader, request: "FetchRequest", reads: list[PartRead], missing: int) -> Reply:
-        waiters = [read.hosted.waiters for read in reads if read.hosted is not None]
+    async def _wait(self, version: int, correlation_id: int, request: Fetch, reads: Reads) -> Reply:
+        waiters = [hosted.waiters for hosted in reads.hosts]
+        missing = request.min_bytes - reads.size
         await Wait(missing, request.max_wait_ms / 1000, waiters, asyncio.get_running_loop()).done
-        return _pack(header, request, self._read(header, request)[0])
+        results = self._read(request).results
+        return pack_fetch(version, correlation_id, _NONE, NO_SESSION, request.topics, results)
 
-    def _read(self, header: RequestHeader, request: "FetchRequest") -> tuple[list[PartRead], int, bool]:
-        """What every partition has, how many bytes that is, and whether something must be told at once."""
+    def _read(self, request: Fetch) -> Reads:
         left = min(request.max_bytes, self._bytes_max)
-        reads: list[PartRead] = []
-        size, ready = 0, not request.topics
         committed = request.isolation_level == READ_COMMITTED
-        follower = max(request.replica_id, request.replica_state.replica_id) != CONSUMER
-        for topic in request.topics:
-            for part in topic.partitions:
-                found = self._find(header.version, topic, part, follower)
+        results: list[FetchResult] = []
+        hosts: list[Hosted] = []
+        size, ready = 0, not request.topics
+        for name, topic_id, parts in request.topics:
+            for part in parts:
+                found = self._find(name, topic_id, part, request.replica_id)
                 if not isinstance(found, Hosted):
-                    reads.append(_error(part, found, found in NOT_THERE))
+                    results.append(_error(part, found, found in NOT_THERE))
                     ready = True
                     continue
-                read = _read_one(found, part, max(left - size, 0), size > 0, committed)
-                ready = ready or read.result.error != 0
-                size += read.result.length
-                reads.append(read)
-        return reads, size, ready
+                result = _read_one(found, part, max(left - size, 0), size > 0, committed)
+                results.append(result)
+                hosts.append(found)
+                ready = ready or result.error != _NONE
+                size += result.records.length if result.records is not None else 0
+        return Reads(results, size, ready, hosts)
 
-    def _find(self, version: int, topic: "FetchTopic", part: "FetchPartition", follower: bool) -> Hosted | ErrorCode:
-        topic_id = topic.topic_id.bytes if version >= 13 else None
-        hosted = self._partitions.find(topic.topic, topic_id, part.partition)
+    def _find(
+        self, name: str | None, topic_id: bytes | None, part: FetchPartition, replica_id: int
+    ) -> Hosted | ErrorCode:
+        hosted = self._partitions.find(name, topic_id, part[0])
         if hosted is None:
-            return self._partitions.absence(topic.topic, topic_id, part.partition)
-        if follower:  # there is no other broker that could follow us
+            return self._partitions.absence(name, topic_id, part[0])
+        if replica_id > CONSUMER:  # there is no other broker that could follow us
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return hosted.leadership_error(part.current_leader_epoch) or hosted
+        return hosted.leadership_error(part[1]) or hosted
 
 
-def _read_one(hosted: Hosted, part: "FetchPartition", left: int, not_first: bool, committed: bool) -> PartRead:
+def _read_one(hosted: Hosted, part: FetchPartition, left: int, not_first: bool, committed: bool) -> FetchResult:
+    index, _, offset, bytes_max = part
     try:
-        records = hosted.read(part.fetch_offset, max(min(part.partition_max_bytes, left), 0), not not_first)
+        records = hosted.read(offset, max(min(bytes_max, left), 0), not not_first)
     except KafkaError as error:
         return _error(part, error.code)
     watermark = hosted.high_watermark
-    length = records.length if records is not None else 0
-    aborted: list[tuple[int, int]] | None = [] if committed else None
     start = hosted.log.log_start_offset
-    return PartRead(FetchResult(part.partition, 0, watermark, watermark, start, length, aborted), records, hosted)
+    return FetchResult(index, _NONE, watermark, watermark, start, [] if committed else None, records)
 
 
-def _error(part: "FetchPartition", code: ErrorCode, not_there: bool = False) -> PartRead:
-    return PartRead(FetchResult(part.partition, code, -1, -1, -1, 0, [] if not_there else None), None, None)
+def _error(part: FetchPartition, code: ErrorCode, not_there: bool = False) -> FetchResult:
+    return FetchResult(part[0], code, -1, -1, -1, [] if not_there else None)
 
 
-def _release(reads: list[PartRead]) -> None:
-    for read in reads:
-        if read.records is not None and read.records.release:
-            read.records.release()
-
-
-def _pack(header: RequestHeader, request: "FetchRequest", reads: list[PartRead]) -> Reply:
-    reply = FetchReply(header.version, header.correlation_id, 0, NO_SESSION, len(request.topics))
-    following = iter(reads)
-    for topic in request.topics:
-        reply.topic(topic.topic, topic.topic_id, len(topic.partitions))
-        for _ in topic.partitions:
-            read = next(following)
-            reply.partition(read.result, read.records)
-        reply.close_topic()
-    return reply.end()
+def _release(results: list[FetchResult]) -> None:
+    for result in results:
+        if result.records is not None and result.records.release:
+            result.records.release()

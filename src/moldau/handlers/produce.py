@@ -18,7 +18,7 @@ from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.log.appended import Appended
 from moldau.protocol import codec
 from moldau.protocol.apis import PRODUCE
-from moldau.protocol.hot import Produce, ProduceResult, pack_produce, read_produce
+from moldau.protocol.hot_produce import Produce, ProduceResult, pack_produce, read_produce
 from moldau.protocol.primitives import ZERO_UUID
 from moldau.records.batch import CODEC_BITS
 from moldau.records.compression import ZSTD

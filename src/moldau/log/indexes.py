@@ -120,12 +120,16 @@ class Index:
 
     def floor(self, key: int) -> Entry | None:
         """The last entry whose key is at or below `key`."""
+        return self.around(key)[0]
+
+    def around(self, key: int) -> tuple[Entry | None, Entry | None]:
+        """The last entry whose key is at or below `key`, and the one behind it, if that is at hand."""
         unpack, size = self._entry.unpack_from, self._entry.size
         start, tail = self._tail
         page: Buffer = tail
         if not tail or unpack(tail, 0)[0] > key:
             if start == 0:
-                return None
+                return None, Entry(*unpack(tail, 0)) if tail else None
             page = self._page_for(key, start // PAGE_ENTRIES)[1]
         low, high = 0, len(page) // size
         while low < high:
@@ -134,7 +138,8 @@ class Index:
                 low = middle + 1
             else:
                 high = middle
-        return Entry(*unpack(page, (low - 1) * size)) if low else None
+        below = Entry(*unpack(page, (low - 1) * size)) if low else None
+        return below, Entry(*unpack(page, low * size)) if low * size < len(page) else None
 
     def first_from(self, value: int) -> Entry | None:
         """The first entry whose value is at or above `value`; values rise with the keys."""

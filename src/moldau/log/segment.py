@@ -201,8 +201,12 @@ class Segment:
             header = self.header_at(mark[1])
             if header.base_offset == offset:
                 return Found(mark[1], header)
-        entry = self.offsets.floor(offset - self.base_offset)
+        entry, behind = self.offsets.around(offset - self.base_offset)
         position = entry.value if entry is not None else 0
+        if behind is not None and behind.value - position > SCAN_BYTES:  # batches so large have an entry each
+            header = self.header_at(behind.value)
+            if header.base_offset <= offset:
+                return Found(behind.value, header)
         file, end, wanted = self.log.get(), self.size, SCAN_BYTES
         while end - position >= HEADER_SIZE:
             chunk = file.read(min(wanted, end - position), position)

@@ -2,9 +2,10 @@
 
 A loop that sleeps costs its peer the time to wake up, which on virtual machines is as long as serving a small request:
 a reader that asks for 200 KB at a time gets a third more when the loop stays awake, and one of 10 MB up to twice as
-much. So after a request that came within `window_s` of the one before it the loop is kept turning for that long. Requests that are further apart never keep it
-awake: a broker that is asked 1,000 times a second sleeps in between. With one processor, where the peer may need it,
-the loop always sleeps. (Linux knows the same as busy polling, for network cards; Seastar does it by default.)
+much. So after a request that came within `window_s` of the one before it the loop is kept turning for that long.
+Requests that are further apart never keep it awake: a broker that is asked 1,000 times a second sleeps in between. With
+one processor, where the peer may need it, the loop always sleeps. (Linux knows the same as busy polling, for network
+cards; Seastar does it by default.)
 """
 
 import asyncio

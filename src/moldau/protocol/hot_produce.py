@@ -1,20 +1,17 @@
-"""Produce and Fetch by hand: read and packed without an object per field, in every version, for the broker's hot path.
+"""Produce by hand: read and packed without an object per field, in every version, for the broker's hot path.
 
-`read_produce` gives views into the frame, no copy; `pack_produce` and `FetchReply` build what `schema` would write for
-the same answer, which the tests compare for every version. A Fetch reply is packed piece by piece, since the records
-between the pieces are slices of files.
+`read_produce` gives views into the frame, no copy; `pack_produce` builds what `schema` would write for the same answer,
+which the tests compare for every version.
 """
 
 import struct
-import uuid
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import NamedTuple, TypeAlias
 
 from moldau.errors import ProtocolViolation
+from moldau.protocol.hot_topics import append_topic, few, fits
 from moldau.protocol.primitives import read_uvarint, skip_tagged_fields, write_uvarint
-from moldau.protocol.schema import ELEMENTS_MAX
-from moldau.runtime import FileSlice
 
 _PRODUCE_PLAIN = struct.Struct(">hhiih")  # transactional id's length, acks, timeout_ms, count of topics, name's length
 _PRODUCE_FIXED = struct.Struct(">hii")  # acks, timeout_ms, count of topics
@@ -84,7 +81,7 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
     at += 10
     if topic_count < 0 or topic_count > end - at:
         raise ProtocolViolation(f"{topic_count} topics in {end - at} bytes")
-    _few(topic_count)
+    few(topic_count)
     topics: list[ProduceTopic] = []
     elements = topic_count
     for _ in range(topic_count):
@@ -98,7 +95,7 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
         if count < 0 or count > end - at:
             raise ProtocolViolation(f"{count} partitions in {end - at} bytes")
         elements += count
-        _few(elements)
+        few(elements)
         partitions: list[ProducePartition] = []
         for _ in range(count):
             index, size = _TWO_INT32(frame, at)
@@ -119,14 +116,14 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
     length, at = read_uvarint(frame, at)
     transactional_id = None
     if length:
-        _fits(length - 1, end - at)
+        fits(length - 1, end - at)
         transactional_id = str(frame[at : at + length - 1], "utf-8")
         at += length - 1
     (acks,) = _INT16(frame, at)
     (timeout_ms,) = _INT32(frame, at + 2)
     count, at = read_uvarint(frame, at + 6)
-    _fits(count - 1, end - at)
-    _few(count)
+    fits(count - 1, end - at)
+    few(count)
     elements = count
     topics: list[ProduceTopic] = []
     for _ in range(count - 1):
@@ -136,20 +133,20 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
             at += 16
         else:
             length, at = read_uvarint(frame, at)
-            _fits(length - 1, end - at)
+            fits(length - 1, end - at)
             name = str(frame[at : at + length - 1], "utf-8")
             at += length - 1
         count, at = read_uvarint(frame, at)
-        _fits(count - 1, end - at)
+        fits(count - 1, end - at)
         elements += count
-        _few(elements)
+        few(elements)
         partitions: list[ProducePartition] = []
         for _ in range(count - 1):
             (index,) = _INT32(frame, at)
             size, at = read_uvarint(frame, at + 4)
             records = None
             if size:
-                _fits(size - 1, end - at)
+                fits(size - 1, end - at)
                 records = frame[at : at + size - 1]
                 at += size - 1
             at = at + 1 if frame[at] == 0 else skip_tagged_fields(frame, at)
@@ -158,16 +155,6 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
         topics.append((name, topic_id, partitions))
     skip_tagged_fields(frame, at)
     return Produce(transactional_id, acks, timeout_ms, topics)
-
-
-def _fits(length: int, remaining: int) -> None:
-    if not 0 <= length <= remaining:
-        raise ProtocolViolation(f"{length} bytes or elements where {remaining} bytes remain")
-
-
-def _few(elements: int) -> None:
-    if elements > ELEMENTS_MAX:
-        raise ProtocolViolation("a Produce request of more elements than any client sends")
 
 
 _RESULT_V8 = struct.Struct(">ihqqqih")  # ..., record errors: int32 count 0, error message: int16 -1
@@ -210,7 +197,7 @@ def _pack_produce(version: int, correlation_id: int, topics: list[ProduceTopic],
         out += _PACK_INT32(len(topics))
     following = iter(results)
     for name, topic_id, partitions in topics:
-        _append_topic(out, flexible, version >= 13, name, topic_id, len(partitions))
+        append_topic(out, flexible, version >= 13, name, topic_id, len(partitions))
         for _ in partitions:
             result = next(following)
             if flexible:
@@ -226,117 +213,3 @@ def _pack_produce(version: int, correlation_id: int, topics: list[ProduceTopic],
     out += b"\0\0\0\0\0" if flexible else b"\0\0\0\0"
     _SIZE_AND_CORRELATION.pack_into(out, 0, len(out) - 4, correlation_id)
     return bytes(out)
-
-
-def _append_topic(
-    out: bytearray, flexible: bool, by_id: bool, name: str | None, topic_id: bytes | None, count: int
-) -> None:
-    """The name or id of a topic and the count of its partitions."""
-    if by_id:
-        out += topic_id or bytes(16)
-    else:
-        encoded = (name or "").encode()
-        if flexible:
-            write_uvarint(out, len(encoded) + 1)
-        else:
-            out += len(encoded).to_bytes(2, "big")
-        out += encoded
-    if flexible:
-        write_uvarint(out, count + 1)
-    else:
-        out += _PACK_INT32(count)
-
-
-class FetchResult(NamedTuple):
-    """The answer for one partition; `length` bytes of records follow it from a file (or none).
-
-    `aborted` is None for read_uncommitted; (producer id, first offset) pairs for read_committed.
-    """
-
-    index: int  # type: ignore[assignment]
-    error: int
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    length: int
-    aborted: list[tuple[int, int]] | None = None
-
-
-_FETCH_FIXED = struct.Struct(">ihqqq")
-_FETCH_V4 = struct.Struct(">ihqq")
-_ABORTED = struct.Struct(">qq").pack
-
-
-class FetchReply:
-    """Packs a Fetch reply: on construction its head, then for each topic `topic` and its `partition`s, then `end`.
-
-    The records between the packed bytes are slices of files; the size in front of the whole counts them.
-    """
-
-    __slots__ = ("_at_size", "_first", "_flexible", "_open", "_out", "_records", "_version", "pieces")
-
-    def __init__(self, version: int, correlation_id: int, error: int, session_id: int, topic_count: int):
-        self._version = version
-        self._flexible = version >= 12
-        self.pieces: list[bytearray | FileSlice] = []
-        self._records = 0
-        out = bytearray(8)
-        _SIZE_AND_CORRELATION.pack_into(out, 0, 0, correlation_id)
-        if self._flexible:
-            out.append(0)
-        out += bytes(4)
-        if version >= 7:
-            out += struct.pack(">hi", error, session_id)
-        if self._flexible:
-            write_uvarint(out, topic_count + 1)
-        else:
-            out += _PACK_INT32(topic_count)
-        self._out = self._first = out
-
-    def topic(self, name: str, topic_id: uuid.UUID, partition_count: int) -> None:
-        """Begin a topic; the one before it must have been closed by `close_topic`."""
-        _append_topic(self._out, self._flexible, self._version >= 13, name, topic_id.bytes, partition_count)
-
-    def close_topic(self) -> None:
-        if self._flexible:
-            self._out.append(0)
-
-    def partition(self, result: FetchResult, records: FileSlice | None) -> None:
-        """One partition; `records` is the slice of `result.length` bytes to send, None for none."""
-        out, version = self._out, self._version
-        if version >= 5:
-            out += _FETCH_FIXED.pack(*result[:5])
-        else:
-            out += _FETCH_V4.pack(*result[:4])
-        aborted = result.aborted
-        if self._flexible:
-            write_uvarint(out, 0 if aborted is None else len(aborted) + 1)
-        else:
-            out += _PACK_INT32(-1 if aborted is None else len(aborted))
-        for producer_id, first_offset in aborted or ():
-            out += _ABORTED(producer_id, first_offset)
-            if self._flexible:
-                out.append(0)
-        if version >= 11:
-            out += b"\xff\xff\xff\xff"
-        if self._flexible:
-            write_uvarint(out, result.length + 1)
-        else:
-            out += _PACK_INT32(result.length)
-        if records is not None:
-            self._records += result.length
-            self.pieces.append(out)
-            self.pieces.append(records)
-            self._out = bytearray()
-        if self._flexible:
-            self._out.append(0)
-
-    def end(self) -> list[bytearray | FileSlice]:
-        """All pieces in order, the size in front."""
-        if self._flexible:
-            self._out.append(0)
-        if self._out:
-            self.pieces.append(self._out)
-        size = self._records + sum(len(p) for p in self.pieces if isinstance(p, bytearray)) - 4
-        struct.pack_into(">i", self._first, 0, size)
-        return self.pieces

@@ -1,9 +1,7 @@
-"""Produce and Fetch packed by hand are, byte for byte and in every version, what the schema writes and reads."""
+"""Produce by hand is, byte for byte and in every version, what the schema reads and writes."""
 
-import struct
 import tracemalloc
-import uuid
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,36 +9,19 @@ from hypothesis import strategies as st
 from kio.index import load_request_schema
 
 from moldau.errors import ProtocolViolation
-from moldau.protocol import hot, schema
-from moldau.protocol.apis import FETCH, PRODUCE
+from moldau.protocol import hot_produce, schema
+from moldau.protocol.apis import PRODUCE
 from moldau.protocol.codec import write_reply
-from moldau.protocol.messages.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
 from moldau.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from moldau.protocol.primitives import write_uvarint
-from moldau.runtime import FileSlice
 from tests.protocol import drawn
 
 PRODUCE_VERSIONS = range(PRODUCE.lowest, PRODUCE.high + 1)
-FETCH_VERSIONS = range(FETCH.low, FETCH.high + 1)
 few = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 INT16, INT32, INT64 = (drawn.VALUES[kind] for kind in ("int16", "int32", "int64"))
 
 produce_results = st.tuples(INT32, INT16, INT64, INT64, INT64)
 produce_topics = st.lists(st.tuples(st.text(max_size=9), st.uuids(), st.lists(produce_results, max_size=3)), max_size=3)
-fetch_partitions = st.tuples(
-    st.builds(
-        hot.FetchResult,
-        INT32,
-        INT16,
-        INT64,
-        INT64,
-        INT64,
-        st.just(0),
-        st.none() | st.lists(st.tuples(INT64, INT64), max_size=2),
-    ),
-    st.binary(max_size=5) | st.binary(min_size=126, max_size=130),
-)
-fetch_topics = st.lists(st.tuples(st.text(max_size=9), st.uuids(), st.lists(fetch_partitions, max_size=3)), max_size=3)
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
@@ -50,7 +31,7 @@ def test_a_produce_request_is_read_as_the_schema_reads_it(version: int, data: st
     kio_class = load_request_schema(PRODUCE.key, version)
     message = data.draw(drawn.messages(PRODUCE.request, kio_class, version))
     frame = before + bytes(schema.write(message, version, PRODUCE.is_flexible(version)))
-    read = hot.read_produce(memoryview(frame), version, len(before))
+    read = hot_produce.read_produce(memoryview(frame), version, len(before))
     assert (read.transactional_id, read.acks, read.timeout_ms) == (
         message.transactional_id,
         message.acks,
@@ -77,7 +58,7 @@ def test_a_produce_request_that_is_cut_short_is_a_violation(version: int, data: 
     frame = memoryview(bytes(schema.write(message, version, PRODUCE.is_flexible(version))))
     for end in range(len(frame)):
         with pytest.raises(ProtocolViolation):
-            hot.read_produce(frame[:end], version, 0)
+            hot_produce.read_produce(frame[:end], version, 0)
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
@@ -92,7 +73,7 @@ def test_a_damaged_produce_request_is_another_or_a_violation(
     at = int(place * len(frame))
     frame[at : at + len(patch)] = patch
     try:
-        by_hand = hot.read_produce(memoryview(frame), version, 0)
+        by_hand = hot_produce.read_produce(memoryview(frame), version, 0)
     except ProtocolViolation:
         return
     by_schema, _ = schema.read(PRODUCE.request, version, PRODUCE.is_flexible(version), frame)
@@ -107,7 +88,7 @@ def test_records_of_a_produce_request_are_views_into_the_frame(version: int) -> 
     topic, partition = schema_classes()
     message.topic_data = [topic(name="t", partition_data=[partition(records=b"abc")])]
     frame = schema.write(message, version, PRODUCE.is_flexible(version))
-    records = hot.read_produce(memoryview(frame), version, 0).topics[0][2][0][1]
+    records = hot_produce.read_produce(memoryview(frame), version, 0).topics[0][2][0][1]
     assert records is not None
     records[0:1] = b"x"
     assert b"xbc" in frame
@@ -126,7 +107,7 @@ def test_three_bytes_a_topic_cannot_fill_the_memory() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ProtocolViolation):
-            hot.read_produce(memoryview(frame), 9, 0)
+            hot_produce.read_produce(memoryview(frame), 9, 0)
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
@@ -156,60 +137,8 @@ def test_a_produce_reply_is_what_the_schema_writes(version: int, topics: list[An
         ]
     )
     asked = [(name, topic_id.bytes, [(index, None) for index, *_ in results]) for name, topic_id, results in topics]
-    request = hot.Produce(None, 1, 0, asked)
-    packed = hot.pack_produce(version, correlation_id, request, [r for _, _, results in topics for r in results])
+    request = hot_produce.Produce(None, 1, 0, asked)
+    packed = hot_produce.pack_produce(
+        version, correlation_id, request, [r for _, _, results in topics for r in results]
+    )
     assert packed == write_reply(PRODUCE, version, correlation_id, meant)
-
-
-@pytest.mark.parametrize("version", FETCH_VERSIONS)
-@few
-@given(topics=fetch_topics, correlation_id=INT32, error=INT16, session_id=INT32)
-def test_a_fetch_reply_is_what_the_schema_writes(
-    version: int, topics: list[Any], correlation_id: int, error: int, session_id: int
-) -> None:
-    meant = FetchResponse(
-        error_code=error,
-        session_id=session_id,
-        responses=[
-            FetchableTopicResponse(
-                topic=name, topic_id=topic_id, partitions=[partition_data(result, data) for result, data in partitions]
-            )
-            for name, topic_id, partitions in topics
-        ],
-    )
-    assert pack_fetch(version, correlation_id, error, session_id, topics) == write_reply(
-        FETCH, version, correlation_id, meant
-    )
-
-
-def partition_data(result: hot.FetchResult, records: bytes) -> PartitionData:
-    aborted = result.aborted
-    return PartitionData(
-        partition_index=result.index,
-        error_code=result.error,
-        high_watermark=result.high_watermark,
-        last_stable_offset=result.last_stable_offset,
-        log_start_offset=result.log_start_offset,
-        aborted_transactions=None
-        if aborted is None
-        else [AbortedTransaction(producer_id=pid, first_offset=first) for pid, first in aborted],
-        records=records,
-    )
-
-
-def pack_fetch(version: int, correlation_id: int, error: int, session_id: int, topics: list[Any]) -> bytes:
-    """The pieces joined, with bytes where the broker would send a slice of a file."""
-    reply = hot.FetchReply(version, correlation_id, error, session_id, len(topics))
-    for name, topic_id, partitions in topics:
-        reply.topic(name, topic_id, len(partitions))
-        for result, data in partitions:
-            records = cast(FileSlice, data) if data else None
-            reply.partition(result._replace(length=len(data)), records)
-        reply.close_topic()
-    return b"".join(bytes(cast(bytes, piece)) for piece in reply.end())
-
-
-def test_the_size_in_front_of_a_fetch_reply_counts_the_records() -> None:
-    result = hot.FetchResult(0, 0, 9, 9, 0, 0)
-    packed = pack_fetch(12, 3, 0, 0, [("t", uuid.UUID(int=1), [(result, b"r" * 1000)])])
-    assert struct.unpack_from(">ii", packed) == (len(packed) - 4, 3)

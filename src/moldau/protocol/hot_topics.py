@@ -1,0 +1,40 @@
+"""What Produce and Fetch have in common where they are read and packed by hand: topics, and counts that may be lies."""
+
+import struct
+
+from moldau.errors import ProtocolViolation
+from moldau.protocol.primitives import write_uvarint
+from moldau.protocol.schema import ELEMENTS_MAX
+
+_PACK_INT32 = struct.Struct(">i").pack
+
+
+def fits(length: int, remaining: int) -> None:
+    """Raises `ProtocolViolation` if so many bytes, or elements of at least one byte, cannot follow."""
+    if not 0 <= length <= remaining:
+        raise ProtocolViolation(f"{length} bytes or elements where {remaining} bytes remain")
+
+
+def few(elements: int) -> None:
+    """Raises `ProtocolViolation` if these are so many that objects for them would fill the memory."""
+    if elements > ELEMENTS_MAX:
+        raise ProtocolViolation("a request of more elements than any client sends")
+
+
+def append_topic(
+    out: bytearray, flexible: bool, by_id: bool, name: str | None, topic_id: bytes | None, count: int
+) -> None:
+    """The name or id of a topic and the count of its partitions."""
+    if by_id:
+        out += topic_id or bytes(16)
+    else:
+        encoded = (name or "").encode()
+        if flexible:
+            write_uvarint(out, len(encoded) + 1)
+        else:
+            out += len(encoded).to_bytes(2, "big")
+        out += encoded
+    if flexible:
+        write_uvarint(out, count + 1)
+    else:
+        out += _PACK_INT32(count)

@@ -1,0 +1,182 @@
+"""Fetch by hand is, byte for byte and in every version, what the schema reads and writes."""
+
+import struct
+import tracemalloc
+import uuid
+from typing import Any, NamedTuple, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.index import load_request_schema
+
+from moldau.errors import ProtocolViolation
+from moldau.protocol import schema
+from moldau.protocol.apis import FETCH
+from moldau.protocol.codec import write_reply
+from moldau.protocol.hot_fetch import Fetch, FetchResult, pack_fetch, read_fetch
+from moldau.protocol.messages.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
+from moldau.protocol.primitives import write_uvarint
+from moldau.runtime import FileSlice
+from tests.protocol import drawn
+
+VERSIONS = range(FETCH.low, FETCH.high + 1)
+few = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+INT16, INT32, INT64 = (drawn.VALUES[kind] for kind in ("int16", "int32", "int64"))
+aborted = st.none() | st.lists(st.tuples(INT64, INT64), max_size=2)
+partitions = st.tuples(
+    st.builds(FetchResult, INT32, INT16, INT64, INT64, INT64, aborted, st.none()),
+    st.binary(max_size=5) | st.binary(min_size=126, max_size=130),
+)
+topics_of_replies = st.lists(st.tuples(st.text(max_size=9), st.uuids(), st.lists(partitions, max_size=3)), max_size=3)
+one_topic = st.tuples(st.text(max_size=9), st.uuids(), st.lists(partitions, min_size=1, max_size=1)).map(lambda t: [t])
+
+
+class Sent(NamedTuple):
+    """Bytes that stand for a slice of a file: as long, and told apart from packed bytes."""
+
+    data: bytes
+
+    @property
+    def length(self) -> int:
+        return len(self.data)
+
+
+def drawn_request(data: st.DataObject, version: int) -> tuple[Any, bytes]:
+    message = data.draw(drawn.messages(FETCH.request, load_request_schema(FETCH.key, version), version))
+    return message, bytes(schema.write(message, version, FETCH.is_flexible(version)))
+
+
+def as_by_hand(message: Any, version: int) -> Fetch:
+    """What of a message, as the schema read it, is read by hand."""
+    topics = [
+        (
+            topic.topic if version <= 12 else None,
+            topic.topic_id.bytes if version >= 13 else None,
+            [
+                (part.partition, part.current_leader_epoch, part.fetch_offset, part.partition_max_bytes)
+                for part in topic.partitions
+            ],
+        )
+        for topic in message.topics
+    ]
+    return Fetch(
+        message.replica_id if version <= 14 else message.replica_state.replica_id,
+        message.max_wait_ms,
+        message.min_bytes,
+        message.max_bytes,
+        message.isolation_level,
+        message.session_epoch,
+        topics,
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@few
+@given(data=st.data(), before=st.binary(max_size=3))
+def test_a_request_is_read_as_the_schema_reads_it(version: int, data: st.DataObject, before: bytes):
+    message, body = drawn_request(data, version)
+    assert read_fetch(memoryview(before + body), version, len(before)) == as_by_hand(message, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@few
+@given(data=st.data())
+def test_a_request_that_is_cut_short_is_a_violation(version: int, data: st.DataObject):
+    _, body = drawn_request(data, version)
+    for end in range(len(body)):
+        with pytest.raises(ProtocolViolation):
+            read_fetch(memoryview(body)[:end], version, 0)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@few
+@given(data=st.data(), patch=st.binary(min_size=1, max_size=5), place=st.floats(0, 1))
+def test_a_damaged_request_is_another_or_a_violation(version: int, data: st.DataObject, patch: bytes, place: float):
+    _, body = drawn_request(data, version)
+    frame = bytearray(body)
+    at = int(place * len(frame))
+    frame[at : at + len(patch)] = patch
+    try:
+        by_hand = read_fetch(memoryview(frame), version, 0)
+    except ProtocolViolation:
+        return
+    try:
+        by_schema, _ = schema.read(FETCH.request, version, FETCH.is_flexible(version), frame)
+    except ProtocolViolation:
+        return  # in a part that is skipped by hand
+    assert by_hand == as_by_hand(by_schema, version)
+
+
+def test_a_few_bytes_a_topic_cannot_fill_the_memory():
+    frame = bytearray(struct.pack(">iiiibii", -1, 0, 0, 0, 0, 0, -1))
+    write_uvarint(frame, 1_000_001)
+    frame += b"\x01\x01\x00" * 1_000_000 + b"\x01\x01\x00"
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolViolation):
+            read_fetch(memoryview(frame), 12, 0)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@few
+@given(
+    topics=topics_of_replies | one_topic,
+    correlation_id=INT32,
+    error=st.just(0) | INT16,
+    session_id=st.just(0) | INT32,
+)
+def test_a_reply_is_what_the_schema_writes(
+    version: int, topics: list[Any], correlation_id: int, error: int, session_id: int
+):
+    meant = FetchResponse(
+        error_code=error,
+        session_id=session_id,
+        responses=[
+            FetchableTopicResponse(
+                topic=name, topic_id=topic_id, partitions=[partition_data(result, data) for result, data in found]
+            )
+            for name, topic_id, found in topics
+        ],
+    )
+    assert packed(version, correlation_id, error, session_id, topics) == write_reply(
+        FETCH, version, correlation_id, meant
+    )
+
+
+def partition_data(result: FetchResult, records: bytes) -> PartitionData:
+    aborted = result.aborted
+    return PartitionData(
+        partition_index=result.index,
+        error_code=result.error,
+        high_watermark=result.high_watermark,
+        last_stable_offset=result.last_stable_offset,
+        log_start_offset=result.log_start_offset,
+        aborted_transactions=None
+        if aborted is None
+        else [AbortedTransaction(producer_id=pid, first_offset=first) for pid, first in aborted],
+        records=records,
+    )
+
+
+def packed(version: int, correlation_id: int, error: int, session_id: int, topics: list[Any]) -> bytes:
+    """The pieces joined, with bytes where the broker would send a slice of a file."""
+    asked = [
+        (name, topic_id.bytes, [(result.index, -1, 0, 0) for result, _ in found]) for name, topic_id, found in topics
+    ]
+    results = [
+        result._replace(records=cast(FileSlice, Sent(data)) if data else None)
+        for _, _, found in topics
+        for result, data in found
+    ]
+    pieces = pack_fetch(version, correlation_id, error, session_id, asked, results)
+    return b"".join(piece.data if isinstance(piece, Sent) else bytes(cast(bytes, piece)) for piece in pieces)
+
+
+def test_the_size_in_front_of_a_reply_counts_the_records():
+    result = FetchResult(0, 0, 9, 9, 0)
+    reply = packed(12, 3, 0, 0, [("t", uuid.UUID(int=1), [(result, b"r" * 1000)])])
+    assert struct.unpack_from(">ii", reply) == (len(reply) - 4, 3)
