@@ -128,6 +128,7 @@ def test_the_snapshot_knows_who_is_open(tool: DumpTool, left: tuple[Path, list[E
 
 
 def test_indexes_are_sound(tool: DumpTool, left: tuple[Path, list[Ended]]) -> None:
-    checked = dumped(tool, left[0], "index", "--index-sanity-check")
-    assert all(f.sound or not p.stat().st_size for p, f in checked.files.items())
-    dumped(tool, left[0], "index", "--verify-index-only")
+    for suffix in (".index", ".timeindex"):
+        checked = dumped(tool, left[0], suffix, "--index-sanity-check")
+        assert all(file.sound or not path.stat().st_size for path, file in checked.files.items())
+        dumped(tool, left[0], suffix, "--verify-index-only")
