@@ -11,11 +11,17 @@ from typing import NamedTuple
 
 import cramjam
 
+from tests.records import making
+
 GZIP, SNAPPY, LZ4 = 1, 2, 3
 LOG_APPEND_TIME = 8
 LZ4_START = bytes.fromhex("04224d18 6040")
 LZ4_RIGHT, LZ4_WRONG = b"\x82", b"\x1a"
 """The header's checksum as LZ4 wants it, and as Kafka wrote it before 0.10 (KAFKA-3160)."""
+
+
+CONTENTS = [(b"k1", b"v1"), (None, b"v2"), (b"k3", None), (None, None), (b"", b"")]
+STAMPS = [1_000, 1_002, 999, 0, -1]
 
 
 class Row(NamedTuple):
@@ -124,3 +130,31 @@ def set_v1(
         for row, stamp in zip(rows, timestamps, strict=True)
     ]
     return wrapper(offsets[-1], *inner, codec=codec, magic=1, attributes=bit, timestamp=max(stamps)), rows
+
+
+def mixed() -> tuple[bytes, list[Row]]:
+    """Every format and codec one after the other, as upgrades leave a segment."""
+    parts = [
+        set_v0([0, 1], CONTENTS[:2], 0),
+        set_v0([2, 5], CONTENTS[1:3], SNAPPY),
+        set_v1([6, 7], CONTENTS[:2], 0, STAMPS[:2]),
+        set_v1([8, 10], CONTENTS[:2], GZIP, STAMPS[:2]),
+    ]
+    batch = making.batch(making.record(0, timestamp=-3), making.record(1), base_offset=11, codec=0)
+    data, rows = b"".join(part for part, _ in parts), [row for _, part in parts for row in part]
+    batch_rows = [Row(11, making.NOW - 3, 0, b"k", b"v"), Row(12, making.NOW, 0, b"k", b"v")]
+    last, last_rows = set_v1([13], CONTENTS[:1], 0, [4], append_time=5)
+    return data + bytes(batch) + last, rows + batch_rows + last_rows
+
+
+def resealed(data: bytearray) -> None:
+    """Give each message the checksum of its bytes, so that what was changed is looked at."""
+    at = 0
+    while at + 17 <= len(data):
+        (size,) = struct.unpack_from(">i", data, at + 8)
+        stop = at + 12 + size
+        if size < 14 or stop > len(data):
+            return
+        if data[at + 16] < 2:
+            struct.pack_into(">I", data, at + 12, zlib.crc32(data[at + 16 : stop]))
+        at = stop

@@ -13,11 +13,9 @@ from moldau.records import legacy
 from moldau.records.legacy import Damaged, Entry
 from tests.records import making
 from tests.records import old_messages as old
-from tests.records.old_messages import Row, message, set_v0, set_v1, wrapper
+from tests.records.old_messages import CONTENTS, STAMPS, Row, message, mixed, resealed, set_v0, set_v1, wrapper
 
-CONTENTS = [(b"k1", b"v1"), (None, b"v2"), (b"k3", None), (None, None), (b"", b"")]
 OFFSETS = [3, 4, 6, 9, 10]
-STAMPS = [1_000, 1_002, 999, 0, -1]
 codecs = pytest.mark.parametrize("codec", [0, old.GZIP, old.SNAPPY, old.LZ4], ids=["none", "gzip", "snappy", "lz4"])
 
 
@@ -97,7 +95,7 @@ def test_lz4_headers_of_every_length_get_their_checksum(start: str, checksum: st
 
 def test_inner_messages_of_the_other_format_are_read_as_kafka_does() -> None:
     inner = [message(0, None, b"a"), message(1, None, b"b", magic=1, timestamp=5)]
-    assert read(wrapper(9, *inner, magic=1, timestamp=7)) == [Row(8, -1, -1, None, b"a"), Row(9, 5, 0, None, b"b")]
+    assert read(wrapper(9, *inner, magic=1, timestamp=7)) == [Row(8, -1, 0, None, b"a"), Row(9, 5, 0, None, b"b")]
     assert read(wrapper(9, *inner, magic=0)) == [Row(0, -1, -1, None, b"a"), Row(1, 5, -1, None, b"b")]
 
 
@@ -111,21 +109,6 @@ def test_an_inner_message_that_is_cut_off_is_none() -> None:
     first, second = message(0, None, b"a", magic=1), message(1, None, b"b", magic=1)
     for cut in range(len(second)):
         assert [row.offset for row in read(wrapper(20, first, second[:cut], magic=1))] == [20]
-
-
-def mixed() -> tuple[bytes, list[Row]]:
-    """Every format and codec one after the other, as upgrades leave a segment."""
-    parts = [
-        set_v0([0, 1], CONTENTS[:2], 0),
-        set_v0([2, 5], CONTENTS[1:3], old.SNAPPY),
-        set_v1([6, 7], CONTENTS[:2], 0, STAMPS[:2]),
-        set_v1([8, 10], CONTENTS[:2], old.GZIP, STAMPS[:2]),
-    ]
-    batch = making.batch(making.record(0, timestamp=-3), making.record(1), base_offset=11, codec=0)
-    data, rows = b"".join(part for part, _ in parts), [row for _, part in parts for row in part]
-    batch_rows = [Row(11, making.NOW - 3, 0, b"k", b"v"), Row(12, making.NOW, 0, b"k", b"v")]
-    last, last_rows = set_v1([13], CONTENTS[:1], 0, [4], append_time=5)
-    return data + bytes(batch) + last, rows + batch_rows + last_rows
 
 
 def test_one_file_may_hold_all_formats() -> None:
@@ -286,19 +269,6 @@ def test_every_flipped_byte_is_noticed_or_is_part_of_an_offset(flip: int) -> Non
         assert {row[1:] for row in seen} <= contents
         if at not in uncovered:
             assert len(seen) < len(rows)
-
-
-def resealed(data: bytearray) -> None:
-    """Give each message the checksum of its bytes, so that what was changed is looked at."""
-    at = 0
-    while at + 17 <= len(data):
-        (size,) = struct.unpack_from(">i", data, at + 8)
-        stop = at + 12 + size
-        if size < 14 or stop > len(data):
-            return
-        if data[at + 16] < 2:
-            struct.pack_into(">I", data, at + 12, zlib.crc32(data[at + 16 : stop]))
-        at = stop
 
 
 flips = st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), min_size=1, max_size=6)

@@ -248,11 +248,10 @@ def _wrapped_rows(wrapper: Entry, check_crcs: bool, inflated_max: int) -> Iterat
         if not 0 <= offset + base <= OFFSET_MAX:
             _refuse(wrapper, f"holds a message at the impossible offset {offset + base}")
         key, value = _key_and_value(inner, at, at + size, wrapper)
-        timestamp_ms, timestamp_type = NO_TIMESTAMP, NO_TIMESTAMP_TYPE
+        timestamp_ms = NO_TIMESTAMP
         if magic:
-            timestamp_type = wrapper.timestamp_type
             timestamp_ms = _INT64.unpack_from(inner, at + TIMESTAMP_AT)[0] if fixed is None else fixed
-        yield Record(offset + base, timestamp_ms, timestamp_type, key, value, [])
+        yield Record(offset + base, timestamp_ms, wrapper.timestamp_type, key, value, [])
 
 
 def _inner(inner: memoryview, wrapper: Entry) -> Iterator[tuple[int, int]]:
