@@ -147,4 +147,4 @@ def read_topic_id(disk: Disk, folder: Path) -> uuid.UUID | None:
 
 def write_topic_id(disk: Disk, folder: Path, topic_id: uuid.UUID) -> None:
     text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-    replace_file(disk, folder / PARTITION_METADATA, f"version: 0\ntopic_id: {text}".encode(), flush=False)
+    replace_file(disk, folder / PARTITION_METADATA, f"version: 0\ntopic_id: {text}".encode())

@@ -231,10 +231,8 @@ class LogFolder:
             return False
 
     def _is(self, name: str, topic_id: uuid.UUID) -> bool:
-        """Whether a folder is one of this very topic, not of an earlier one of the same name.
-
-        The file that says so is not flushed: after a power loss a torn one is removed, and written anew on opening.
-        """
+        """Whether a folder is one of this very topic, not of an earlier one of the same name. A file that cannot be
+        read is removed, and written anew on opening."""
         try:
             found = checkpoints.read_topic_id(self._disk, self.path / name)
         except NotADirectoryError:
@@ -277,13 +275,19 @@ class LogFolder:
         path = self.path / str(tp)
         if tp in self.logs or self._disk.exists(path):
             raise StorageError(f"{path} is already there")
-        self._recovery_points.pop(tp, None)
-        self._log_starts.pop(tp, None)
-        self.high_watermarks.pop(tp, None)
         try:
+            self._forget(tp)
             return self._open(tp, topic_id, config, clean=True)
         except OSError as error:
             raise self._failure(error) from error
+
+    def _forget(self, tp: TopicPartition) -> None:
+        """What the checkpoints say of an earlier partition of that name must never be taken for this one's."""
+        told = [offsets for offsets in (self._recovery_points, self._log_starts, self.high_watermarks) if tp in offsets]
+        for offsets in told:
+            del offsets[tp]
+        if told:
+            self._checkpoint(self.high_watermarks)
 
     def delete(self, tp: TopicPartition, now_ms: int) -> None:
         """Take a partition out: its folder gets another name now and goes later. Raises `KafkaError`
@@ -298,8 +302,6 @@ class LogFolder:
         except OSError as error:
             raise self._failure(error) from error
         self._doomed.add(target, now_ms + log.config.file_delete_delay_ms)
-        for offsets in (self._recovery_points, self._log_starts, self.high_watermarks):
-            offsets.pop(tp, None)
 
     def remove_due(self, now_ms: int) -> int:
         """Remove deleted files and folders whose time has come. Blocks. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
@@ -339,14 +341,16 @@ class LogFolder:
     def _write_recovery_points(self) -> None:
         points = {tp: log.recovery_point for tp, log in list(self.logs.items())}
         checkpoints.write_offsets(self._disk, self.path / checkpoints.RECOVERY_POINTS, points)
+        self._recovery_points = points
 
     def _write_log_starts(self) -> None:
         starts = {
             tp: int(log.log_start_offset)
             for tp, log in list(self.logs.items())
-            if log.log_start_offset > log.segments[0].base_offset
+            if not log.shows_its_start
         }
         checkpoints.write_offsets(self._disk, self.path / checkpoints.LOG_STARTS, starts)
+        self._log_starts = starts
 
     def _write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         self.high_watermarks = dict(high_watermarks)

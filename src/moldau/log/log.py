@@ -138,6 +138,13 @@ class Log:
         return sum(segment.size for segment in self._segments)
 
     @property
+    def shows_its_start(self) -> bool:
+        """Whether the log starts with its first segment, and would after a power loss: nothing that was deleted in front
+        of it may come back."""
+        start = self.log_start_offset
+        return start <= self._segments[0].base_offset and not (start and self._unsynced_names)
+
+    @property
     def unflushed_records(self) -> int:
         """Records behind the recovery point, for `flush.messages`."""
         return self.log_end_offset - self.recovery_point
@@ -350,6 +357,7 @@ class Log:
             self._move_start(self._segments[0].base_offset)
             for segment in gone:
                 self._delete_files(segment, now_ms)
+            self._unsynced_names = True
             self._aborts = any(segment.aborted.entries for segment in self._segments)
             logger.info(
                 "%s: %d segments deleted (%s), the log starts at %d", self.tp, count, why, self.log_start_offset

@@ -105,6 +105,9 @@ def load(loading: Loading) -> Loaded:
     disk, folder, clean = loading.disk, loading.folder, loading.clean
     changed = _finish_leftovers(disk, folder)
     segments, suspects = _open_segments(loading)
+    first = 0 if clean else _segment_at(segments, loading.recovery_point)
+    if first and segments[first].base_offset == loading.recovery_point and segments[first - 1] not in suspects:
+        suspects.append(segments[first - 1])  # closed after the flush, so its indexes may be as they were before
     epochs = _load_epochs(loading, segments)
     for segment in suspects:
         segment.rebuild_indexes()
@@ -299,6 +302,8 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
             logger.warning("%s ends at %d: %d later segments go", segment.log.path, end, len(later))
             _remove_segments(loading.disk, later)
             del segments[at + 1 :]
+        segment.log.get().flush()  # or what was cut comes back behind what is written next
+        loading.disk.sync_folder(loading.folder)
         break
     return end
 

@@ -118,11 +118,13 @@ class Segment:
             self._since_entry += header.batch_length + LOG_OVERHEAD
 
     def rebuild_indexes(self) -> None:
-        """Write both indexes anew from the batches, and trim them."""
+        """Write both indexes anew from the batches, trim and flush them: no recovery may look here again."""
         self.begin_rebuild()
         for found in self.walk(0):
             self.index(found.header, found.position)
         self.close()
+        self.offsets.flush()
+        self.times.flush()
 
     def begin_rebuild(self) -> None:
         """Empty both indexes; `index` is then called for every batch of the file, in order."""

@@ -1,0 +1,173 @@
+"""What power losses once did to a log folder; each was found by `tests/crash_points`."""
+
+import random
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.config import TopicConfig
+from moldau.log.folder import LogFolder
+from moldau.records.batch import Row
+from moldau.runtime import Runtime
+from moldau.simulation.disk import SimulatedDisk
+from tests.log.making import NOW_MS, TOPIC_ID, TP, HandClock, append, config, read_all
+
+ROOT = Path("/data")
+SEEDS = range(40)
+MANY = range(300)
+SMALL = config(segment_bytes=1000, index_interval_bytes=0, segment_index_bytes=1000, file_delete_delay_ms=0)
+Topics = dict[str, uuid.UUID]
+
+
+class Place:
+    """A folder on a disk that loses power."""
+
+    def __init__(self) -> None:
+        self.disk = SimulatedDisk()
+        self.clock = HandClock()
+        self.topics: Topics = {TP.topic: TOPIC_ID}
+        self.deleted: list[uuid.UUID] = []
+        self.folder: LogFolder
+        self.start()
+
+    def start(self, settings: TopicConfig = SMALL) -> list[str]:
+        self.folder = LogFolder(ROOT, Runtime(clock=self.clock, disk=self.disk))
+        return self.folder.load(self.topics, lambda _: settings, self.deleted)
+
+    def create(self, topic_id: uuid.UUID = TOPIC_ID) -> Any:
+        return self.folder.create(TP, topic_id, SMALL)
+
+    def lose_power(self, seed: int) -> list[str]:
+        self.disk = self.disk.after_crash(random.Random(seed))
+        return self.start()
+
+    @property
+    def log(self) -> Any:
+        return self.folder.logs[TP]
+
+
+def after(story: Callable[[Place], None], seed: int) -> tuple[Place, list[str]]:
+    place = Place()
+    story(place)
+    return place, place.lose_power(seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_retention_took_after_delete_records_stays_below_the_written_start(seed: int) -> None:
+    def story(place: Place) -> None:
+        log = place.create()
+        for _ in range(40):
+            append(log, 1)
+        log.flush()
+        log.delete_records_before(log.segments[2].base_offset)
+        log.retain(NOW_MS, log.log_end_offset)
+        place.folder.checkpoint()
+        place.deleted_below = log.log_start_offset  # type: ignore[attr-defined]
+
+    place, _ = after(story, seed)
+    assert place.log.log_start_offset == place.deleted_below > 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_partition_is_not_measured_by_what_was_written_down_of_an_earlier_one(seed: int) -> None:
+    def story(place: Place) -> None:
+        log = place.create()
+        for _ in range(40):
+            append(log, 1)
+        log.flush()
+        log.delete_records_before(30)
+        place.folder.checkpoint()
+        place.folder.delete(TP, NOW_MS)
+        place.topics[TP.topic] = uuid.UUID(int=78)
+        log = place.create(uuid.UUID(int=78))
+        append(log, 3)
+        log.flush()
+
+    place, strays = after(story, seed)
+    assert strays == []
+    assert (place.log.log_start_offset, place.log.log_end_offset, place.log.recovery_point) == (0, 3, 0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_topic_that_was_deleted_before_anything_lasted_leaves_nothing_behind(seed: int) -> None:
+    def story(place: Place) -> None:
+        append(place.create(), 3)
+        place.deleted = [place.topics.pop(TP.topic)]
+
+    place, strays = after(story, seed)
+    assert strays == []
+    place.deleted = []
+    place.topics[TP.topic] = uuid.UUID(int=78)
+    assert place.create(uuid.UUID(int=78)).log_end_offset == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_a_recovery_cut_off_does_not_come_back_behind_what_is_written_next(seed: int) -> None:
+    place = Place()
+    log = place.create()
+    for number in range(3):
+        append(log, [Row(None, b"old %d" % number, NOW_MS)])
+        if number:
+            log.roll(NOW_MS)
+    log.flush()
+    path = log.segments[0].log.path
+    place.disk = place.disk.after_kill()
+    file = place.disk.open(path)
+    size = file.size()
+    file.write(b"?", size - 1)
+    file.flush()
+    place.start()
+    append(place.log, [Row(None, b"new 1", NOW_MS)])
+    place.log.roll(NOW_MS)
+    place.lose_power(seed)
+    values = [record.value for record in read_all(place.log)]
+    assert values in ([b"old 0"], [b"old 0", b"new 1"])
+
+
+@pytest.mark.parametrize("seed", MANY)
+def test_a_segment_that_was_closed_after_the_last_flush_has_the_indexes_of_what_is_in_it(seed: int) -> None:
+    def story(place: Place) -> None:
+        log = place.create()
+        for number in range(6):
+            append(log, [Row(None, b"v", NOW_MS - number)])
+        log.flush()
+        place.folder.checkpoint()
+        log.roll(NOW_MS)
+
+    place, _ = after(story, seed)
+    assert place.log.offset_of_max_timestamp() == (NOW_MS, 0)
+    assert place.log.offset_for_time(NOW_MS) == (NOW_MS, 0)
+
+
+@pytest.mark.parametrize("seed", MANY)
+def test_an_index_that_was_built_anew_after_a_clean_stop_lasts(seed: int) -> None:
+    place = Place()
+    log = place.create()
+    for number in range(70):
+        append(log, [Row(None, b"v" * 10, NOW_MS - number)])
+    path = log.segments[0].offsets.file.path
+    place.folder.close()
+    place.disk = place.disk.after_kill()
+    place.disk.remove(path)
+    place.disk.sync_folder(path.parent)
+    place.start()
+    place.folder.checkpoint()
+    append(place.log, 1)
+    place.lose_power(seed)
+    segment = place.log.segments[0]
+    assert [segment.find(offset).header.base_offset for offset in range(8)] == list(range(8))
+    assert place.log.offset_for_time(NOW_MS) == (NOW_MS, 0)
+
+
+def test_a_log_folder_keeps_its_name() -> None:
+    for seed in SEEDS:
+        place = Place()
+        append(place.create(), 3)
+        place.log.flush()
+        place.lose_power(seed)
+        assert place.log.log_end_offset == 3
+
+
