@@ -14,7 +14,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from moldau.handlers.dispatch import Dispatch
 from moldau.handlers.fetch import FetchHandler
 from moldau.handlers.produce import ProduceHandler
 from moldau.handlers.table import handlers
+from moldau.log.cleaner import Candidate, Cleaner
 from moldau.log.files import OPEN_FILES_MAX
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
@@ -123,6 +124,8 @@ class Broker:
 
         upkeep = self.upkeep = Upkeep(cluster, partitions, folders, config, runtime)
         undo.push_async_callback(upkeep.stop)
+        cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.config, runtime)
+        undo.push_async_callback(cleaner.stop)
         dispatch = Dispatch(
             ProduceHandler(partitions, runtime),
             FetchHandler(partitions, config.fetch_max_bytes),
@@ -136,6 +139,7 @@ class Broker:
         host = advertised.host or _reachable(listener.host)
         await cluster.register(host, advertised.port or self.port, list(folders.directories))
         upkeep.start()
+        cleaner.start()
         await self.server.serve()
 
     def _embedded(self, folders: LogFolders) -> EmbeddedStore:
@@ -170,6 +174,9 @@ class Broker:
 
     async def _left(self) -> None:
         await asyncio.gather(*self._leaving)
+
+    def _cleaning_candidates(self) -> Iterator[Candidate]:
+        return (Candidate(hosted.log, hosted.last_stable_offset) for hosted in self.partitions)
 
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
         """The partitions first: the group coordinator reads its own from them."""

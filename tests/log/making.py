@@ -9,7 +9,7 @@ from moldau.config import TopicConfig
 from moldau.log.appended import Appended
 from moldau.log.log import Log
 from moldau.names import TopicPartition
-from moldau.records.batch import Row, encode_batch
+from moldau.records.batch import Row, batches, encode_batch
 from moldau.records.rows import Record, iterate
 from moldau.records.validation import Rules, check_produce
 from moldau.runtime import Runtime
@@ -58,10 +58,8 @@ def read_all(log: Log, offset: int | None = None) -> list[Record]:
     at = int(log.log_start_offset) if offset is None else offset
     found: list[Record] = []
     while data := log.read_batches(at, 3000):
-        for record in iterate(data):
-            if record.offset >= at:
-                found.append(record)
-                at = record.offset + 1
+        found += (record for record in iterate(data) if record.offset >= at)
+        at = max(header.next_offset for _, header in batches(data))  # compaction leaves empty batches
     return found
 
 

@@ -93,6 +93,13 @@ class BrokerConfig:
     log_message_timestamp_before_max_ms: int = LONG(LONG_MAX, "A record stamped longer ago than this is refused.", low=0)
     log_message_timestamp_after_max_ms: int = LONG(3600000, "A record stamped further in the future than this is refused.", low=0)
     log_cleanup_policy: tuple[str, ...] = LIST(("delete",), "What happens to old records: deleted, compacted by key, or both.", choices=("compact", "delete"))
+    log_cleaner_enable: bool = BOOLEAN(True, "Are topics compacted whose cleanup.policy says so.", **_FIXED)
+    log_cleaner_threads: int = INT(1, "How many logs are compacted at the same time.", low=0)
+    log_cleaner_dedupe_buffer_size: int = LONG(134217728, "The memory for the keys of logs being compacted, 24 bytes a key; all that compact at the same time share it.")
+    log_cleaner_io_buffer_load_factor: float = DOUBLE(0.9, "How full the memory for keys may become: more keys at once, but slower.")
+    log_cleaner_io_buffer_size: int = INT(524288, "The memory for reading and writing while compacting.", low=0)
+    log_cleaner_io_max_bytes_per_second: float = DOUBLE(1.7976931348623157e308, "Compaction reads and writes no more than this in a second.")
+    log_cleaner_backoff_ms: int = LONG(15000, "How long compaction rests where nothing is dirty enough.", low=0)
     log_cleaner_delete_retention_ms: int = LONG(86400000, "How long compaction keeps the mark of a deleted key.", low=0)
     log_cleaner_min_compaction_lag_ms: int = LONG(0, "How long a record is safe from compaction.", low=0)
     log_cleaner_max_compaction_lag_ms: int = LONG(LONG_MAX, "How long a record may wait for compaction.", low=1)
@@ -193,6 +200,8 @@ def _check(config: BrokerConfig) -> None:
         raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
     if config.log_cleaner_min_compaction_lag_ms > config.log_cleaner_max_compaction_lag_ms:
         raise ConfigError("log.cleaner.min.compaction.lag.ms must not be above log.cleaner.max.compaction.lag.ms")
+    if config.log_cleaner_dedupe_buffer_size <= max(config.log_cleaner_threads, 1) << 20:
+        raise ConfigError("log.cleaner.dedupe.buffer.size must be more than 1048576 for each of log.cleaner.threads")
     for name in ("log_retention_ms", "log_retention_minutes", "log_retention_hours"):
         value = getattr(config, name)
         if value == 0 or (value is not None and value < -1):

@@ -73,8 +73,7 @@ NAMES: frozenset[str] = frozenset(
     inter.broker.listener.name inter.broker.protocol.version
     kafka.metrics.polling.interval.secs kafka.metrics.reporters
     leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
-    log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.enable log.cleaner.io.buffer.load.factor
-    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir.failure.timeout.ms
+    log.dir.failure.timeout.ms
     log.message.downconversion.enable log.message.format.version
     log.message.timestamp.difference.max.ms
     max.connection.creation.rate max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots

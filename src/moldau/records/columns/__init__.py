@@ -1,29 +1,36 @@
 """The one compiled extension: all work that is done per record.
 
 `scanning` checks records on append and before they are read, `decoding` makes columns and rows of them, `encoding`
-writes them. All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted elsewhere, from
-the same files.
+writes them, `cleaning` compacts them. All are Cython in its pure-Python mode: compiled where there was a compiler,
+interpreted elsewhere, from the same files.
 """
 
-from moldau.records.columns import decoding, encoding, scanning
+from moldau.records.columns import cleaning, decoding, encoding, scanning
+from moldau.records.columns.cleaning import MASK as HASH_MASK
+from moldau.records.columns.cleaning import choose, copy_chosen, keyed_hash, note_keys
 from moldau.records.columns.decoding import Binary, Columns, decode, refused, rows
 from moldau.records.columns.encoding import Source, encode_columns, encode_rows, header_block
 from moldau.records.columns.scanning import FLAWS, Section, measure, plain, scan
 
-COMPILED: bool = scanning.COMPILED and decoding.COMPILED and encoding.COMPILED
+COMPILED: bool = scanning.COMPILED and decoding.COMPILED and encoding.COMPILED and cleaning.COMPILED
 
 __all__ = [
     "COMPILED",
     "FLAWS",
+    "HASH_MASK",
     "Binary",
     "Columns",
     "Section",
     "Source",
+    "choose",
+    "copy_chosen",
     "decode",
     "encode_columns",
     "encode_rows",
     "header_block",
+    "keyed_hash",
     "measure",
+    "note_keys",
     "plain",
     "refused",
     "rows",

@@ -1,0 +1,274 @@
+"""The broker's cleaner: which log is the dirtiest, and one cleaning after the other, for as long as the broker runs.
+
+A cleaning reads and writes in the executor, a step at a time, so that the loop serves meanwhile; what changes the log
+itself happens on the loop. How far a log was cleaned is written down after each cleaning
+(`cleaner-offset-checkpoint` in its folder): one that is cut off begins again, and has lost nothing. A log that cannot
+be cleaned, because something in it does not hold, is left alone until the broker starts again, and said once. A log
+whose topic is deleted meanwhile is let go of silently. `stop` returns when no step runs any more.
+
+Retention leaves a log alone while it is cleaned (`Log.cleaning`), and has its turn again afterwards.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
+
+from moldau.config import BrokerConfig
+from moldau.errors import KafkaError, StorageError
+from moldau.log import swapping
+from moldau.log.cleaned_offsets import CleanedOffsets
+from moldau.log.cleaning import Round, groups, new_writer, note_keys, rewrite
+from moldau.log.compaction import Compactor, LastOfProducer, Uncleanable
+from moldau.log.dirtiness import Dirt, dirt_of, first_dirty, is_overdue
+from moldau.log.log import Log
+from moldau.log.offset_map import OffsetMap
+from moldau.log.segment import Segment
+from moldau.names import TopicPartition
+from moldau.runtime import Runtime
+
+T = TypeVar("T")
+BREATH: Final = 100
+"""So many logs are looked at before the loop gets a turn."""
+MEGABYTE: Final = 1_000_000
+
+logger = logging.getLogger(__name__)
+
+
+class Candidate(NamedTuple):
+    """A log, and the offset up to which everything in it is decided."""
+
+    log: Log
+    stable_offset: int
+
+
+class Cleaned(NamedTuple):
+    """What a cleaning did."""
+
+    up_to: int
+    keys: int
+    bytes_before: int
+    bytes_after: int
+    bytes_moved: int
+    """Read for the keys, read again, and written."""
+    seconds: float
+
+    @property
+    def megabytes_per_second(self) -> float:
+        return self.bytes_moved / MEGABYTE / max(self.seconds, 1e-9)
+
+
+class Stopped(Exception):
+    """The cleaner is to stop, or the log is gone: nothing more is done."""
+
+
+class Cleaner:
+    """`candidates`: all logs there are, and `settings`: the broker's as they are now. Belongs to the loop."""
+
+    def __init__(
+        self, candidates: Callable[[], Iterable[Candidate]], settings: Callable[[], BrokerConfig], runtime: Runtime
+    ):
+        self._candidates = candidates
+        self._settings = settings
+        self._runtime = runtime
+        self._offsets = CleanedOffsets(runtime.disk)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._stopping = asyncio.Event()
+        self._uncleanable: dict[TopicPartition, Log] = {}
+        self._busy_until = 0.0
+
+    def start(self) -> None:
+        if self._settings().log_cleaner_enable:
+            self._tasks[0] = asyncio.ensure_future(self._repeat(0))
+
+    async def stop(self) -> None:
+        """Returns when nothing is cleaned any more; what was begun is left as a crash would leave it, and no worse."""
+        self._stopping.set()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._tasks.clear()
+
+    async def _repeat(self, number: int) -> None:
+        """One of `log.cleaner.threads`; the first one sees to it that there are as many as there should be."""
+        while not self._stopping.is_set():
+            settings = self._settings()
+            for missing in range(1, settings.log_cleaner_threads) if number == 0 else ():
+                if missing not in self._tasks:
+                    self._tasks[missing] = asyncio.ensure_future(self._repeat(missing))
+            if number and number >= settings.log_cleaner_threads:
+                del self._tasks[number]
+                return
+            if settings.log_cleaner_threads == 0 or not await self._try():
+                await self._pause(max(settings.log_cleaner_backoff_ms, 1) / 1000)
+
+    async def _try(self) -> bool:
+        try:
+            return await self.clean_dirtiest()
+        except Stopped:
+            return False
+        except Exception:
+            logger.exception("the cleaner failed; it tries again")
+            return False
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            pass
+
+    async def clean_dirtiest(self) -> bool:
+        """Clean the log that needs it most; False if none does."""
+        found = await self._choose()
+        if found is None:
+            return False
+        log, dirt = found
+        if log.cleaning or log.offline:
+            return True
+        log.cleaning = True
+        try:
+            cleaned = await self._clean(log, dirt)
+            await self._offsets.put(log, cleaned.up_to, self._runtime)
+        except (Stopped, KafkaError):
+            return not log.offline
+        except OSError as error:
+            if not log.offline:
+                log.fail(error)
+        except StorageError as error:
+            logger.error("%s is not compacted: %s", log.tp, error)
+            return False
+        except Exception as error:
+            self._uncleanable[log.tp] = log
+            tell = logger.error if isinstance(error, Uncleanable) else logger.exception
+            tell("%s cannot be compacted, and is left as it is: %s", log.tp, error)
+        else:
+            self._report(log, cleaned)
+        finally:
+            log.cleaning = False
+        return True
+
+    @staticmethod
+    def _report(log: Log, cleaned: Cleaned) -> None:
+        logger.info(
+            "%s is compacted up to offset %d: %d of %d bytes are left, %d keys noted, %.1f MB/s",
+            log.tp, cleaned.up_to, cleaned.bytes_after, cleaned.bytes_before, cleaned.keys,
+            cleaned.megabytes_per_second,
+        )  # fmt: skip
+
+    async def _choose(self) -> tuple[Log, Dirt] | None:
+        best: tuple[Log, Dirt] | None = None
+        logs = []
+        for turn, (log, stable_offset) in enumerate(self._candidates()):
+            logs.append(log)
+            if turn % BREATH == BREATH - 1:
+                await self._rest()
+            if not log.config.compacts or log.offline or log.cleaning or self._uncleanable.get(log.tp) is log:
+                continue
+            try:
+                dirt = await self._look(log, stable_offset)
+            except OSError as error:
+                if not log.offline:
+                    log.fail(error)
+                continue
+            except KafkaError:
+                continue
+            if dirt.suffices(log.config) and (best is None or dirt.ratio > best[1].ratio):
+                best = log, dirt
+        await self._offsets.forget_others(logs, self._runtime)
+        return best
+
+    async def _rest(self) -> None:
+        await asyncio.sleep(0)
+        if self._stopping.is_set():
+            raise Stopped
+
+    async def _look(self, log: Log, stable_offset: int) -> Dirt:
+        """How dirty a log is. Its active segment is closed if `max.compaction.lag.ms` asks for that."""
+        now_ms = self._runtime.clock.now_ms()
+        config = log.config
+        if is_overdue(log.active_segment, config, now_ms):
+            log.roll(now_ms)
+        known = await self._offsets.of(log, self._runtime)
+        start = first_dirty(known, log.log_start_offset, log.log_end_offset)
+        if known is not None and known != start:
+            if not (config.deletes and known < start):
+                logger.warning(
+                    "%s was said to be compacted up to %d, which it is not: it begins at %d again", log.tp, known, start
+                )
+            await self._offsets.put(log, start, self._runtime)
+        return dirt_of(log.segments, config, start, stable_offset, now_ms)
+
+    async def _clean(self, log: Log, dirt: Dirt) -> Cleaned:
+        loop = asyncio.get_running_loop()
+        begun, settings, run = loop.time(), self._settings(), self._runtime.run
+        if (
+            log.recovery_point < dirt.end_offset
+        ):  # else a power loss could take the later record of a key, not the earlier
+            await run(log.flush)
+        round = self._round(log, dirt, settings)
+        offsets = await run(
+            partial(
+                OffsetMap,
+                settings.log_cleaner_dedupe_buffer_size // max(settings.log_cleaner_threads, 1),
+                settings.log_cleaner_io_buffer_load_factor,
+                dirt.end_offset - dirt.first_dirty_offset,
+                self._runtime.random.uuid().int,
+            )
+        )
+        moved = await self._steps(log, note_keys(round, offsets))
+        up_to = offsets.latest_offset + 1
+        compactor = Compactor(offsets, round.producers, round.now_ms, log.config.delete_retention_ms)
+        before = after = 0
+        for group in await run(partial(groups, round, up_to)):
+            new, bytes_moved = await self._rewrite(log, round, group, compactor)
+            moved += bytes_moved
+            before += sum(segment.size for segment in group)
+            after += new.size
+        return Cleaned(up_to, len(offsets), before, after, moved, loop.time() - begun)
+
+    def _round(self, log: Log, dirt: Dirt, settings: BrokerConfig) -> Round:
+        producers = {
+            producer_id: LastOfProducer(producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
+            for producer_id, producer in log.producers
+        }
+        io_bytes = settings.log_cleaner_io_buffer_size // max(settings.log_cleaner_threads, 1) // 2
+        return Round(
+            log.folder, log.config, log.files, log.segments, dirt.first_dirty_offset, dirt.end_offset, producers,
+            self._runtime.clock.now_ms(), io_bytes,
+        )  # fmt: skip
+
+    async def _rewrite(
+        self, log: Log, round: Round, group: Sequence[Segment], compactor: Compactor
+    ) -> tuple[Segment, int]:
+        """Write a group of segments anew and put the new one into the log. Once it counts nothing stops it."""
+        run, disk = self._runtime.run, self._runtime.disk
+        writer = await run(partial(new_writer, round, group))
+        new = writer.segment
+        try:
+            moved = await self._steps(log, rewrite(round, group, compactor, writer))
+        except (Stopped, Uncleanable):
+            if not log.offline:
+                await run(partial(swapping.discard, new, disk))
+            raise
+        await run(partial(swapping.commit, new, disk))
+        log.replace_segments(group, new)
+        log.remove_later(await run(partial(swapping.finish, group, new, disk)), self._runtime.clock.now_ms())
+        return new, moved
+
+    async def _steps(self, log: Log, steps: Iterator[int]) -> int:
+        """Take steps until there are no more; the bytes of all."""
+        moved = 0
+        while (step := await self._runtime.run(partial(next, steps, None))) is not None:
+            moved += step
+            if self._stopping.is_set() or log.offline:
+                raise Stopped
+            await self._throttle(step)
+        return moved
+
+    async def _throttle(self, moved: int) -> None:
+        """Wait for as long as `log.cleaner.io.max.bytes.per.second` asks for so many bytes."""
+        now, limit = asyncio.get_running_loop().time(), max(self._settings().log_cleaner_io_max_bytes_per_second, 1.0)
+        self._busy_until = max(self._busy_until, now) + moved / limit
+        if self._busy_until > now:
+            await self._pause(self._busy_until - now)
+            if self._stopping.is_set():
+                raise Stopped

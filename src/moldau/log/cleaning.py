@@ -1,0 +1,196 @@
+"""One cleaning of one log: its keys are noted, its segments are written anew, group by group.
+
+    note     the dirty part of the log is read into an offset map, until that is full
+    write    closed segments, as many as fit into one, become `<base>.log.cleaned` with indexes of their own
+    swap     see `swapping`: the new segment takes the place of the old ones
+
+Nothing here touches the log that is being served: a cleaning is given segments that no one appends to and gives back
+new ones. It goes in steps of about an I/O buffer, which block; between two of them the caller may wait, or give up, and
+leaves nothing but `.cleaned` files behind. What it reads has been on a disk for long, so every checksum is checked, and
+a batch that does not hold ends the cleaning with `Uncleanable`.
+Source: "Log Compaction" of Kafka's documentation.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from moldau.config import TopicConfig
+from moldau.log.compaction import Compactor, LastOfProducer, Transactions, Uncleanable, records_of
+from moldau.log.files import OpenFiles
+from moldau.log.offset_map import OffsetMap
+from moldau.log.segment import RELATIVE_MAX, Segment
+from moldau.log.swapping import cleaned_segment
+from moldau.log.transactions import aborted_between
+from moldau.records.batch import ATTRIBUTES_AT, HEADER_SIZE, MAGIC, BatchHeader, Buffer, read_header
+
+BATCH_BYTES_MAX: Final = 128 << 20
+"""No batch can be larger: it came in one request. What claims to be is damaged."""
+IO_BYTES_MIN: Final = 4096
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one cleaning is about. `segments`: all of the log's, the active one last; those below `end_offset` are
+    cleaned."""
+
+    folder: Path
+    config: TopicConfig
+    files: OpenFiles
+    segments: Sequence[Segment]
+    first_dirty_offset: int
+    end_offset: int
+    producers: Mapping[int, LastOfProducer]
+    now_ms: int
+    io_bytes: int
+
+    @property
+    def cleanable(self) -> list[Segment]:
+        """The segments that lie wholly below the end."""
+        ends = [segment.base_offset for segment in self.segments[1:]]
+        return [segment for segment, end in zip(self.segments, ends, strict=False) if end <= self.end_offset]
+
+
+class Read(NamedTuple):
+    """One whole batch in a file."""
+
+    header: BatchHeader
+    batch: memoryview
+    next_position: int
+
+
+def read_batches(segment: Segment, position: int, chunk_bytes: int) -> Iterator[Read]:
+    """The batches of a segment from `position` on, each of them checked. Raises `Uncleanable`, `OSError`."""
+    file, size = segment.log.get(), segment.size
+    chunk, chunk_at, least = memoryview(b""), position, segment.base_offset
+    while position < size:
+        within = position - chunk_at
+        if len(chunk) - within < HEADER_SIZE:
+            chunk, chunk_at, within = memoryview(file.read(min(chunk_bytes, size - position), position)), position, 0
+            if len(chunk) < HEADER_SIZE:
+                raise Uncleanable(f"{segment.log.path} ends in the middle of a batch")
+        header = read_header(chunk, within)
+        length = header.size
+        if header.magic != MAGIC or length < HEADER_SIZE or length > min(size - position, BATCH_BYTES_MAX):
+            raise Uncleanable(f"{segment.log.path} holds no batch of format 2 at byte {position}")
+        if len(chunk) - within < length:
+            wanted = min(max(chunk_bytes, length), size - position)
+            chunk, chunk_at, within = memoryview(file.read(wanted, position)), position, 0
+        batch = chunk[within : within + length]
+        if len(batch) < length or crc32c(batch[ATTRIBUTES_AT:]) != header.crc:
+            raise Uncleanable(f"{segment.log.path} is damaged: the batch at byte {position} has not its checksum")
+        if header.base_offset < least or header.last_offset_delta < 0 or header.count < 0:
+            raise Uncleanable(f"{segment.log.path} has offsets that do not rise at byte {position}")
+        least = header.next_offset
+        position += length
+        yield Read(header, batch, position)
+
+
+def note_keys(round: Round, offsets: OffsetMap) -> Iterator[int]:
+    """Fill the map from the first dirty offset on, up to the round's end or until the map is full; steps, in bytes
+    read. Raises `Uncleanable`, `OSError`."""
+    start, end = round.first_dirty_offset, round.end_offset
+    transactions = Transactions()
+    cleanable = round.cleanable
+    dirty = [at for at, segment in enumerate(cleanable) if round.segments[at + 1].base_offset > start]
+    if dirty:
+        transactions.expect(aborted_between(round.segments[dirty[0] :], start, end))
+    for at in dirty:
+        segment = cleanable[at]
+        entry = segment.offsets.floor(max(start - segment.base_offset, 0))
+        position = stepped = entry.value if entry is not None else 0
+        for header, batch, next_position in read_batches(segment, position, round.io_bytes):
+            if header.is_control:
+                transactions.ends(header, batch)
+            elif (
+                not transactions.is_aborted(header)
+                and header.count
+                and header.last_offset >= start
+                and not offsets.note(records_of(header, batch, start), header.last_offset)
+            ):
+                return
+            if header.last_offset >= start:
+                offsets.pass_over(header.last_offset)
+            if next_position - stepped >= round.io_bytes:
+                yield next_position - stepped
+                stepped = next_position
+        offsets.pass_over(round.segments[at + 1].base_offset - 1)
+        yield segment.size - stepped
+
+
+def groups(round: Round, up_to: int) -> list[list[Segment]]:
+    """The segments below an offset, as many together as fit into one segment and its indexes."""
+    config = round.config
+    bases = [segment.base_offset for segment in round.segments]
+    found: list[list[Segment]] = []
+    room = index_room = time_room = 0
+    for at, segment in enumerate(round.cleanable):
+        if segment.base_offset >= up_to:
+            break
+        segment.look()
+        sizes = segment.size, segment.offsets.entries, segment.times.entries
+        fits = found and sizes[0] <= room and sizes[1] <= index_room and sizes[2] <= time_room
+        if not fits or bases[at + 1] - 1 - found[-1][0].base_offset > RELATIVE_MAX:
+            found.append([])
+            room, index_room, time_room = config.segment_bytes, segment.offsets.entries_max, segment.times.entries_max
+        found[-1].append(segment)
+        room, index_room, time_room = room - sizes[0], index_room - sizes[1], time_room - sizes[2]
+    return found
+
+
+class Writer:
+    """Puts batches into a new segment, a buffer at a time."""
+
+    def __init__(self, segment: Segment, buffer_bytes: int):
+        self.segment = segment
+        self._buffer = bytearray()
+        self._buffer_bytes = buffer_bytes
+
+    def add(self, batch: Buffer) -> None:
+        self.segment.index(read_header(batch), self.segment.size + len(self._buffer))
+        self._buffer += batch
+        if len(self._buffer) >= self._buffer_bytes:
+            self.write()
+
+    def write(self) -> None:
+        if self._buffer:
+            self.segment.log.get().write(self._buffer, self.segment.size)
+            self.segment.size += len(self._buffer)
+            self._buffer = bytearray()
+
+
+def rewrite(round: Round, group: Sequence[Segment], compactor: Compactor, writer: Writer) -> Iterator[int]:
+    """Write what stays of a group of segments; steps, in bytes read and written. The segment is complete and flushed
+    after the last one. Raises `Uncleanable`, `OSError`."""
+    segments = list(round.segments)
+    done = 0
+    for segment in group:
+        after = segments.index(segment) + 1
+        up_to = segments[after].base_offset
+        compactor.transactions.expect(aborted_between(segments[after - 1 :], segment.base_offset, up_to))
+        for header, batch, next_position in read_batches(segment, 0, round.io_bytes):
+            at_end = segment is group[-1] and next_position == segment.size
+            kept = compactor.keep(header, batch, at_end or header.next_offset == round.end_offset)
+            if kept.batch is not None:
+                writer.add(kept.batch)
+                done += len(kept.batch)
+            if kept.aborted is not None:
+                writer.segment.aborted.append(kept.aborted)
+            done += header.size
+            if done >= round.io_bytes:
+                yield done
+                done = 0
+    writer.write()
+    writer.segment.close()
+    writer.segment.flush(active=False)
+    yield done
+
+
+def new_writer(round: Round, group: Sequence[Segment]) -> Writer:
+    """For the segment that takes the place of a group. Raises `OSError`."""
+    segment = cleaned_segment(round.folder, group[0].base_offset, round.config, round.files)
+    segment.created_ms = group[0].created_ms
+    return Writer(segment, max(round.io_bytes, IO_BYTES_MIN))

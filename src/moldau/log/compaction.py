@@ -1,0 +1,227 @@
+"""What stays of a batch when its log is compacted: decisions, and the bytes they give. No files.
+
+A record stays if it is the last of its key, as far as the offset map goes, or lies behind the map; a tombstone (no
+value) stays until its batch's delete horizon has passed, records of aborted transactions go, and so do records without
+a key. Offsets never change: a batch keeps its base offset and last offset delta, its producer's id, epoch and sequence
+and its leader epoch, whatever goes from inside it. An empty batch, a header alone, stays where its last offset must be
+known: a producer's last sequence, and the end of a segment.
+
+The delete horizon is when tombstones, and markers of transactions that are gone, may go: the first cleaning that finds
+them writes it into the batch (attribute bit 6) in place of the base timestamp, to which the records' deltas are made
+anew. A marker stays for as long as there are records of its transaction. Source: KIP-98, KIP-534.
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from moldau.errors import KafkaError, MoldauError
+from moldau.log.offset_map import OffsetMap
+from moldau.log.transactions import AbortedTransaction
+from moldau.records import columns
+from moldau.records.batch import (
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    Buffer,
+    read_marker,
+    write_batch,
+)
+from moldau.records.sections import section_of
+
+INT64_MAX: Final = (1 << 63) - 1
+GROWTH_MAX: Final = 14
+"""Bytes by which a record may grow when its timestamp delta changes."""
+
+
+class Uncleanable(MoldauError):
+    """What is in the log is not what a log holds: it must be left as it is."""
+
+
+class LastOfProducer(NamedTuple):
+    """What must stay of a producer: its last batch with data, or (-1) else a marker of its epoch."""
+
+    data_offset: int
+    epoch: int
+
+
+class Transactions:
+    """Which transactions are open at a place of the log that is read from front to back, and what became of them."""
+
+    def __init__(self) -> None:
+        self._coming: list[tuple[int, AbortedTransaction]] = []
+        self._aborting: dict[int, tuple[AbortedTransaction, bool]] = {}
+        self._committing: dict[int, None] = {}
+
+    def expect(self, aborted: Iterable[AbortedTransaction]) -> None:
+        """These are behind what was read so far, or end there."""
+        for one in aborted:
+            heapq.heappush(self._coming, (one.first_offset, one))
+
+    def _begin_up_to(self, offset: int) -> None:
+        while self._coming and self._coming[0][0] <= offset:
+            _, aborted = heapq.heappop(self._coming)
+            self._aborting.setdefault(aborted.producer_id, (aborted, False))
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether a batch of records belongs to an aborted transaction."""
+        if not header.is_transactional:
+            return False
+        self._begin_up_to(header.last_offset)
+        found = self._aborting.get(header.producer_id)
+        if found is None:
+            self._committing[header.producer_id] = None
+            return False
+        self._aborting[header.producer_id] = (found[0], True)
+        return True
+
+    def ends(self, header: BatchHeader, batch: Buffer) -> tuple[bool, AbortedTransaction | None]:
+        """Whether a control batch may go, as nothing of its transaction is there any more; if not, and it aborted one,
+        which."""
+        self._begin_up_to(header.last_offset)
+        marker = read_marker(batch)
+        if marker is None:
+            return header.count == 0, None
+        if marker.commits:
+            known = header.producer_id in self._committing
+            self._committing.pop(header.producer_id, None)
+            return not known, None
+        aborted, seen = self._aborting.pop(header.producer_id, (None, False))
+        return not seen, aborted if seen else None
+
+
+class Kept(NamedTuple):
+    """What is left of a batch."""
+
+    batch: Buffer | None
+    """None if nothing is."""
+    aborted: AbortedTransaction | None = None
+    """What the transaction index has to hold from now on."""
+
+
+class Compactor:
+    """Decides batch after batch, from a log's first one on."""
+
+    def __init__(
+        self,
+        offsets: OffsetMap,
+        producers: Mapping[int, LastOfProducer],
+        now_ms: int,
+        delete_retention_ms: int,
+    ):
+        self.transactions = Transactions()
+        self._offsets = offsets
+        self._producers = producers
+        self._now_ms = now_ms
+        self._horizon_ms = min(now_ms + delete_retention_ms, INT64_MAX)
+
+    def keep(self, header: BatchHeader, batch: memoryview, must_stay: bool) -> Kept:
+        """What is left of one whole batch; at least its header if it `must_stay`. Raises `Uncleanable`."""
+        aborted = None
+        if header.is_control:
+            is_over, aborted = self.transactions.ends(header, batch)
+            gone = is_over and header.has_delete_horizon and header.base_timestamp <= self._now_ms
+        else:
+            is_over = gone = self.transactions.is_aborted(header)
+        must_stay = must_stay or self._is_last_of_producer(header)
+        if gone or not header.count:
+            if not must_stay:
+                return Kept(None, aborted)
+            return Kept(batch if not header.count else empty(header), aborted)
+        if header.is_control:
+            if is_over and not header.has_delete_horizon:
+                return Kept(self._all_with_horizon(header, batch), aborted)
+            return Kept(batch, aborted)
+        return Kept(self._filtered(header, batch, must_stay), aborted)
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
+        if last is None:
+            return False
+        if last.data_offset >= 0:
+            return header.last_offset == last.data_offset
+        return header.is_control and header.producer_epoch == last.epoch
+
+    def _filtered(self, header: BatchHeader, batch: memoryview, must_stay: bool) -> Buffer | None:
+        section = records_of(header, batch)
+        chosen = bytearray(header.count)
+        tombstones_stay = not header.has_delete_horizon or self._now_ms < header.base_timestamp
+        kept, tombstones, size, largest, smallest = self._offsets.choose(section, tombstones_stay, chosen)
+        if not kept:
+            return empty(header) if must_stay else None
+        wants_horizon = tombstones > 0 and not header.has_delete_horizon
+        shift = self._shift(header, smallest) if wants_horizon else 0
+        if kept == header.count and not shift:
+            return batch
+        return _rewritten(header, section, chosen, (kept, size), largest, shift)
+
+    def _shift(self, header: BatchHeader, smallest: int) -> int:
+        """What the timestamp deltas grow by under the horizon; 0 (no horizon) where that does not fit into 64 bits."""
+        shift = header.base_timestamp - self._horizon_ms
+        return shift if smallest + shift >= -INT64_MAX - 1 else 0
+
+    def _all_with_horizon(self, header: BatchHeader, batch: memoryview) -> Buffer:
+        section = records_of(header, batch)
+        largest = header.max_timestamp - header.base_timestamp
+        shift = self._shift(header, min(largest, 0))
+        if not shift:
+            return batch
+        chosen = bytearray(b"\1" * header.count)
+        return _rewritten(header, section, chosen, (header.count, section.stop - section.start), largest, shift)
+
+
+def records_of(header: BatchHeader, batch: memoryview, start_offset: int = 0) -> columns.Section:
+    """The records of one whole batch, inflated and measured; those from `start_offset` on are wanted. Raises
+    `Uncleanable`."""
+    try:
+        section = section_of(batch, 0, header, start_offset)
+        columns.measure((section,))
+    except KafkaError as error:
+        raise Uncleanable(str(error)) from None
+    return section
+
+
+def _rewritten(
+    header: BatchHeader, section: columns.Section, chosen: bytearray, kept: tuple[int, int], largest: int, shift: int
+) -> Buffer:
+    """The batch with only the chosen records in it, `kept` of them (number and bytes)."""
+    count, size = kept
+    out = bytearray(HEADER_SIZE + size + (GROWTH_MAX * count if shift else 0))
+    del out[columns.copy_chosen(section, chosen, shift, out, HEADER_SIZE) :]
+    return write_batch(
+        out,
+        room=HEADER_SIZE,
+        count=count,
+        base_timestamp=header.base_timestamp - shift,
+        max_timestamp=header.max_timestamp if header.log_append_time else header.base_timestamp + largest,
+        codec=header.codec,
+        attributes=header.attributes | (DELETE_HORIZON_BIT if shift else 0),
+        base_offset=header.base_offset,
+        leader_epoch=header.partition_leader_epoch,
+        last_offset_delta=header.last_offset_delta,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+    )
+
+
+def empty(header: BatchHeader) -> Buffer:
+    """The batch without its records."""
+    return write_batch(
+        bytearray(HEADER_SIZE),
+        room=HEADER_SIZE,
+        count=0,
+        base_timestamp=NO_TIMESTAMP,
+        max_timestamp=header.max_timestamp,
+        attributes=header.attributes & (LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT),
+        base_offset=header.base_offset,
+        leader_epoch=header.partition_leader_epoch,
+        last_offset_delta=header.last_offset_delta,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+    )
