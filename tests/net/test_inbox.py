@@ -35,16 +35,15 @@ def test_frames_come_out_whole_and_in_order_however_they_arrive(bodies: list[byt
     while stream:
         stream = stream[feed(inbox, shared, stream[: cuts[turn % len(cuts)]]) :]
         turn += 1
-        while True:
-            frame = inbox.next_frame()
-            if frame is None:
-                inbox.park()
-                break
+        frames = inbox.frames()
+        while (frame := next(frames, None)) is not None:
             found.append(bytes(frame))
             if one_by_one:  # as after a request that is still being answered
                 inbox.park()
                 shared[:] = b"\xee" * SHARED
                 inbox.arrived(shared, 0)
+                frames = inbox.frames()
+        inbox.park()
     assert found == bodies
 
 
@@ -54,14 +53,14 @@ def test_a_size_out_of_range_is_refused_before_anything_is_allocated(size: int):
     shared = memoryview(bytearray(SHARED))
     feed(inbox, shared, struct.pack(">i", size))
     with pytest.raises(ProtocolViolation):
-        inbox.next_frame()
+        next(inbox.frames())
 
 
 def test_a_declared_giant_costs_what_arrived():
     inbox = Inbox(100 << 20, Pool(64 << 20), lambda: None)
     shared = memoryview(bytearray(SHARED))
     feed(inbox, shared, struct.pack(">i", 50 << 20) + b"x" * 100)
-    assert inbox.next_frame() is None
+    assert not list(inbox.frames())
     inbox.park()
     own = inbox.buffer(shared)
     assert own is not None
@@ -80,7 +79,7 @@ def half_sent(pool: Pool, count: int, resumed: list[int]) -> Inbox:
         n = min(len(room), len(data))
         room[:n] = data[:n]
         inbox.arrived(shared, n)
-        assert inbox.next_frame() is None
+        assert not list(inbox.frames())
         inbox.park()
         data = data[n:]
     return inbox

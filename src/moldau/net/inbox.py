@@ -7,7 +7,7 @@ share of the server's `Pool`, so that many peers with half-sent giants cannot ta
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from moldau.errors import ProtocolViolation
 
@@ -83,7 +83,7 @@ class Pool:
 class Inbox:
     """What one connection has received and nobody has served yet.
 
-    The order of calls: `buffer`, `arrived`, `next_frame` until it gives None or the caller wants no more, `park`.
+    The order of calls: `buffer`, `arrived`, `frames` as far as the caller wants, `park`.
     """
 
     def __init__(self, size_max: int, pool: Pool, resume: Callable[[], None]):
@@ -135,22 +135,23 @@ class Inbox:
             self._window, self._end = shared, count
         self._at = 0
 
-    def next_frame(self) -> memoryview | None:
-        """The next whole frame without its size, valid until the next call to this inbox; None if there is none.
+    def frames(self) -> Iterator[memoryview]:
+        """The whole frames that are here, without their sizes, each valid until the next is asked for. Whoever wants no
+        more stops asking: the rest stays.
 
         Raises `ProtocolViolation` on a size that is negative or beyond the limit.
         """
-        at = self._at
-        if self._end - at < 4:
-            return None
-        (size,) = _size(self._window, at)
-        if not 0 <= size <= self.size_max:
-            raise _out_of_range(size, self.size_max)
-        end: int = at + 4 + size
-        if end > self._end:
-            return None
-        self._at = end
-        return self._window[at + 4 : end]
+        window, at, end, size_max = self._window, self._at, self._end, self.size_max
+        while end - at >= 4:
+            (size,) = _size(window, at)
+            if not 0 <= size <= size_max:
+                raise _out_of_range(size, size_max)
+            start = at + 4
+            at = start + size
+            if at > end:
+                return
+            self._at = at
+            yield window[start:at]
 
     def park(self) -> None:
         """Keep what was not handed out; the shared buffer is free for others after this."""

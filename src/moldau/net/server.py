@@ -258,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
         """Append the replies to `ready`; stops at one that is still awaited (and returned), or has files, or at a
         share."""
         handle, peer, inbox, size = self._handle, self.peer, self.inbox, 0
-        while (frame := inbox.next_frame()) is not None:
+        for frame in inbox.frames():
             answer = handle(frame, peer)
             if answer is None:
                 continue
