@@ -226,3 +226,42 @@ def test_many_partitions_need_few_descriptors(tmp_path: Path) -> None:
     assert open_descriptors() <= before + 16
     assert [len(read_all(log)) for log in logs] == [int(log.log_end_offset) for log in logs]
     folder.close()
+
+
+def test_a_topic_made_again_does_not_inherit_the_checkpoints_of_the_one_that_was_deleted(tmp_path: Path) -> None:
+    """What is written down of an earlier partition of the same name would hide records that were never flushed, or throw
+    away all of them."""
+    folder = opened(tmp_path)
+    log = folder.create(TP, TOPIC_ID, config())
+    append(log, 100)
+    log.flush()
+    log.delete_records_before(90)
+    folder.checkpoint({TP: 100})
+    folder.delete(TP, NOW_MS)
+    append(folder.create(TP, uuid.UUID(int=9), config()), 20)
+    for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"):
+        assert (tmp_path / name).read_text() == "0\n0\n"
+    folder.close(clean=False)
+    again = opened(tmp_path, {"flights": uuid.UUID(int=9)})
+    assert (again.logs[TP].log_start_offset, again.logs[TP].log_end_offset) == (0, 20)
+    again.close()
+
+
+def test_what_a_crash_took_from_below_the_recovery_point_is_written_down_before_anything_is_appended(
+    tmp_path: Path,
+) -> None:
+    folder = opened(tmp_path)
+    log = folder.create(TP, TOPIC_ID, config())
+    for _ in range(10):
+        append(log, 10)
+    log.flush()
+    folder.checkpoint()
+    folder.close(clean=False)
+    path = tmp_path / "flights-0" / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    again = opened(tmp_path)
+    assert again.logs[TP].recovery_point == again.logs[TP].log_end_offset == 90
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nflights 0 90\n"
+    again.close()

@@ -176,6 +176,7 @@ class LogFolder:
         found, strays = self.sift(known, deleted)
         for work in self.loading(found, known, config_of):
             work()
+        self.settle()
         return strays
 
     def sift(
@@ -223,6 +224,12 @@ class LogFolder:
                 self._open(tp, known[tp.topic], config_of(tp.topic), self.clean, progress)
 
         return [work] * max(workers, 1)
+
+    def settle(self) -> None:
+        """What recovery cut off below a recovery point is forgotten, before what is appended next passes for flushed.
+        Blocks. Raises `OSError`."""
+        if any(log.recovery_point < self._recovery_points.get(tp, 0) for tp, log in self.logs.items()):
+            self._write_recovery_points()
 
     def _is_one_of(self, name: str, topic_ids: Collection[uuid.UUID]) -> bool:
         try:
@@ -283,11 +290,8 @@ class LogFolder:
 
     def _forget(self, tp: TopicPartition) -> None:
         """What the checkpoints say of an earlier partition of that name must never be taken for this one's."""
-        told = [offsets for offsets in (self._recovery_points, self._log_starts, self.high_watermarks) if tp in offsets]
-        for offsets in told:
-            del offsets[tp]
-        if told:
-            self._checkpoint(self.high_watermarks)
+        if any(tp in offsets for offsets in (self._recovery_points, self._log_starts, self.high_watermarks)):
+            self._checkpoint({known: offset for known, offset in self.high_watermarks.items() if known in self.logs})
 
     def delete(self, tp: TopicPartition, now_ms: int) -> None:
         """Take a partition out: its folder gets another name now and goes later. Raises `KafkaError`

@@ -180,6 +180,11 @@ class LogFolders:
                 folder.fail(end)
             elif end is not None:
                 raise end
+        try:
+            if folder.failed is None:
+                await self._runtime.run(folder.settle)
+        except OSError as error:
+            folder.fail(error)
 
     def folder_of(self, tp: TopicPartition) -> LogFolder | None:
         """Where a partition is served; None if it is nowhere, or where it was is offline."""
