@@ -51,9 +51,9 @@ def import_files(
 
       moldau log import /old/kafka-logs/events-0 --topic events
 
-      moldau log import /old/kafka-logs/events-* --topic events --keep-partitions
+      moldau log import /old/kafka-logs/events-* -t events --keep-partitions
 
-      moldau log import 00000000000000000000.log --topic events --from-offset 1000
+      moldau log import 00000000000000000000.log -t events --from-offset 9
     """
     if keep_partitions and partition is not None:
         raise ConfigError("--partition and --keep-partitions exclude each other")
