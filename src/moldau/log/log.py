@@ -11,7 +11,6 @@ tried again.
 """
 
 import logging
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from moldau.log import checkpoints, lookup, recovery, retention, snapshots
 from moldau.log.appended import Appended, not_appended
 from moldau.log.deletion import Doomed
 from moldau.log.files import OpenFiles
+from moldau.log.flushing import Flushing
 from moldau.log.progress import Progress
 from moldau.log.segment import Segment, TimestampOffset
 from moldau.log.swapping import spliced
@@ -43,9 +43,9 @@ class Log:
     """One partition on disk. `config` may be replaced at any time."""
 
     __slots__ = (
-        "_aborts", "_active", "_config", "_doomed", "_flush_lock", "_flushed_ms", "_on_failure", "_runtime",
-        "_segments", "_snapshot_offset", "_stamps", "_unsynced_names", "cleaning", "epochs", "files", "folder",
-        "log_end_offset", "log_start_offset", "offline", "producers", "recovery_point", "topic_id", "tp",
+        "_aborts", "_active", "_config", "_doomed", "_flushing", "_on_failure", "_runtime", "_segments",
+        "_snapshot_offset", "_stamps", "cleaning", "epochs", "files", "folder", "log_end_offset", "log_start_offset",
+        "offline", "producers", "topic_id", "tp",
     )  # fmt: skip
 
     def __init__(
@@ -65,7 +65,6 @@ class Log:
         self.cleaning = False
         self.log_start_offset = Offset(loaded.log_start_offset)
         self.log_end_offset = Offset(loaded.log_end_offset)
-        self.recovery_point = loaded.recovery_point
         self.epochs = loaded.epochs
         self.producers = loaded.producers
         self._snapshot_offset = loaded.snapshot_offset
@@ -76,9 +75,7 @@ class Log:
         self._segments: list[Segment] = loaded.segments
         self._active = loaded.segments[-1]
         self._aborts = any(segment.aborted.entries for segment in loaded.segments)
-        self._flush_lock = threading.Lock()
-        self._flushed_ms = runtime.clock.now_ms()
-        self._unsynced_names = loaded.changed_names
+        self._flushing = Flushing(files.disk, folder, loaded, runtime.clock.now_ms())
         self.config = config
 
     @classmethod
@@ -138,11 +135,16 @@ class Log:
         return sum(segment.size for segment in self._segments)
 
     @property
+    def recovery_point(self) -> int:
+        """Everything below it is on the disk for good."""
+        return self._flushing.recovery_point
+
+    @property
     def shows_its_start(self) -> bool:
-        """Whether the log starts with its first segment, and would after a power loss: nothing that was deleted in front
-        of it may come back."""
+        """Whether the log starts with its first segment, and would after a power loss: nothing that was deleted in
+        front of it may come back."""
         start = self.log_start_offset
-        return start <= self._segments[0].base_offset and not (start and self._unsynced_names)
+        return start <= self._segments[0].base_offset and not (start and self._flushing.unsynced_names)
 
     @property
     def unflushed_records(self) -> int:
@@ -205,7 +207,7 @@ class Log:
             aborted = self.producers.ended(checked.header, marker, offset, now_ms)
             if aborted is not None:  # noted first, so that whatever flush takes the marker takes this as well
                 self._active.aborted.append(aborted)
-                self._aborts = self._unsynced_names = True
+                self._aborts = self._flushing.unsynced_names = True
         return self.append(memoryview(batch), checked, leader_epoch, now_ms)
 
     @property
@@ -249,7 +251,7 @@ class Log:
             self._snapshot()
         self._active = Segment.create(self.folder, end, self._config, self.files, now_ms, jitter_ms)
         self._segments = [*kept, self._active]
-        self._unsynced_names = True
+        self._flushing.unsynced_names = True
         return self._active
 
     def _snapshot(self) -> None:
@@ -340,31 +342,23 @@ class Log:
 
     def retain(self, now_ms: int, high_watermark: int) -> list[Segment]:
         """Delete the segments that have had their time; their files go later. Returns them. Not while it is cleaned."""
-        if self.offline:
-            raise self._storage_error()
-        if self.cleaning:
-            return []
-        try:
+        with self._serving():
             count, why = retention.deletable(
                 self._segments, self._config, now_ms, self.log_start_offset, self.log_end_offset, high_watermark
             )
-            if not count:
+            if not count or self.cleaning:
                 return []
             if count == len(self._segments):
                 self.roll(now_ms)
-            gone = self._segments[:count]
-            self._segments = self._segments[count:]
+            gone, self._segments = self._segments[:count], self._segments[count:]
             self._move_start(self._segments[0].base_offset)
             for segment in gone:
-                self._delete_files(segment, now_ms)
-            self._unsynced_names = True
-            self._aborts = any(segment.aborted.entries for segment in self._segments)
-            logger.info(
-                "%s: %d segments deleted (%s), the log starts at %d", self.tp, count, why, self.log_start_offset
-            )
-            return gone
-        except OSError as error:
-            raise self._failed(error) from error
+                segment.deleted = True
+                self.remove_later(segment.doom(), now_ms)
+            self._flushing.unsynced_names = True
+        self._aborts = any(segment.aborted.entries for segment in self._segments)
+        logger.info("%s: %d segments deleted (%s), the log starts at %d", self.tp, count, why, self.log_start_offset)
+        return gone
 
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
         """From now on one segment stands where several stood; their files are the cleaner's to rename."""
@@ -373,17 +367,10 @@ class Log:
         new.config = self._config
         self._segments = spliced(self._segments, old, new)
 
-    def remove_later(self, paths: Sequence[Path]) -> None:
+    def remove_later(self, paths: Sequence[Path], now_ms: int) -> None:
         """These files are no longer part of the log."""
-        due_ms = self._runtime.clock.now_ms() + self._config.file_delete_delay_ms
         for path in paths:
-            self._doomed.add(path, due_ms)
-
-    def _delete_files(self, segment: Segment, now_ms: int) -> None:
-        segment.deleted = True
-        due_ms = now_ms + self._config.file_delete_delay_ms
-        for path in segment.doom():
-            self._doomed.add(path, due_ms)
+            self._doomed.add(path, now_ms + self._config.file_delete_delay_ms)
 
     def remove_due(self, now_ms: int) -> int:
         """Remove the files of deleted segments whose time has come; a log in a folder leaves that to it."""
@@ -391,7 +378,7 @@ class Log:
 
     def flush_overdue(self, now_ms: int) -> bool:
         """Whether a flush is due by `flush.ms`."""
-        return self.recovery_point < self.log_end_offset and now_ms - self._flushed_ms >= self._config.flush_ms
+        return self.recovery_point < self.log_end_offset and self._flushing.age_ms(now_ms) >= self._config.flush_ms
 
     @property
     def has_closed_unflushed(self) -> bool:
@@ -400,59 +387,28 @@ class Log:
 
     def flush_closed(self) -> None:
         """As `flush`, but for the active segment, whose records may wait."""
-        if self.offline:
-            raise self._storage_error()
-        with self._flush_lock:
+        with self._flushing.lock, self._serving():
             segments = self._segments
-            self._force(segments, int(segments[-1].base_offset), with_active=False)
+            self._flushing.force(segments, int(segments[-1].base_offset), self.epochs, with_active=False)
 
     def flush(self, closing: bool = False) -> None:
         """Force everything appended so far to the disk and move the recovery point. Blocks; may run in another
         thread."""
-        if self.offline:
-            raise self._storage_error()
-        with self._flush_lock:
-            end, epochs = int(self.log_end_offset), self.epochs
+        with self._flushing.lock, self._serving():
+            end = int(self.log_end_offset)
             segments = self._segments  # read after the end, so that it holds all records below that
-            if end <= self.recovery_point and not epochs.dirty and not self._unsynced_names and not closing:
-                return
-            self._force(segments, end, with_active=True, closing=closing)
-            self._flushed_ms = self._runtime.clock.now_ms()
-
-    def _force(self, segments: list[Segment], end: int, *, with_active: bool, closing: bool = False) -> None:
-        """Flush these segments, which hold everything below `end`, and what is known of them."""
-        active, epochs = segments[-1], self.epochs
-        try:
-            for segment in segments[self._first_unflushed(segments) :]:
-                if not segment.flushed and not segment.deleted and (with_active or segment is not active):
-                    segment.flush(active=segment is active and not closing)
-            if epochs.dirty:
-                epochs.dirty = False
-                checkpoints.write_epochs(self.files.disk, self.folder, epochs.starts)
-            if self._unsynced_names:
-                self._unsynced_names = False
-                self.files.disk.sync_folder(self.folder)
-                self.files.disk.sync_folder(self.folder.parent)
-        except OSError as error:
-            raise self._failed(error) from error
-        self.recovery_point = max(self.recovery_point, end)
-
-    def _first_unflushed(self, segments: list[Segment]) -> int:
-        at = len(segments) - 1
-        while at > 0 and not segments[at - 1].flushed:
-            at -= 1
-        return at
+            if closing or self._flushing.is_wanted(end, self.epochs):
+                self._flushing.force(segments, end, self.epochs, closing=closing)
+                self._flushing.done_ms = self._runtime.clock.now_ms()
 
     def close(self) -> None:
         """Flush, complete the indexes, write down the producers. Nothing is appended after it."""
         if self.offline:
             return
-        try:
+        with self._serving():
             self._active.close()
             self.flush(closing=True)
             self._snapshot()
-        except OSError as error:
-            raise self._failed(error) from error
         self.abandon()
 
     def abandon(self) -> None:

@@ -1,0 +1,63 @@
+"""What of a log is on the disk for good: its recovery point, and what it takes to move it.
+
+A flush takes the segments that were not flushed since they grew, the leader epochs, and the names of new files; only
+then does the recovery point move. It blocks and may run beside appends, in any thread, one at a time: whoever flushes
+holds `lock`, and asks again under it whether the log still serves, since a failed flush is never tried again.
+"""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from moldau.log import checkpoints
+from moldau.log.epochs import Epochs
+from moldau.log.recovery import Loaded
+from moldau.log.segment import Segment
+from moldau.runtime import Disk
+
+
+class Flushing:
+    """`unsynced_names`: the folder has files whose names might not outlive a power loss. `done_ms`: when all was
+    flushed last."""
+
+    __slots__ = ("_disk", "_folder", "done_ms", "lock", "recovery_point", "unsynced_names")
+
+    def __init__(self, disk: Disk, folder: Path, loaded: Loaded, now_ms: int):
+        self._disk = disk
+        self._folder = folder
+        self.recovery_point = loaded.recovery_point
+        self.unsynced_names = loaded.changed_names
+        self.done_ms = now_ms
+        self.lock = threading.Lock()
+
+    def age_ms(self, now_ms: int) -> int:
+        return now_ms - self.done_ms
+
+    def is_wanted(self, end: int, epochs: Epochs) -> bool:
+        """Whether anything below `end` may not last yet."""
+        return end > self.recovery_point or epochs.dirty or self.unsynced_names
+
+    def force(
+        self, segments: Sequence[Segment], end: int, epochs: Epochs, *, with_active: bool = True, closing: bool = False
+    ) -> None:
+        """Flush these segments, the last of which is active and which hold everything below `end`, and what is known of
+        them. Raises `OSError`."""
+        active = segments[-1]
+        for segment in segments[_first_unflushed(segments) :]:
+            if not segment.flushed and not segment.deleted and (with_active or segment is not active):
+                segment.flush(active=segment is active and not closing)
+        if epochs.dirty:
+            epochs.dirty = False
+            checkpoints.write_epochs(self._disk, self._folder, epochs.starts)
+        if self.unsynced_names:
+            self.unsynced_names = False
+            self._disk.sync_folder(self._folder)
+            self._disk.sync_folder(self._folder.parent)
+        self.recovery_point = max(self.recovery_point, end)
+
+
+def _first_unflushed(segments: Sequence[Segment]) -> int:
+    at = len(segments) - 1
+    while at > 0 and not segments[at - 1].flushed:
+        at -= 1
+    return at
