@@ -54,9 +54,9 @@ class Segment:
     """One segment. `max_timestamp` and what belongs to it are None until `look` has looked."""
 
     __slots__ = (
-        "_files", "_first_timestamp", "_flushed_size", "_loaded", "_since_entry", "aborted", "base_offset", "config",
-        "created_ms", "deleted", "folder", "jitter_ms", "log", "mark", "max_timestamp", "max_timestamp_offset",
-        "offsets", "size", "times",
+        "_files", "_first_timestamp", "_flushed_size", "_has_room", "_loaded", "_since_entry", "aborted",
+        "base_offset", "config", "created_ms", "deleted", "folder", "jitter_ms", "log", "mark", "max_timestamp",
+        "max_timestamp_offset", "offsets", "size", "times",
     )  # fmt: skip
 
     def __init__(self, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, size: int):
@@ -80,16 +80,21 @@ class Segment:
         self._since_entry = 0
         self._first_timestamp: int | None = None
         self._loaded = False
+        self._has_room = False
 
     @classmethod
     def create(
         cls, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, now_ms: int, jitter_ms: int
     ) -> "Segment":
-        """An empty segment, its files made anew."""
+        """An empty segment, its files made anew; with `preallocate` the log is as large as it may become."""
         segment = cls(folder, base_offset, config, files, 0)
         segment.created_ms = now_ms
         segment.jitter_ms = jitter_ms
-        segment.log.create().truncate(0)
+        file = segment.log.create()
+        file.truncate(0)
+        if config.preallocate:
+            file.truncate(config.segment_bytes)
+            segment._has_room = True
         segment.offsets.create()
         segment.times.create()
         segment._loaded = True
@@ -240,7 +245,10 @@ class Segment:
         return self.max_timestamp if self.max_timestamp >= 0 else self._files.disk.modified_ms(self.log.path)
 
     def close(self) -> None:
-        """No more appends: complete and trim the indexes, forget the files."""
+        """No more appends: give back what was only made room for, complete and trim the indexes."""
+        if self._has_room:
+            self.log.get().truncate(self.size)
+            self._has_room = False
         if self._loaded:
             if self.max_timestamp >= 0:
                 self._note_time()
