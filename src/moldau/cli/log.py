@@ -1,16 +1,15 @@
 """`moldau log`: what is in the files of a broker that does not run."""
 
 import enum
-import os
-import stat
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from moldau.cli.log_adopt import adopt
 from moldau.cli.log_columns import topic_of, write_columns
+from moldau.cli.log_files import FilesOnly, Force, files_of, refuse_if_used
 from moldau.cli.log_lines import (
     finding_as_json,
     finding_as_text,
@@ -22,27 +21,13 @@ from moldau.cli.log_lines import (
 from moldau.cli.options import Json
 from moldau.cli.output import note
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
-from moldau.errors import StorageError
-from moldau.log.folder import LOCK
 from moldau.log.inspection.decoding import DECODERS, OF_TOPIC
 from moldau.log.inspection.documents import documents
 from moldau.log.inspection.findings import Seen
-from moldau.log.inspection.kinds import file_name_of
 from moldau.log.inspection.log_folders import verify as verify_folder
-from moldau.runtime import File, RealDisk, is_locked
+from moldau.runtime import RealDisk
 
-app = typer.Typer(name="log", help="The files of a stopped broker: dump, verify.", no_args_is_help=True)
-
-Force = Annotated[bool, typer.Option("--force", help="Look even if a broker is using the files.")]
-
-
-class FilesOnly(RealDisk):
-    """The disk, where a thing that is no file (a pipe, a device) cannot be opened: reading one might never end."""
-
-    def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise OSError(0, "it is no file", str(path))
-        return super().open(path, create=create, writable=writable)
+app = typer.Typer(name="log", help="The files of a stopped broker: dump, verify, adopt, import.", no_args_is_help=True)
 
 
 class Decoder(enum.StrEnum):
@@ -141,22 +126,4 @@ def verify(
     return 1 if errors or (strict and notes) else 0
 
 
-def files_of(disk: RealDisk, path: Path) -> Iterator[Path]:
-    """The file itself, or what a folder has of a log's files, its partitions' included. Raises `OSError`."""
-    if not path.is_dir():
-        os.stat(path)
-        yield path
-        return
-    for name in disk.list(path):
-        if (path / name).is_dir():
-            yield from (path / name / below for below in disk.list(path / name) if file_name_of(below))
-        elif file_name_of(name):
-            yield path / name
-
-
-def refuse_if_used(path: Path, force: bool) -> None:
-    """Raises `StorageError` if a broker holds the folder that the path is in."""
-    full = path.resolve()
-    for folder in () if force else (full, *list(full.parents)[:2]):
-        if is_locked(folder / LOCK):
-            raise StorageError(f"a broker is using {folder}: stop it first, or look anyway with --force")
+app.command()(adopt)

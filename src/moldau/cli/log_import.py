@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from moldau.cli.log import FilesOnly, Force, refuse_if_used
+from moldau.cli.log_files import FilesOnly, Force, refuse_if_used
 from moldau.cli.log_sources import Found, Passed, Source, Unreadable, sources, visible
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json

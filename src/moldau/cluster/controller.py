@@ -115,6 +115,11 @@ def _create_topic(
     return TopicImage(wish.name, _NO_ID, tuple(_new_partition(image, who) for who in replicas), overrides)
 
 
+def name_taken(image: Image, name: str) -> Refusal | None:
+    """Why a topic cannot have that name besides those that are there."""
+    return _name_taken(image, name, {_plain(other): other for other in image.topics})
+
+
 def _name_taken(image: Image, name: str, taken: Mapping[str, str]) -> Refusal | None:
     if name in image.topics:
         return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists already")

@@ -47,7 +47,7 @@ def documents(
                 yield from _INDEXES[name.kind](path, file, size, name)
             else:
                 yield from _small_file(disk, path, name, file, size)
-        except (CorruptCheckpoint, ValueError) as wrong:
+        except (CorruptCheckpoint, ValueError, RecursionError) as wrong:
             yield problem(path, str(wrong).removeprefix(f"{path} "))
 
 

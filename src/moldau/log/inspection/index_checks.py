@@ -1,7 +1,7 @@
 """Whether an index agrees with its log: both are walked side by side, the log once, whatever its size.
 
 A check is told of every batch in order (`batch`) and of the end (`end`), and yields a sentence for everything that is
-not so. An offset index points at the batch that holds its offset, by the position where that begins. A time index
+not so. An offset index points at the batch that ends with its offset, by the position where that begins. A time index
 names a timestamp that is larger than all before it, and a batch that has it.
 """
 
@@ -81,10 +81,10 @@ class OffsetIndexCheck:
                 yield f"entry {entries.number} does not rise: offset {self._base + relative} at position {position}"
             elif position < place.position:
                 yield f"entry {entries.number} points at position {position}, where no batch begins"
-            elif not place.base_offset <= self._base + relative <= place.last_offset:
+            elif self._base + relative != place.last_offset:
                 yield (
-                    f"entry {entries.number} says that the batch at position {position} holds offset "
-                    f"{self._base + relative}, and it holds {place.base_offset} to {place.last_offset}"
+                    f"entry {entries.number} says that the batch at position {position} ends with offset "
+                    f"{self._base + relative}, and it ends with {place.last_offset}"
                 )
             self._last = (relative, position)
             entries.next()

@@ -1,9 +1,11 @@
 """A whole log folder, or a partition's alone: everything in it that is not as it has to be."""
 
 import json
-from collections.abc import Collection, Iterator
+import uuid
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.folder import CLEAN_MARKER, DELETE_SUFFIX, META_PROPERTIES, partition_of
 from moldau.log.inspection import reading
@@ -26,12 +28,13 @@ def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -
     around, wrong = read_surroundings(disk, folder)
     yield from wrong
     yield from _own_files(disk, folder, names)
-    there: set[TopicPartition] = set()
+    there: dict[TopicPartition, uuid.UUID | None] = {}
     for name in names:
         path, tp = folder / name, partition_of(name)
         if tp is not None and _is_folder(disk, path):
-            there.add(tp)
-            yield from PartitionCheck(disk, path, tp, around, seen).findings()
+            check = PartitionCheck(disk, path, tp, around, seen)
+            yield from check.findings()
+            there[tp] = check.topic_id
         elif name.endswith(DELETE_SUFFIX):
             yield Finding(path, f"{LEFTOVERS[DELETE_SUFFIX]}; the next start removes it", False)
         elif leftover_of(name):
@@ -39,6 +42,7 @@ def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -
         elif name not in FOLDER_FILES and not name.startswith(tuple(others)):
             yield Finding(path, "it is no file of a log folder", False)
     yield from _gone(folder, around, there)
+    yield from _divided(folder, there)
 
 
 def is_partition(folder: Path, names: Collection[str]) -> bool:
@@ -88,6 +92,15 @@ def _own_files(disk: Disk, folder: Path, names: Collection[str]) -> Iterator[Fin
             yield Finding(path, f"it cannot be read: {error.strerror or error}")
 
 
-def _gone(folder: Path, around: Surroundings, there: set[TopicPartition]) -> Iterator[Finding]:
-    for tp in sorted({*(around.recovery_points or {})} - there):
+def _gone(folder: Path, around: Surroundings, there: Collection[TopicPartition]) -> Iterator[Finding]:
+    for tp in sorted({*(around.recovery_points or {})} - {*there}):
         yield Finding(folder / str(tp), "it has a recovery point, and is not there", False)
+
+
+def _divided(folder: Path, there: Mapping[TopicPartition, uuid.UUID | None]) -> Iterator[Finding]:
+    """Topics whose partitions do not agree on the topic's id."""
+    first: dict[str, tuple[TopicPartition, uuid.UUID]] = {}
+    for tp, topic_id in there.items():
+        if topic_id is not None and first.setdefault(tp.topic, (tp, topic_id))[1] != topic_id:
+            path = folder / str(tp) / checkpoints.PARTITION_METADATA
+            yield Finding(path, f"it names another topic id than that of {first[tp.topic][0]}")

@@ -6,6 +6,7 @@ whose checksum does not hold never is.
 """
 
 import itertools
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -34,6 +35,7 @@ class PartitionCheck:
         self.tp = tp
         self.walked = Walked(seen, Epochs(), OpenTransactions())
         self.log_start = 0
+        self.topic_id: uuid.UUID | None = None
         self._disk = disk
         self._around = around
         self._snapshots: list[int] = []
@@ -77,7 +79,8 @@ class PartitionCheck:
         unclean = self._around.clean is False
         path = self.folder / checkpoints.PARTITION_METADATA
         try:
-            if checkpoints.read_topic_id(self._disk, self.folder) is None:
+            self.topic_id = checkpoints.read_topic_id(self._disk, self.folder)
+            if self.topic_id is None:
                 yield Finding(path, "it is not there, so the folder does not say which topic it is of", False)
         except CorruptCheckpoint as corrupt:
             yield Finding(path, str(corrupt).removeprefix(f"{path} "), not unclean)

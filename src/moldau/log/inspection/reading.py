@@ -107,3 +107,11 @@ def properties(lines: str) -> dict[str, str]:
     """What `name=value` lines say."""
     pairs = (line.partition("=") for line in lines.splitlines() if line.strip() and line.lstrip()[0] not in "#!")
     return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def is_folder(disk: Disk, path: Path) -> bool:
+    try:
+        disk.list(path)
+    except NotADirectoryError:
+        return False
+    return True

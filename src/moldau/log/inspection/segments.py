@@ -57,6 +57,7 @@ class Walked:
     """The offset behind the last batch that holds."""
     leader_epoch: int = -1
     producer_id_max: int = -1
+    oldest_format: int = MAGIC
     damage: Damage | None = None
 
 
@@ -140,6 +141,7 @@ def _walk(files: SegmentFiles, log: File, walked: Walked) -> Iterator[tuple[Plac
             if last > files.last_possible:
                 raise Damaged(entry.position, f"offset {last} belongs behind this segment")
             walked.end = last + 1
+            walked.oldest_format = min(walked.oldest_format, entry.magic)
             seen.batches += 1
             seen.records += count
             yield Place(entry.position, first, last, entry.timestamp_ms), entry, flaw

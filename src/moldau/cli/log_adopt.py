@@ -1,0 +1,233 @@
+"""`moldau log adopt`: topics from another broker's log folders come into ours, record for record.
+
+Everything is looked at before anything is written, and what cannot be taken ends the command. Topics then come one
+after the other, each wholly or not at all; the command may be given again after it was interrupted.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from moldau.cli.log_files import FilesOnly
+from moldau.cli.options import Json, pairs
+from moldau.cli.output import note, print_json
+from moldau.cluster import adoption as registering
+from moldau.cluster.embedded import FILE_NAME as STORE_FILE
+from moldau.cluster.embedded import EmbeddedStore
+from moldau.cluster.image import Image
+from moldau.cluster.layout import short_id
+from moldau.cluster.reading import read_image
+from moldau.config import BrokerConfig, broker_config, read_properties, topic_config
+from moldau.errors import ConfigError, StorageError
+from moldau.log.adoption import Intake, bytes_of
+from moldau.log.folder import LOCK
+from moldau.log.foreign import ForeignTopic, Survey, refusal, survey
+from moldau.names import INTERNAL_TOPICS
+from moldau.runtime import Disk, Runtime, is_locked
+
+INTERNAL_SETTINGS: Final = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
+"""What Kafka gives to its topics of offsets and transactions."""
+SPARE_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is taken in, as which node of which cluster, and with which settings."""
+
+    topics: Sequence[ForeignTopic]
+    settings: Mapping[str, Mapping[str, str]]
+    config: BrokerConfig
+    cluster_id: str
+    node_id: int
+
+
+def adopt(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="The log folders of a stopped broker.")],
+    data_dir: Annotated[Path, typer.Option(metavar="OURS", help="Our log folder, the one with the metadata.")] = Path(
+        "moldau-data"
+    ),
+    topic: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this topic; repeatable.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="[TOPIC/]NAME=VALUE", help="A topic setting, of one or all; repeatable."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of such lines.")] = None,
+    node_id: Annotated[int | None, typer.Option(help="Our node.id, if OURS is new (1).")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Take the topics in another broker's log folders (Apache Kafka's) into ours. Neither broker may run.
+
+    Topics keep their names, ids, offsets and leader epochs; consumer groups their offsets. Folders are copied, those in
+    DIR are not changed. Settings are not in them: give them, or a topic gets the defaults. A topic that is here already
+    is refused.
+
+    Examples:
+
+      moldau log adopt /var/lib/kafka/data --data-dir moldau-data --dry-run
+
+      moldau log adopt /var/lib/kafka/data --set retention.ms=-1 --set accounts/cleanup.policy=compact
+    """
+    runtime = Runtime(disk=FilesOnly())
+    for folder in folders:
+        if is_locked(folder / LOCK):
+            raise StorageError(f"a broker is using {folder}: stop it first")
+        if folder.resolve() == data_dir.resolve():
+            raise ConfigError("DIR and --data-dir are the same folder")
+    found = survey(runtime.disk, folders)
+    chosen = _chosen(found, topic)
+    overrides = _settings(chosen, [*_lines(config), *(settings or [])])
+    base, _ = broker_config({})
+    cluster_id = min(found.clusters, default=None) or short_id(runtime.random.uuid())
+    if dry_run and not (data_dir / STORE_FILE).exists():
+        plan = Plan(chosen, overrides, base, cluster_id, _node_id({}, node_id))
+        _check(plan, Image(plan.cluster_id), runtime.disk)
+        _report(plan, found, as_json, dry_run)
+        return
+    with Intake(runtime, data_dir) as intake:
+        ours = intake.properties
+        _check_ours(data_dir, ours)
+        store = EmbeddedStore(data_dir)
+        try:
+            image = read_image(store)
+            chosen = _without_known(chosen, image, found)
+            plan = Plan(chosen, overrides, base, ours.get("cluster.id", cluster_id), _node_id(ours, node_id))
+            _check(plan, image or Image(plan.cluster_id), runtime.disk, intake)
+            if not dry_run:
+                _check_room(runtime.disk, plan, data_dir)
+                _take_in(intake, plan, store, runtime)
+        finally:
+            store.close()
+    _report(plan, found, as_json, dry_run)
+
+
+def _chosen(found: Survey, names: list[str] | None) -> list[ForeignTopic]:
+    missing = [name for name in names or () if name not in found.topics]
+    if missing:
+        raise ConfigError(f"there is no topic {missing[0]} in these folders")
+    return [topic for name, topic in sorted(found.topics.items()) if not names or name in names]
+
+
+def _lines(file: Path | None) -> list[str]:
+    return [] if file is None else [f"{name}={value}" for name, value in read_properties(file).items()]
+
+
+def _settings(topics: list[ForeignTopic], given: list[str]) -> dict[str, dict[str, str]]:
+    """Each topic's own: those of all ordinary topics, then its own ones. Raises `ConfigError`."""
+    names = {topic.name for topic in topics}
+    of_all: dict[str, str] = {}
+    of_one: dict[str, dict[str, str]] = {name: {} for name in names}
+    for name, value in pairs(given, "--set").items():
+        topic, slash, setting = name.rpartition("/")
+        if not slash:
+            of_all[setting] = value
+        elif topic in of_one:
+            of_one[topic][setting] = value
+        else:
+            raise ConfigError(f"--set {name}: there is no topic {topic} to take in")
+    return {name: {**(INTERNAL_SETTINGS if name in INTERNAL_TOPICS else of_all), **own} for name, own in of_one.items()}
+
+
+def _check_ours(data_dir: Path, properties: Mapping[str, str]) -> None:
+    if properties and not (data_dir / STORE_FILE).exists():
+        raise StorageError(f"{data_dir} has no {STORE_FILE}: name the log folder that has it")
+
+
+def _without_known(chosen: Sequence[ForeignTopic], image: Image | None, found: Survey) -> list[ForeignTopic]:
+    """Leave out what an earlier run took in, and internal topics that we have of our own. Raises `StorageError`."""
+    new: list[ForeignTopic] = []
+    for topic in chosen:
+        ours = image.topics.get(topic.name) if image is not None else None
+        if ours is None:
+            new.append(topic)
+        elif ours.id == topic.id:
+            found.skipped.append((topic.folder, "it was taken in before"))
+        elif topic.name in INTERNAL_TOPICS:
+            found.skipped.append((topic.folder, f"there is a {topic.name} of our own"))
+        else:
+            raise StorageError(f"topic {topic.name} exists already: delete it here, or choose others with --topic")
+    return new
+
+
+def _node_id(ours: Mapping[str, str], given: int | None) -> int:
+    """Ours as the folder has it, else as given. Raises `ConfigError`."""
+    text = ours.get("node.id", ours.get("broker.id", ""))
+    known = int(text) if text.isdigit() else None
+    if known is not None and given is not None and known != given:
+        raise ConfigError(f"--node-id is {given}, and the folder belongs to node {known}")
+    chosen = known if known is not None else given
+    return BrokerConfig.node_id if chosen is None else chosen
+
+
+def _check(plan: Plan, image: Image, disk: Disk, intake: Intake | None = None) -> None:
+    """Raises `ConfigError` or `StorageError` for the first thing that keeps a topic from being taken in."""
+    for topic in plan.topics:
+        topic_config(plan.config, plan.settings[topic.name])
+        wrong = registering.refusal(image, topic.name, topic.id)
+        if wrong is not None:
+            raise StorageError(wrong.message or wrong.code.sentence)
+        in_the_way = intake.in_the_way(topic) if intake is not None else None
+        if in_the_way is not None:
+            raise StorageError(f"{in_the_way} is in the way, and belongs to no topic: move it elsewhere")
+    for topic in plan.topics:
+        sentence = refusal(disk, topic)
+        if sentence is not None:
+            raise StorageError(sentence)
+
+
+def _check_room(disk: Disk, plan: Plan, data_dir: Path) -> None:
+    wanted, free = bytes_of(disk, plan.topics) + SPARE_BYTES, shutil.disk_usage(data_dir).free
+    if wanted > free:
+        raise StorageError(
+            f"{wanted:,} bytes are needed and {free:,} are free in {data_dir}: choose fewer with --topic"
+        )
+
+
+def _take_in(intake: Intake, plan: Plan, store: EmbeddedStore, runtime: Runtime) -> None:
+    image = registering.open_cluster(store, plan.cluster_id)
+    if not intake.properties:
+        intake.claim(image.cluster_id, plan.node_id, short_id(runtime.random.uuid()))
+    for topic in plan.topics:
+        overrides = plan.settings[topic.name]
+        ready = intake.ready(topic.name) or intake.stage(topic, topic_config(plan.config, overrides))
+        intake.place(topic.name, ready)
+        done = [ready.partitions[number] for number in sorted(ready.partitions)]
+        registering.register(
+            store,
+            plan.node_id,
+            topic.name,
+            ready.topic_id,
+            [partition.leader_epoch for partition in done],
+            overrides,
+            max(partition.producer_id_max for partition in done),
+        )
+        intake.forget(topic.name)
+
+
+def _report(plan: Plan, found: Survey, as_json: bool, dry_run: bool) -> None:
+    shown: list[dict[str, Any]] = [
+        {
+            "topic": topic.name,
+            "partitions": len(topic.partitions),
+            "records": sum(partition.records for partition in topic.partitions.values()),
+            "settings": dict(plan.settings[topic.name]),
+        }
+        for topic in plan.topics
+    ]
+    skipped = [{"path": str(path), "reason": reason} for path, reason in found.skipped]
+    if as_json:
+        print_json({"adopted": [] if dry_run else shown, "adoptable": shown if dry_run else [], "skipped": skipped})
+        return
+    word = "would adopt" if dry_run else "adopted"
+    for each in shown:
+        of = ", ".join(f"{name}={value}" for name, value in each["settings"].items()) or "default settings"
+        print(f"{word} topic {each['topic']}: partitions: {each['partitions']}, records: {each['records']:,}; {of}")
+    for each in skipped:
+        print(f"skipped {each['path']}: {each['reason']}")
+    if any(not each["settings"] for each in shown):
+        note("with the default settings the broker deletes records older than a week: --set retention.ms=-1 keeps them")

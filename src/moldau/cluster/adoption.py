@@ -1,0 +1,70 @@
+"""Registering topics that come with their records from another broker's folders, while our broker does not run.
+
+The store is written as a running cluster would write it, one topic at a time in one step. The topic keeps its id. Its
+leader epoch begins behind every epoch that wrote in it, and producer ids that are given away begin behind every one
+that is in its records: a new producer must never be taken for an old one.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+from moldau.cluster import controller, layout
+from moldau.cluster.controller import Refusal
+from moldau.cluster.image import Image, PartitionImage, TopicImage
+from moldau.cluster.reading import document, read_image
+from moldau.cluster.store import MetadataStore, Operation
+from moldau.errors import ErrorCode
+
+PRODUCER_IDS_PER_BLOCK = 1000
+"""Kafka gives ids away in blocks of so many: those that were given and not used yet are in the block of the last."""
+
+
+def open_cluster(store: MetadataStore, cluster_id: str) -> Image:
+    """The cluster in the store, begun under that id if there is none. Raises `StorageError`."""
+    image = read_image(store)
+    if image is None:
+        store.multi(layout.new_cluster(cluster_id))
+        image = read_image(store)
+        assert image is not None
+    return image
+
+
+def refusal(image: Image, name: str, topic_id: uuid.UUID | None) -> Refusal | None:
+    """Why a topic cannot be registered under that name and id."""
+    wrong = controller.name_refusal(name) or controller.name_taken(image, name)
+    if wrong is not None:
+        return wrong
+    if topic_id is not None and topic_id in image.topics_by_id:
+        other = image.topics_by_id[topic_id].name
+        return Refusal(ErrorCode.INVALID_REQUEST, f"{name} has the topic id of {other}, which is here already")
+    if topic_id is not None and topic_id in image.deleted:
+        sentence = f"{name} was here and is being deleted: start and stop the broker once, so that it is gone"
+        return Refusal(ErrorCode.INVALID_REQUEST, sentence)
+    return None
+
+
+def register(
+    store: MetadataStore,
+    node_id: int,
+    name: str,
+    topic_id: uuid.UUID,
+    leader_epochs: Sequence[int],
+    overrides: Mapping[str, str],
+    producer_id_max: int,
+) -> None:
+    """Make the topic known. `leader_epochs`: the latest that wrote in each partition. Raises `StorageError`."""
+    partitions = tuple(PartitionImage(node_id, epoch + 1, (node_id,), (node_id,)) for epoch in leader_epochs)
+    topic = TopicImage(name, topic_id, partitions, overrides)
+    store.multi([*layout.topic_created(topic), *_producer_ids_behind(store, node_id, producer_id_max)])
+
+
+def _producer_ids_behind(store: MetadataStore, node_id: int, producer_id_max: int) -> list[Operation]:
+    if producer_id_max < 0:
+        return []
+    node = store.get(layout.PRODUCER_ID_BLOCK)
+    end = -1 if node is None else int(document(node, layout.PRODUCER_ID_BLOCK)["block_end"])
+    if end >= producer_id_max:
+        return []
+    start = producer_id_max // PRODUCER_IDS_PER_BLOCK * PRODUCER_IDS_PER_BLOCK
+    block_end = start + PRODUCER_IDS_PER_BLOCK - 1
+    return [layout.producer_ids(node_id, start, block_end, None if node is None else node.version)]

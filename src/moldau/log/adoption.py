@@ -1,0 +1,189 @@
+"""Taking the partitions of another broker's log folders into one of ours, while neither broker runs.
+
+A topic is copied into `adopting.tmp/`, brought into a state that a clean stop would leave, and flushed; then a file
+`<topic>.ready` beside the copies says so. From then on it is only renames, our checkpoints, and (by the caller) the
+metadata, which alone makes the topic known; then the `.ready` file goes. A crash before that leaves nothing that a
+broker would look at; doing it again goes on where it ended. The other folders are only read.
+
+    adopting.tmp/                    a start of the broker passes over it, as over anything that ends in .tmp
+        events-0/, events-1/         copies, complete or not
+        events.ready                 {"topic_id", "partitions": {"0": {"end", "start", ...}}}: complete ones, here or in
+                                     place already
+"""
+
+import dataclasses
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from moldau.config import TopicConfig
+from moldau.log import checkpoints
+from moldau.log.folder import LOCK, META_PROPERTIES
+from moldau.log.foreign import ForeignPartition, ForeignTopic
+from moldau.log.inspection import reading
+from moldau.log.log import Log
+from moldau.log.segment import DELETED_SUFFIX
+from moldau.names import TopicPartition
+from moldau.runtime import Disk, Runtime
+
+STAGE: Final = "adopting.tmp"
+READY_SUFFIX: Final = ".ready"
+COPY_BYTES: Final = 4 << 20
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """What our checkpoints and metadata have to know of a partition that was taken in."""
+
+    end: int
+    start: int
+    leader_epoch: int
+    """The latest that wrote in it; -1 if none is known."""
+    producer_id_max: int
+    """The largest that wrote in it; -1 if none did."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A topic whose partitions are complete."""
+
+    topic_id: uuid.UUID
+    partitions: Mapping[int, Adopted]
+
+
+class Intake:
+    """Our folder, locked. `stage`, `place` and `forget` are the steps of one topic, in this order."""
+
+    def __init__(self, runtime: Runtime, folder: Path):
+        """Raises `StorageError` if a broker has the folder, `OSError`."""
+        self.folder = folder
+        self._runtime = runtime
+        self._disk = runtime.disk
+        self._disk.make_folder(folder)
+        self._unlock = self._disk.lock(folder / LOCK)
+
+    def __enter__(self) -> "Intake":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._unlock()
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What our meta.properties says; nothing if the folder is new."""
+        return reading.properties(reading.text(self._disk, self.folder / META_PROPERTIES) or "")
+
+    def claim(self, cluster_id: str, node_id: int, directory_id: str) -> None:
+        """Write down whose the new folder is."""
+        lines = ["#", "version=1", f"cluster.id={cluster_id}", f"node.id={node_id}", f"directory.id={directory_id}", ""]
+        checkpoints.replace_file(self._disk, self.folder / META_PROPERTIES, "\n".join(lines).encode())
+
+    def in_the_way(self, topic: ForeignTopic) -> Path | None:
+        """A folder of ours that has a partition's name and was not put there by us."""
+        if self.ready(topic.name) is not None:
+            return None
+        paths = (self.folder / str(partition.tp) for partition in topic.partitions.values())
+        return next((path for path in paths if self._disk.exists(path)), None)
+
+    def ready(self, topic: str) -> Ready | None:
+        """The topic, if its partitions were completed before."""
+        text = reading.text(self._disk, self.folder / STAGE / (topic + READY_SUFFIX))
+        if text is None:
+            return None
+        said = json.loads(text)
+        partitions = {int(number): Adopted(**fields) for number, fields in said["partitions"].items()}
+        return Ready(uuid.UUID(said["topic_id"]), partitions)
+
+    def stage(self, topic: ForeignTopic, config: TopicConfig) -> Ready:
+        """Copy the topic's partitions, complete them, flush them. Raises `OSError`."""
+        stage = self.folder / STAGE
+        topic_id = topic.id or self._runtime.random.uuid()
+        done: dict[int, Adopted] = {}
+        for number, partition in sorted(topic.partitions.items()):
+            target = stage / str(partition.tp)
+            self._disk.remove(target)
+            self._disk.make_folder(target)
+            self._copy(partition.folder, target)
+            done[number] = self._complete(partition, target, config, topic_id)
+        self._disk.sync_folder(stage)
+        fields = {str(number): dataclasses.asdict(adopted) for number, adopted in done.items()}
+        text = json.dumps({"topic_id": str(topic_id), "partitions": fields})
+        checkpoints.replace_file(self._disk, stage / (topic.name + READY_SUFFIX), text.encode())
+        return Ready(topic_id, done)
+
+    def _copy(self, source: Path, target: Path) -> None:
+        for name in self._disk.list(source):
+            if reading.is_folder(self._disk, source / name) or name.endswith(DELETED_SUFFIX):
+                continue
+            with reading.opened(self._disk, source / name) as old:
+                new = self._disk.open(target / name, create=True)
+                try:
+                    size = old.size()
+                    for at in range(0, size, COPY_BYTES):
+                        new.write(old.read(min(COPY_BYTES, size - at), at), at)
+                    new.flush()
+                finally:
+                    new.close()
+        self._disk.sync_folder(target)
+
+    def _complete(self, partition: ForeignPartition, target: Path, config: TopicConfig, topic_id: uuid.UUID) -> Adopted:
+        """Open the copy as a broker would after the stop that the original had, and close it cleanly."""
+        log = Log.open(
+            target,
+            partition.tp,
+            config,
+            self._runtime,
+            clean=partition.clean,
+            topic_id=topic_id,
+            recovery_point=partition.recovery_point,
+            log_start=partition.log_start,
+        )
+        adopted = Adopted(
+            end=int(log.log_end_offset),
+            start=int(log.log_start_offset),
+            leader_epoch=max(int(log.epochs.latest), partition.leader_epoch),
+            producer_id_max=max([partition.producer_id_max, *(number for number, _ in log.producers)]),
+        )
+        log.close()
+        self._disk.sync_folder(target)
+        return adopted
+
+    def place(self, topic: str, ready: Ready) -> None:
+        """Rename the partitions into place and write them into our checkpoints. Raises `OSError`."""
+        disk, tps = self._disk, {TopicPartition(topic, number): done for number, done in ready.partitions.items()}
+        for tp in tps:
+            staged = self.folder / STAGE / str(tp)
+            if disk.exists(staged):
+                disk.rename(staged, self.folder / str(tp))
+        disk.sync_folder(self.folder / STAGE)
+        disk.sync_folder(self.folder)
+        self._note(checkpoints.RECOVERY_POINTS, {tp: done.end for tp, done in tps.items()})
+        self._note(checkpoints.LOG_STARTS, {tp: done.start for tp, done in tps.items() if done.start})
+        self._note(checkpoints.HIGH_WATERMARKS, {tp: done.end for tp, done in tps.items()})
+
+    def _note(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        path = self.folder / name
+        checkpoints.write_offsets(self._disk, path, {**checkpoints.read_offsets(self._disk, path), **offsets})
+
+    def forget(self, topic: str) -> None:
+        """The topic is known to the metadata: nothing is left to do."""
+        stage = self.folder / STAGE
+        self._disk.remove(stage / (topic + READY_SUFFIX))
+        if not self._disk.list(stage):
+            self._disk.remove(stage)
+        self._disk.sync_folder(self.folder)
+
+
+def bytes_of(disk: Disk, topics: Sequence[ForeignTopic]) -> int:
+    """What copying these topics takes on the disk."""
+    folders = [partition.folder for topic in topics for partition in topic.partitions.values()]
+    return sum(
+        disk.size(folder / name)
+        for folder in folders
+        for name in disk.list(folder)
+        if not reading.is_folder(disk, folder / name)
+    )
