@@ -33,6 +33,15 @@ D = cython.declare(cython.ulonglong, 0x7465646279746573)
 Sip = cython.struct(a=cython.ulonglong, b=cython.ulonglong, c=cython.ulonglong, d=cython.ulonglong)
 """The state of the hash; at its end `a` and `b` are its two halves."""
 
+Kept = cython.struct(
+    rows=cython.longlong,
+    tombstones=cython.longlong,
+    size=cython.longlong,
+    largest=cython.longlong,
+    smallest=cython.longlong,
+)
+"""What `choose` adds up of the records that stay; of their timestamps only the deltas."""
+
 
 @cython.cfunc
 @cython.inline
@@ -239,6 +248,19 @@ def is_latest(
     return t[slot_of(t, slots, v.a, v.b) + 2] <= cython.cast(cython.ulonglong, offset + 1)
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def note_kept(kept: cython.pointer[Kept], size: cython.longlong, timestamp: cython.longlong) -> cython.void:
+    if timestamp > kept.largest or kept.rows == 0:
+        kept.largest = timestamp
+    if timestamp < kept.smallest or kept.rows == 0:
+        kept.smallest = timestamp
+    kept.rows += 1
+    kept.size += size
+
+
 def choose(
     section: Section,
     table: cython.ulonglong[::1],
@@ -269,11 +291,7 @@ def choose(
     stop: cython.Py_ssize_t
     behind: cython.bint
     stays: cython.bint
-    kept: cython.longlong = 0
-    tombstones: cython.longlong = 0
-    size: cython.longlong = 0
-    largest: cython.longlong = 0
-    smallest: cython.longlong = 0
+    kept: Kept = Kept(0, 0, 0, 0, 0)
     p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
     t: cython.p_const_ulonglong = cython.address(table[0]) if cython.compiled else table
     if len(chosen) < count:
@@ -291,17 +309,12 @@ def choose(
             length, at = number(p, at + key if key > 0 else at)
             if stays and length < 0:
                 stays = behind or keep_tombstones
-                tombstones += stays
+                kept.tombstones += stays
             chosen[i] = stays
             if stays:
-                kept += 1
-                size += stop - begin
-                if timestamp > largest or kept == 1:
-                    largest = timestamp
-                if timestamp < smallest or kept == 1:
-                    smallest = timestamp
+                note_kept(cython.address(kept), stop - begin, timestamp)
             at = stop
-    return kept, tombstones, size, largest, smallest
+    return kept.rows, kept.tombstones, kept.size, kept.largest, kept.smallest
 
 
 @cython.cfunc
