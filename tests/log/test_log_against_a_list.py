@@ -180,6 +180,8 @@ class LogOnADiskThatLosesPower(LogAgainstAList):
         super().__init__()
         self.disk = SimulatedDisk()
         self.disk.make_folder(self.folder)
+        for above in self.folder.parents:
+            self.disk.sync_folder(above)
 
     @rule(seed=st.integers(0, 2**32))
     def lose_power(self, seed: int) -> None:
