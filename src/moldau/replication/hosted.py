@@ -117,18 +117,33 @@ class Hosted:
             if not self.state.leads:  # deleted, or another's, meanwhile
                 return Appended(-1, -1, -1, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER, False)
         outcome = self.produce(records, now_ms, checked)
-        if self._flushes and not outcome.error and self.log.unflushed_records >= self.config.flush_messages:
+        if not outcome.error:
             try:
-                await self._runtime.run(self.log.flush)
+                await self.flush_if_due(len(records))
             except KafkaError as error:
                 return Appended(-1, -1, -1, -1, error.code, False)
         return outcome
+
+    @property
+    def _is_flush_due(self) -> bool:
+        return self._flushes and self.log.unflushed_records >= self.config.flush_messages
+
+    async def flush_if_due(self, size: int) -> None:
+        """Flush where `flush.messages` asks for it, after so many bytes were appended, and only then let them be seen.
+        Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
+        if self._is_flush_due:
+            await self._runtime.run(self.log.flush)
+            state = self.state
+            if state.leads and state.reached(state.local, Offset(self.log.recovery_point)):
+                self.waiters.grew(size)
 
     def append(self, records: memoryview, checked: Checked, now_ms: int) -> Appended:
         """Append a checked batch, move the watermark, wake whom it concerns. Raises
         `KafkaError(KAFKA_STORAGE_ERROR)`."""
         state, log = self.state, self.log
         appended = log.append(records, checked, state.leader_epoch, now_ms)
+        if self._flushes and self._is_flush_due:
+            return appended
         if not appended.error and state.reached(state.local, log.log_end_offset) and self.waiters.parked:
             self.waiters.grew(checked.size)
         return appended

@@ -37,4 +37,6 @@ class InternalTopic:
 
     async def append(self, partition: int, batch: bytearray) -> None:
         """Append one batch; returns once it is committed. Raises `KafkaError`."""
-        self._hosted(partition).append_own(batch, self._runtime.clock.now_ms())
+        hosted = self._hosted(partition)
+        hosted.append_own(batch, self._runtime.clock.now_ms())
+        await hosted.flush_if_due(len(batch))
