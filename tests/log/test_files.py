@@ -1,7 +1,8 @@
+import errno
 from pathlib import Path
 
 from moldau.log.files import LazyFile, OpenFiles
-from moldau.runtime import RealDisk
+from moldau.runtime import File, RealDisk
 
 
 def opened(path: Path, files: OpenFiles, content: bytes = b"content") -> LazyFile:
@@ -27,6 +28,16 @@ def test_what_was_used_lately_stays_open(tmp_path: Path) -> None:
         assert hot.get() is first
 
 
+def test_where_all_are_used_room_is_made_all_the_same(tmp_path: Path) -> None:
+    files = OpenFiles(RealDisk(), limit=16)
+    lazies = [opened(tmp_path / str(number), files) for number in range(16)]
+    for _ in range(10):
+        for lazy in lazies:
+            lazy.get()
+        opened(tmp_path / "more", files)
+        assert len(files) <= 16
+
+
 def test_a_reader_keeps_a_file_that_was_let_go_renamed_and_removed(tmp_path: Path) -> None:
     files = OpenFiles(RealDisk())
     lazy = opened(tmp_path / "a", files)
@@ -43,3 +54,22 @@ def test_a_renamed_file_opens_under_its_new_name(tmp_path: Path) -> None:
     lazy.let_go()
     lazy.rename(tmp_path / "b")
     assert lazy.get().read(10, 0) == b"content"
+
+
+def test_where_the_process_may_open_nothing_more_the_longest_open_make_room(tmp_path: Path) -> None:
+    class FullDisk(RealDisk):
+        """So many files may be open, as with `ulimit -n`."""
+
+        left = 10
+
+        def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
+            if self.left == 0:
+                self.left = 5
+                raise OSError(errno.EMFILE, "Too many open files", str(path))
+            self.left -= 1
+            return super().open(path, create=create, writable=writable)
+
+    files = OpenFiles(FullDisk())
+    lazies = [opened(tmp_path / str(number), files, b"%d" % number) for number in range(40)]
+    assert [lazy.get().read(10, 0) for lazy in lazies] == [b"%d" % number for number in range(40)]
+    assert len(files) < 40

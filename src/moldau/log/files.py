@@ -3,9 +3,11 @@
 A `LazyFile` is a path that is opened when it is used. `OpenFiles` counts what is open and lets go of what was not used
 lately. Letting go never closes: whoever still reads (a slice on its way to a socket, a flush in another thread) holds
 the `File` itself, which closes when the last reference is gone. So a file may be let go, renamed or deleted under a
-reader at any time.
+reader at any time. Where the process has no descriptor left for one more file, some are let go and it is tried again:
+that is no failure of a disk.
 """
 
+import errno
 import threading
 from pathlib import Path
 from typing import Final
@@ -63,26 +65,34 @@ class OpenFiles:
             if file is None:
                 if len(self._open) >= self._limit:
                     self._make_room()
-                file = lazy.file = self.disk.open(lazy.path, create=create)
+                file = lazy.file = self._open_one(lazy.path, create)
                 lazy.used = False
                 self._open[lazy] = None
             return file
 
+    def _open_one(self, path: Path, create: bool) -> File:
+        try:
+            return self.disk.open(path, create=create)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open:
+                raise
+        self._make_room()
+        return self.disk.open(path, create=create)
+
     def _make_room(self) -> None:
         """Let go of an eighth, the longest open first; one used since the last round is spared once."""
-        wanted = max(1, self._limit // 8)
-        for lazy in list(self._open):
+        left = len(self._open) - max(1, len(self._open) // 8)
+        for lazy in [*self._open, *self._open]:
+            if len(self._open) <= left:
+                return
+            if lazy not in self._open:
+                continue
             del self._open[lazy]
             if lazy.used:
                 lazy.used = False
                 self._open[lazy] = None
-                continue
-            lazy.file = None
-            wanted -= 1
-            if not wanted:
-                return
-        if len(self._open) >= self._limit:
-            self._make_room()
+            else:
+                lazy.file = None
 
     def let_go(self, lazy: LazyFile) -> None:
         with self._lock:
