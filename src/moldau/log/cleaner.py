@@ -60,7 +60,7 @@ class Cleaned(NamedTuple):
 
 
 class Stopped(Exception):
-    """The cleaner is to stop, or the log is gone: nothing more is done."""
+    """The cleaner is to stop, or the log is gone or no longer to be compacted: nothing more is done."""
 
 
 class Cleaner:
@@ -259,7 +259,7 @@ class Cleaner:
         moved = 0
         while (step := await self._runtime.run(partial(next, steps, None))) is not None:
             moved += step
-            if self._stopping.is_set() or log.offline:
+            if self._stopping.is_set() or log.offline or not log.config.compacts:
                 raise Stopped
             await self._throttle(step)
         return moved

@@ -166,13 +166,14 @@ def rewrite(round: Round, group: Sequence[Segment], compactor: Compactor, writer
     """Write what stays of a group of segments; steps, in bytes read and written. The segment is complete and flushed
     after the last one. Raises `Uncleanable`, `OSError`."""
     segments = list(round.segments)
+    last = next((segment for segment in reversed(group) if segment.size), None)
     done = 0
     for segment in group:
         after = segments.index(segment) + 1
         up_to = segments[after].base_offset
         compactor.transactions.expect(aborted_between(segments[after - 1 :], segment.base_offset, up_to))
         for header, batch, next_position in read_batches(segment, 0, round.io_bytes):
-            at_end = segment is group[-1] and next_position == segment.size
+            at_end = segment is last and next_position == segment.size
             kept = compactor.keep(header, batch, at_end or header.next_offset == round.end_offset)
             if kept.batch is not None:
                 writer.add(kept.batch)

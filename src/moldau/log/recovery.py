@@ -29,7 +29,6 @@ from moldau.log.indexes import CorruptIndex
 from moldau.log.producers import Producers
 from moldau.log.progress import LARGE_BYTES, Progress
 from moldau.log.segment import (
-    DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     RELATIVE_MAX,
@@ -39,6 +38,7 @@ from moldau.log.segment import (
     Segment,
     file_name,
 )
+from moldau.log.swapping import SEGMENT_SUFFIXES, base_of, finish_leftovers, is_segment_name
 from moldau.log.transactions import ENTRY, AbortedTransaction
 from moldau.names import Offset
 from moldau.records.batch import (
@@ -53,12 +53,10 @@ from moldau.records.batch import (
 )
 from moldau.runtime import Disk, File
 
-CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX = ".cleaned", ".swap", ".tmp"
 CHUNK_BYTES: Final = 1 << 20
 WALK_BACK_ENTRIES: Final = 64
 WALK_BACK_BYTES: Final = 1 << 18
 """How many index entries, or bytes of small segments, before a snapshot are read again for what it does not hold."""
-_SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +101,7 @@ class Loading:
 def load(loading: Loading) -> Loaded:
     """The log in a folder, empty if there is none. Raises `OSError`."""
     disk, folder, clean = loading.disk, loading.folder, loading.clean
-    changed = _finish_leftovers(disk, folder)
+    changed = finish_leftovers(disk, folder)
     segments, suspects = _open_segments(loading)
     first = 0 if clean else _segment_at(segments, loading.recovery_point)
     if first and segments[first].base_offset == loading.recovery_point and segments[first - 1] not in suspects:
@@ -164,70 +162,10 @@ def _segment_at(segments: list[Segment], offset: int) -> int:
     return first
 
 
-def _finish_leftovers(disk: Disk, folder: Path) -> bool:
-    """Rules 1 and 2: what a deletion or a compaction left when it was interrupted. Whether there was anything."""
-    names = disk.list(folder)
-    cleaned = [_base(name) for name in names if name.endswith(CLEANED_SUFFIX)]
-    swaps: list[str] = []
-    removed = False
-    for name in names:
-        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
-            disk.remove(folder / name)
-            removed = True
-        elif name.endswith(SWAP_SUFFIX):
-            if cleaned and _base(name) >= min(cleaned):
-                disk.remove(folder / name)
-                removed = True
-            else:
-                swaps.append(name)
-    _finish_swaps(disk, folder, swaps)
-    return removed
-
-
-def _finish_swaps(disk: Disk, folder: Path, swaps: list[str]) -> None:
-    """Complete replacements: segments whose offsets a `.log.swap` covers go, then it takes its name."""
-    for name in swaps:
-        if not name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
-            continue
-        base = _base(name)
-        file = disk.open(folder / name, writable=False)
-        try:
-            end = _last_offset(file, file.size())
-        finally:
-            file.close()
-        for other in disk.list(folder):
-            if other.endswith(_SEGMENT_SUFFIXES) and _is_segment_name(other) and base <= _base(other) <= max(end, base):
-                disk.remove(folder / other)
-    for name in swaps:
-        disk.rename(folder / name, folder / name.removesuffix(SWAP_SUFFIX))
-    if swaps:
-        disk.sync_folder(folder)
-
-
-def _last_offset(file: File, size: int) -> int:
-    at, last = 0, -1
-    while size - at >= HEADER_SIZE:
-        header = read_header(file.read(HEADER_SIZE, at))
-        if header.size < HEADER_SIZE:
-            break
-        last, at = header.last_offset, at + header.size
-    return last
-
-
-def _base(name: str) -> int:
-    digits = name.partition(".")[0]
-    return int(digits) if digits.isascii() and digits.isdigit() else 0
-
-
-def _is_segment_name(name: str) -> bool:
-    digits, _, _ = name.partition(".")
-    return len(digits) == 20 and digits.isascii() and digits.isdigit()
-
-
 def _open_segments(loading: Loading) -> tuple[list[Segment], list[Segment]]:
     """The folder's segments in order, and those whose indexes are missing (rule 3)."""
     disk, folder = loading.disk, loading.folder
-    names = [name for name in disk.list(folder) if _is_segment_name(name)]
+    names = [name for name in disk.list(folder) if is_segment_name(name)]
     there = set(names)
     segments: list[Segment] = []
     suspects: list[Segment] = []
@@ -240,7 +178,7 @@ def _open_segments(loading: Loading) -> tuple[list[Segment], list[Segment]]:
             segments.append(segment)
             if digits + INDEX_SUFFIX not in there or digits + TIME_INDEX_SUFFIX not in there:
                 suspects.append(segment)
-        elif suffix in _SEGMENT_SUFFIXES and digits + LOG_SUFFIX not in there:
+        elif suffix in SEGMENT_SUFFIXES and digits + LOG_SUFFIX not in there:
             disk.remove(folder / name)
         elif suffix == TRANSACTION_INDEX_SUFFIX:  # ".log" comes before it
             segments[-1].aborted.entries = disk.size(folder / name) // ENTRY.size
@@ -370,7 +308,7 @@ def _note_epoch(epochs: Epochs, header: BatchHeader) -> None:
 def _remove_segments(disk: Disk, segments: list[Segment]) -> None:
     for segment in segments:
         segment.let_go()
-        for suffix in (*_SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
+        for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
             disk.remove(segment.folder / file_name(segment.base_offset, suffix))
 
 
@@ -397,7 +335,7 @@ def _producers_at(loading: Loading, segments: list[Segment], end: int) -> tuple[
 
 def _snapshot_offsets(loading: Loading) -> list[int]:
     names = loading.disk.list(loading.folder)
-    return sorted(_base(name) for name in names if name.endswith(SNAPSHOT_SUFFIX) and _is_segment_name(name))
+    return sorted(base_of(name) for name in names if name.endswith(SNAPSHOT_SUFFIX) and is_segment_name(name))
 
 
 def _remove_stray_snapshots(loading: Loading, segments: list[Segment], end: int, newest: int) -> None:

@@ -17,11 +17,21 @@ from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.log.files import LazyFile, OpenFiles
-from moldau.log.segment import DELETED_SUFFIX, SNAPSHOT_SUFFIX, Segment, file_name
+from moldau.log.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    Segment,
+    file_name,
+)
+from moldau.records.batch import HEADER_SIZE, read_header
 from moldau.runtime import Disk
 
-CLEANED_SUFFIX: Final = ".cleaned"
-SWAP_SUFFIX: Final = ".swap"
+CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX = ".cleaned", ".swap", ".tmp"
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 def files_of(segment: Segment) -> list[LazyFile]:
@@ -68,6 +78,7 @@ def finish(old: Sequence[Segment], new: Segment, disk: Disk) -> list[Path]:
             doomed = snapshot.with_name(snapshot.name + DELETED_SUFFIX)
             disk.rename(snapshot, doomed)
             gone.append(doomed)
+        segment.let_go()
     for lazy in files_of(new):
         lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(SWAP_SUFFIX)))
     disk.sync_folder(new.folder)
@@ -79,3 +90,62 @@ def spliced(segments: Sequence[Segment], old: Sequence[Segment], new: Segment) -
     at = segments.index(old[0])
     assert list(segments[at : at + len(old)]) == list(old), "only neighbours are swapped"
     return [*segments[:at], new, *segments[at + len(old) :]]
+
+
+def base_of(name: str) -> int:
+    """The offset that a file of a segment is named by."""
+    digits = name.partition(".")[0]
+    return int(digits) if digits.isascii() and digits.isdigit() else 0
+
+
+def is_segment_name(name: str) -> bool:
+    digits, _, _ = name.partition(".")
+    return len(digits) == 20 and digits.isascii() and digits.isdigit()
+
+
+def finish_leftovers(disk: Disk, folder: Path) -> bool:
+    """Finish or throw away what a deletion or a swap left when it was interrupted; whether there was anything.
+
+    It may be interrupted itself, anywhere: a swap that does not count goes before the `.cleaned` that says so, and in
+    one that counts the log gets its name first, as an index alone is taken for one that waits for its name.
+    """
+    names = disk.list(folder)
+    cleaned = [base_of(name) for name in names if name.endswith(CLEANED_SUFFIX)]
+    swaps = sorted((name for name in names if name.endswith(SWAP_SUFFIX)), key=lambda name: LOG_SUFFIX not in name)
+    invalid = [name for name in swaps if cleaned and base_of(name) >= min(cleaned)]
+    gone = [*invalid, *(name for name in names if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)))]
+    for name in gone:
+        disk.remove(folder / name)
+    valid = [name for name in swaps if name not in invalid]
+    for name in valid:
+        if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
+            _remove_replaced(disk, folder, name)
+    for name in valid:
+        disk.rename(folder / name, folder / name.removesuffix(SWAP_SUFFIX))
+    if valid:
+        disk.sync_folder(folder)
+    return bool(gone)
+
+
+def _remove_replaced(disk: Disk, folder: Path, swap: str) -> None:
+    """Remove the segments whose offsets a complete `.log.swap` spans."""
+    base = base_of(swap)
+    end = _last_offset(disk, folder / swap)
+    for name in disk.list(folder):
+        if name.endswith(SEGMENT_SUFFIXES) and is_segment_name(name) and base <= base_of(name) <= max(end, base):
+            disk.remove(folder / name)
+
+
+def _last_offset(disk: Disk, path: Path) -> int:
+    """The last offset in a file of batches; -1 if there is none."""
+    file = disk.open(path, writable=False)
+    try:
+        at, last, size = 0, -1, file.size()
+        while size - at >= HEADER_SIZE:
+            header = read_header(file.read(HEADER_SIZE, at))
+            if header.size < HEADER_SIZE:
+                break
+            last, at = header.last_offset, at + header.size
+        return last
+    finally:
+        file.close()
