@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -15,14 +16,33 @@ STOP_SECONDS_MAX = 20
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "3"}
 
 
-class Broker:
-    """`moldau server start` as a process of its own; `address` is what it said it listens on."""
+class NotReady(AssertionError):
+    """It did not come up; `code` is what it ended with, None if it had to be killed."""
 
-    def __init__(self, folder: Path, settings: dict[str, str] | None = None):
+    def __init__(self, code: int | None, sentence: str):
+        super().__init__(sentence)
+        self.code = code
+
+
+class Broker:
+    """`moldau server start` as a process of its own; `address` is what it said it listens on.
+
+    `program` runs in moldau's stead, with the same arguments behind its own; it is called with `environment` as well.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: dict[str, str] | None = None,
+        program: Sequence[str] = ("moldau",),
+        environment: Mapping[str, str] | None = None,
+    ):
         self.folder = folder
         self.data = folder / "data"
         self.address = ""
         self._settings = {**SETTINGS, **(settings or {})}
+        self._program = program
+        self._environment = {"PYTHONPATH": str(SOURCE), **(environment or {})}
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -33,7 +53,7 @@ class Broker:
     def start(self) -> None:
         """Start and wait for the line that says it is ready; the second time on the port of the first."""
         port = self.address.rpartition(":")[2] or "0"
-        command = [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", port]
+        command = [sys.executable, "-m", *self._program, "server", "start", "--host", "127.0.0.1", "--port", port]
         command += ["--data-dir", str(self.data)]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
@@ -44,13 +64,27 @@ class Broker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "PYTHONPATH": str(SOURCE)},
+                env={**os.environ, **self._environment},
             )
         line = first_line(self._process)
         if not line.startswith("listening on "):
+            code = self._process.returncode if self.wait(1) else None
             self.kill()
-            raise AssertionError(f"the broker said {line!r}, and in its log:\n{self.log()}")
+            raise NotReady(code, f"the broker said {line!r}, and in its log:\n{self.log()}")
         self.address = line.removeprefix("listening on ").strip()
+
+    @property
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it ends by itself; whether it did."""
+        assert self._process is not None
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def stop(self) -> None:
         """SIGTERM; it has to leave by itself, with success."""
