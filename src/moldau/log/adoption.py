@@ -124,7 +124,10 @@ class Intake:
                 try:
                     size = old.size()
                     for at in range(0, size, COPY_BYTES):
-                        new.write(old.read(min(COPY_BYTES, size - at), at), at)
+                        piece = old.read(min(COPY_BYTES, size - at), at)
+                        if piece.strip(b"\0"):
+                            new.write(piece, at)
+                    new.truncate(size)  # what is made of zeros, as room in indexes is, takes no room here either
                     new.flush()
                 finally:
                     new.close()

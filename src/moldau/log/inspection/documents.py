@@ -124,18 +124,16 @@ def record(entry: Entry, found: Record, decoder: Decoder | None) -> Document:
 
 def _offset_index(path: Path, file: File, size: int, name: FileName) -> Iterator[Document]:
     for at, (relative, position) in reading.index_entries(file, size, OFFSET_ENTRY):
-        if not relative and not position and at:
+        if not relative and not position:
             yield _zeros(at, size)
             break
-        if not relative and not position:
-            continue
         yield {"type": "offset_index_entry", "offset": name.offset + relative, "position": position}
     yield from _rest(path, size, OFFSET_ENTRY.size)
 
 
 def _time_index(path: Path, file: File, size: int, name: FileName) -> Iterator[Document]:
     for at, (timestamp, relative) in reading.index_entries(file, size, TIME_ENTRY):
-        if not timestamp and not relative and at:
+        if not timestamp and not relative and size > TIME_ENTRY.size:
             yield _zeros(at, size)
             break
         yield {"type": "time_index_entry", "timestamp_ms": timestamp, "offset": name.offset + relative}

@@ -33,6 +33,7 @@ class _Entries:
 
     def __init__(self, file: File, layout: struct.Struct):
         self.size = file.size()
+        self._file = file
         self._layout = layout
         self.number = -1
         self.zeros_at = -1
@@ -59,7 +60,7 @@ class _Entries:
         if rest:
             yield f"{rest} bytes at its end are no whole entry"
         if self.zeros_at >= 0:
-            if any(any(fields) for _, fields in self._found):
+            if not reading.only_zeros(self._file, self.zeros_at, self.size):
                 yield f"entries follow zeros at position {self.zeros_at}"
             elif not may_have_room:
                 yield f"it was not trimmed: zeros follow from position {self.zeros_at} on"

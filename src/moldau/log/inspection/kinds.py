@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from moldau.log import checkpoints
 from moldau.log.folder import CLEAN_MARKER, DELETE_SUFFIX, LOCK, META_PROPERTIES
-from moldau.log.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX
 from moldau.log.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -20,6 +19,7 @@ from moldau.log.segment import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
+from moldau.log.swapping import CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX
 
 DIGITS: Final = 20
 OFFSET_DIGITS_MAX: Final = 2**63 - 1
@@ -58,13 +58,15 @@ _BY_NAME: Final = {
     CLEAN_MARKER: Kind.CLEAN_MARKER,
 }
 PARTITION_FILES: Final = (checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA)
-FOLDER_FILES: Final = frozenset({*_BY_NAME, LOCK} - {*PARTITION_FILES})
+CONTROLLERS_FILES: Final = ("quorum-state", "bootstrap.checkpoint")
+"""Of Kafka's controllers, in the folder of their metadata log and beside it."""
+FOLDER_FILES: Final = frozenset({*_BY_NAME, LOCK, *CONTROLLERS_FILES} - {*PARTITION_FILES})
 LEFTOVERS: Final = {
-    DELETED_SUFFIX: "left by a deletion",
-    CLEANED_SUFFIX: "left by a compaction that did not end",
-    SWAP_SUFFIX: "left by a compaction that was interrupted while it replaced segments",
-    TEMPORARY_SUFFIX: "left by a write that did not end",
-    DELETE_SUFFIX: "left by a topic's deletion",
+    DELETED_SUFFIX: "files left by a deletion",
+    CLEANED_SUFFIX: "files left by a compaction that did not end",
+    SWAP_SUFFIX: "files left by a compaction that was interrupted while it replaced segments",
+    TEMPORARY_SUFFIX: "files left by writes that did not end",
+    DELETE_SUFFIX: "left by the deletion of a topic",
 }
 """What a suffix says; the next start finishes or removes what has it."""
 

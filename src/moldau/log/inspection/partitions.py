@@ -7,6 +7,7 @@ whose checksum does not hold never is.
 
 import itertools
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.epochs import Epochs
 from moldau.log.inspection import reading
 from moldau.log.inspection.findings import Finding, Seen, limited
-from moldau.log.inspection.kinds import LEFTOVERS, FileName, Kind, file_name_of, leftover_of
+from moldau.log.inspection.kinds import CONTROLLERS_FILES, LEFTOVERS, FileName, Kind, file_name_of, leftover_of
 from moldau.log.inspection.segments import Damage, SegmentFiles, Walked, check_segment
 from moldau.log.inspection.surroundings import Surroundings
 from moldau.log.inspection.transaction_checks import OpenTransactions
@@ -34,7 +35,6 @@ class PartitionCheck:
         self.folder = folder
         self.tp = tp
         self.walked = Walked(seen, Epochs(), OpenTransactions())
-        self.log_start = 0
         self.topic_id: uuid.UUID | None = None
         self._disk = disk
         self._around = around
@@ -64,13 +64,18 @@ class PartitionCheck:
         self._snapshots = sorted(
             said.offset for said in found.values() if said and said.kind is Kind.SNAPSHOT and not said.leftover
         )
-        return bases, [finding for name, said in found.items() for finding in self._strange(name, said, bases)]
+        leftovers = Counter(filter(None, map(leftover_of, names)))
+        strange = [
+            Finding(self.folder / f"*{suffix}", f"{LEFTOVERS[suffix]} ({count}); the next start sees to it", False)
+            for suffix, count in leftovers.items()
+        ]
+        return bases, strange + [finding for name in names for finding in self._strange(name, found[name], bases)]
 
     def _strange(self, name: str, said: FileName | None, bases: list[int]) -> Iterator[Finding]:
-        path, leftover = self.folder / name, leftover_of(name)
-        if leftover:
-            yield Finding(path, f"{LEFTOVERS[leftover]}; the next start finishes or removes it", False)
-        elif said is None or said.kind in (Kind.OFFSETS, Kind.PROPERTIES, Kind.CLEAN_MARKER):
+        path = self.folder / name
+        if leftover_of(name) or name in CONTROLLERS_FILES:
+            return
+        if said is None or said.kind in (Kind.OFFSETS, Kind.PROPERTIES, Kind.CLEAN_MARKER):
             yield Finding(path, "it is no file of a partition", False)
         elif said.kind in INDEX_KINDS and said.offset not in bases:
             yield Finding(path, "there is no log that it is the index of")
@@ -104,7 +109,6 @@ class PartitionCheck:
 
     def _segments(self, bases: list[int], names: set[str]) -> Iterator[Finding]:
         walked, around = self.walked, self._around
-        self.log_start = max(around.log_starts.get(self.tp, 0), bases[0])
         for number, base in enumerate(bases):
             later = bases[number + 1 :]
             files = SegmentFiles(self._disk, self.folder, base, later[0] if later else None, names)

@@ -89,6 +89,15 @@ def index_entries(file: File, size: int, layout: struct.Struct) -> Iterator[tupl
             return
 
 
+def only_zeros(file: File, at: int, end: int) -> bool:
+    while at < end:
+        chunk = file.read(min(CHUNK_BYTES, end - at), at)
+        if chunk.strip(b"\0"):
+            return False
+        at += len(chunk) or end
+    return True
+
+
 def text(disk: Disk, path: Path, bytes_max: int = SMALL_FILE_BYTES_MAX) -> str | None:
     """All of a small file of text; None if it is not there. Raises `CorruptCheckpoint`, `OSError`."""
     try:

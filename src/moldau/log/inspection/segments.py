@@ -51,7 +51,7 @@ class Walked:
 
     seen: Seen
     epochs: Epochs
-    """As the checkpoint has them; empty if nothing is known."""
+    """As the checkpoint has them; of offsets before the first, where records were deleted, it says nothing."""
     transactions: OpenTransactions
     end: int = 0
     """The offset behind the last batch that holds."""
@@ -208,9 +208,9 @@ def _oddities(header: BatchHeader, entry: Entry, walked: Walked, is_rebuilt: boo
     if 0 <= epoch < walked.leader_epoch:
         yield f"the batch at offset {base} is of leader epoch {epoch}, and one before it of {walked.leader_epoch}", True
     walked.leader_epoch = max(walked.leader_epoch, epoch)
-    if epoch >= 0 and len(walked.epochs):
-        known = walked.epochs.epoch_at(base)
-        if known != epoch:
+    if epoch >= 0:
+        known = walked.epochs.epoch_at(header.last_offset)
+        if known >= 0 and known != epoch:
             yield (
                 f"the batch at offset {base} is of leader epoch {epoch}, and the checkpoint says {known}",
                 not is_rebuilt,
