@@ -90,6 +90,22 @@ def test_levels_are_the_codecs_own() -> None:
         assert bytes(compression.decompress(codec, compression.compress(codec, TEXT, high), 1 << 20)) == TEXT
 
 
+def test_every_level_that_a_topic_may_have_works() -> None:
+    for codec, levels in ((GZIP, range(1, 10)), (LZ4, range(1, 18)), (ZSTD, (-131072, -7, -1, 0, 1, 22))):
+        for level in levels:
+            for data in (TEXT, os.urandom(70_000), b""):
+                packed = compression.compress(codec, data, level)
+                assert bytes(compression.decompress(codec, packed, 1 << 20)) == data
+                assert codec != LZ4 or compression.lz4_flaw(packed) is None
+
+
+def test_kafkas_default_level_of_lz4_is_the_fast_one() -> None:
+    words = b"".join(b"%d %d," % (i * i % 7919, i) for i in range(20_000))
+    fast, other, thorough = (compression.compress(LZ4, words, level) for level in (9, None, 10))
+    assert fast == other
+    assert len(thorough) < len(fast)
+
+
 @pytest.mark.parametrize(
     ("codec", "packed"),
     [

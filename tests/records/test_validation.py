@@ -9,7 +9,7 @@ from crc32c import crc32c
 from hypothesis import given
 
 from moldau.errors import ErrorCode
-from moldau.records import rows, validation
+from moldau.records import compression, rows, validation
 from moldau.records.batch import crc_holds, encode_batch, read_header
 from moldau.records.validation import INT64_MAX, Checked, Rules, assign_offsets, check_produce, needs_executor
 from tests.records import making
@@ -131,6 +131,51 @@ STRICTER = {
     },
     **{f"codec {codec}, short record": (batch(record(length=3), codec=codec), INVALID) for codec in (1, 2, 3, 4)},
 }
+LZ4_START = bytes.fromhex("04224d18")
+
+
+def lz4(body: bytes, head: str = "6040 82", end: bytes = bytes(4)) -> bytes:
+    """A frame of stored blocks of 20 bytes."""
+    blocks = (body[at : at + 20] for at in range(0, len(body), 20))
+    return LZ4_START + bytes.fromhex(head) + b"".join(struct.pack("<I", len(b) | 1 << 31) + b for b in blocks) + end
+
+
+POISON = {
+    "whose blocks depend on each other": lambda body: lz4(body, "4040 c0"),
+    "with a dictionary": lambda body: lz4(body, "6140 00000000 a0"),
+    "of two frames": lambda body: lz4(body[:30]) + lz4(body[30:]),
+    "behind something to be skipped": lambda body: struct.pack("<II", 0x184D2A50, 4) + b"skip" + lz4(body),
+    "before something to be skipped": lambda body: lz4(body) + struct.pack("<II", 0x184D2A50, 4) + b"skip",
+    "with an empty block in the middle": lambda body: (
+        lz4(body[:30], end=b"") + struct.pack("<I", 1 << 31) + lz4(body[30:])[7:]
+    ),
+}
+"""LZ4 that decoders read, but not Java's: it would stop every Java consumer, so Kafka's broker refuses it too (but for
+what is behind a frame, which it does not look at)."""
+
+
+@pytest.mark.parametrize("name", POISON)
+def test_lz4_that_java_does_not_read_is_refused(name: str) -> None:
+    checked = check(batch(record(value=bytes(50)), codec=3, change=lambda body: POISON[name](plain_of(body))))
+    assert checked.error == INVALID
+    assert checked.message is not None and "Java" in checked.message
+
+
+@pytest.mark.parametrize(
+    ("head", "end"),
+    [("6040 82", bytes(4)), ("6440 a7", bytes(4) + bytes.fromhex("8f2e7e42")), ("6840 3a00000000000000 2d", bytes(4))],
+    ids=["plain", "with a checksum", "with its size"],
+)
+def test_every_lz4_frame_that_java_reads_is_taken(head: str, end: bytes) -> None:
+    assert (
+        check(batch(record(value=bytes(50)), codec=3, change=lambda body: lz4(plain_of(body), head, end))).error == NONE
+    )
+
+
+def plain_of(body: bytes) -> bytes:
+    return bytes(compression.decompress(compression.LZ4, body, 1 << 20))
+
+
 CASES = {**AS_KAFKA, **STRICTER}
 
 

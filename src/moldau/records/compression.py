@@ -10,7 +10,7 @@ librdkafka and Go clients write one bare snappy block; the magic decides. It is 
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import cramjam
 
@@ -28,6 +28,10 @@ _XERIAL_BLOCK: Final = 32 * 1024
 _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 _LZ4_BLOCK: Final = 64 * 1024
 _LZ4_STORED: Final = 1 << 31
+_LZ4_MAGIC: Final = _LZ4_HEADER[:4]
+_LZ4_INDEPENDENT, _LZ4_BLOCK_CHECKSUMS, _LZ4_CONTENT_SIZE, _LZ4_CHECKSUM, _LZ4_RESERVED = 0x20, 0x10, 0x08, 0x04, 0x03
+_LZ4_FAST: Final = (None, 9)
+"""Levels at which Kafka compresses fast: 9 is its default, and the others are those of high compression."""
 _UINT32_LE = struct.Struct("<I")
 _INT32 = struct.Struct(">i")
 _SMALLEST: Final = 4096
@@ -112,6 +116,27 @@ def _grow(decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, lim
         size *= 4
 
 
+def lz4_flaw(data: Buffer) -> str | None:
+    """Why Java's clients cannot read `data`, which `decompress` did read as LZ4; None if they can.
+
+    They know one frame of independent blocks, without a dictionary; a block without bytes ends it for them.
+    """
+    view = memoryview(data)
+    if bytes(view[:4]) != _LZ4_MAGIC:
+        return "its frame does not come first"
+    flags = view[4]
+    if not flags & _LZ4_INDEPENDENT:
+        return "its blocks depend on each other"
+    if flags & _LZ4_RESERVED:
+        return "it needs a dictionary"
+    at = len(_LZ4_HEADER) + (8 if flags & _LZ4_CONTENT_SIZE else 0)
+    between = 4 if flags & _LZ4_BLOCK_CHECKSUMS else 0
+    while at + 4 <= len(view) and (size := _UINT32_LE.unpack_from(view, at)[0] & ~_LZ4_STORED):
+        at += 4 + size + between
+    at += 4 + (4 if flags & _LZ4_CHECKSUM else 0)
+    return None if at == len(view) else "its end is not where it should be"
+
+
 def _compress_xerial(data: Buffer) -> bytes:
     view = memoryview(data)
     parts = [_XERIAL_HEADER]
@@ -123,18 +148,29 @@ def _compress_xerial(data: Buffer) -> bytes:
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     """A frame as Kafka's Java client writes it: independent blocks of 64 KiB (all that it can read), no checksums."""
-    mode: Literal["default", "high_compression"] = "default" if level is None else "high_compression"
     view = memoryview(data)
     parts: list[Buffer] = [_LZ4_HEADER]
     for at in range(0, len(view), _LZ4_BLOCK):
         plain = view[at : at + _LZ4_BLOCK]
-        block = bytes(cramjam.lz4.compress_block(plain, mode=mode, compression=level, store_size=False))
+        if level in _LZ4_FAST:
+            block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        else:
+            block = _thorough_lz4_block(plain, level)
         if len(block) < len(plain):
             parts += (_UINT32_LE.pack(len(block)), block)
         else:
             parts += (_UINT32_LE.pack(len(plain) | _LZ4_STORED), plain)
     parts.append(_UINT32_LE.pack(0))
     return b"".join(parts)
+
+
+def _thorough_lz4_block(plain: memoryview, level: int | None) -> bytes:
+    """The first block of a frame, since it is frames that the library compresses at a level; of up to 64 KiB there is
+    no second."""
+    frame = bytes(cramjam.lz4.compress(plain, level=level))
+    at = len(_LZ4_HEADER) + (8 if frame[4] & _LZ4_CONTENT_SIZE else 0)
+    (size,) = _UINT32_LE.unpack_from(frame, at)
+    return frame[at + 4 : at + 4 + (size & ~_LZ4_STORED)]
 
 
 def _decompress_snappy(data: Buffer, limit: int) -> Buffer:
