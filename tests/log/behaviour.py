@@ -15,6 +15,7 @@ from moldau.log.log import Log
 from moldau.records.batch import Row, batches, crc_holds
 from moldau.runtime import FileSlice, Runtime
 from tests.grounds import Ground
+from tests.log.compacting import COMPACTED, compact, latest, put
 from tests.log.making import NOW_MS, TOPIC_ID, TP, HandClock, append, config, read_all
 
 STEP_MS = 1000
@@ -267,3 +268,72 @@ class LogBehaviour:
         stand.log = stand.folder.logs[TP]
         check_holds(stand.log, 0, 180)
         assert len(stand.names(".index")) == len(stand.names(".timeindex")) == len(stand.names(".log"))
+
+    @pytest.fixture
+    def table(self, ground: Ground) -> Stand:
+        return Stand(ground, **COMPACTED, delete_retention_ms=5000)
+
+    def test_compaction_keeps_the_last_record_of_each_key_where_it_was(self, table: Stand) -> None:
+        for number in range(120):
+            put(table.log, (f"key-{number % 7}", str(number)))
+        last = {f"key-{number % 7}": str(number) for number in range(120)}
+        assert compact(table.log)
+        for again in (lambda: None, table.kill, table.restart, table.kill):
+            again()
+            assert (table.log.log_start_offset, table.log.log_end_offset) == (0, 120)
+            assert latest(table.log) == last
+            assert [record.offset for record in read_all(table.log)] == list(range(113, 120))
+            assert [record.offset for record in read_all(table.log, 117)] == [117, 118, 119]
+            assert not table.names(".cleaned") and not table.names(".swap")
+        assert not compact(table.log)
+        assert put(table.log, ("key-0", "new")) == 120
+
+    def test_a_deleted_key_stays_deleted_and_its_tombstone_goes_in_its_time(self, table: Stand) -> None:
+        put(table.log, ("a", "1"), ("b", "1"))
+        put(table.log, ("a", None))
+        put(table.log, ("c", "1"))
+        assert compact(table.log)
+        for again in (table.kill, table.restart):
+            again()
+            assert [(record.key, record.value) for record in read_all(table.log)] == [
+                (b"b", b"1"), (b"a", None), (b"c", b"1"),
+            ]  # fmt: skip
+        table.clock.ms += 5001
+        put(table.log, ("d", "1"), now_ms=table.clock.ms)
+        assert compact(table.log)
+        for again in (table.kill, table.restart):
+            again()
+            assert latest(table.log) == {"b": "1", "c": "1", "d": "1"}
+            assert b"a" not in [record.key for record in read_all(table.log)]
+
+    def test_a_reader_and_a_producer_notice_nothing_of_compaction(self, table: Stand) -> None:
+        place = {"producer_id": 9, "producer_epoch": 0}
+        for number in range(50):
+            put(table.log, ("key", str(number)), base_sequence=number, **place)
+        piece = table.log.read(0, 5000, 50)
+        before = bytes_of(piece)
+        assert compact(table.log)
+        table.folder.remove_due(table.clock.ms)
+        assert bytes_of(piece) == before
+        for again, known in ((lambda: None, range(45, 50)), (table.kill, [49]), (table.restart, [49])):
+            again()
+            for number in known:
+                answer = put(table.log, ("key", "again"), base_sequence=number, **place)
+                assert (answer, table.log.log_end_offset) == (number, 50)
+
+    def test_what_is_compacted_and_deleted_by_age_loses_both(self, ground: Ground) -> None:
+        stand = Stand(ground, **{**COMPACTED, "cleanup_policy": ("compact", "delete"), "retention_ms": 50 * STEP_MS})
+        for at in range(100):
+            put(stand.log, (f"key-{at % 3}", str(at)), now_ms=time_of(at))
+        assert compact(stand.log)
+        assert [record.offset for record in read_all(stand.log)] == [97, 98, 99]
+        stand.log.retain(time_of(99), 100)
+        assert [record.offset for record in read_all(stand.log)] == [97, 98, 99]
+        put(stand.log, ("key-0", "100"), now_ms=time_of(100))
+        stand.log.roll(NOW_MS)
+        assert stand.log.retain(time_of(150), 101)
+        start = int(stand.log.log_start_offset)
+        for again in (stand.kill, stand.restart):
+            again()
+            assert stand.log.log_start_offset == start
+            assert [record.offset for record in read_all(stand.log)] == [100]
