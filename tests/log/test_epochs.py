@@ -51,3 +51,12 @@ def test_only_changes_make_them_dirty() -> None:
     assert not epochs.dirty
     epochs.assign(1, 7)
     assert epochs.dirty
+
+
+def test_epochs_that_ended_where_the_log_now_starts_are_forgotten() -> None:
+    epochs = Epochs([(0, 0), (1, 5), (2, 9)])
+    epochs.truncate_from_start(5)
+    assert epochs.starts == ((1, 5), (2, 9))
+    epochs.dirty = False
+    epochs.truncate_from_start(5)
+    assert epochs.starts == ((1, 5), (2, 9)) and not epochs.dirty

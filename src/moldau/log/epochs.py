@@ -79,7 +79,7 @@ class Epochs:
     def truncate_from_start(self, start_offset: int) -> None:
         """Nothing below `start_offset` is there any more; the epoch that wrote there begins there now."""
         at = bisect_right(self._starts, start_offset, key=lambda start: start.start_offset)
-        if at and self._starts[at - 1].start_offset < start_offset:
+        if at > 1 or (at and self._starts[0].start_offset < start_offset):
             self._starts[:at] = [EpochStart(self._starts[at - 1].epoch, start_offset)]
             self._changed()
 
