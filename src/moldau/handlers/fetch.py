@@ -3,8 +3,9 @@
 Kafka's behaviour: the request's and each partition's byte limit hold but for the first batch of the first partition
 that has one, which goes out whole (KIP-74); fewer than `min_bytes` wait for up to `max_wait_ms`, unless a partition
 has an error. Sessions (KIP-227) are refused by answering session id 0, so every request is a full one. From version 13
-a topic is named by its id. Slices end where the watermark stands; a batch that contains the offset asked for is sent
-from its start.
+a topic is named by its id. Slices end where the watermark stands, or the last stable offset for readers of committed
+records, who are also told which transactions were aborted: an empty list rather than null if none were. A batch that
+contains the offset asked for is sent from its start.
 """
 
 import asyncio
@@ -53,11 +54,15 @@ class FetchHandler:
         return self._wait(version, correlation_id, request, reads)
 
     async def _wait(self, version: int, correlation_id: int, request: Fetch, reads: Reads) -> Reply:
-        waiters = [hosted.waiters for hosted in reads.hosts]
-        missing = request.min_bytes - reads.size
-        await Wait(missing, request.max_wait_ms / 1000, waiters, asyncio.get_running_loop()).done
-        results = self._read(request).results
-        return pack_fetch(version, correlation_id, _NONE, NO_SESSION, request.topics, results)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + request.max_wait_ms / 1000
+        while True:  # what came may be part of a transaction, or its end: not all of it is for this reader
+            waiters = [hosted.waiters for hosted in reads.hosts]
+            await Wait(request.min_bytes - reads.size, deadline - loop.time(), waiters, loop).done
+            reads = self._read(request)
+            if reads.ready or reads.size >= request.min_bytes or loop.time() >= deadline:
+                return pack_fetch(version, correlation_id, _NONE, NO_SESSION, request.topics, reads.results)
+            _release(reads.results)
 
     def _read(self, request: Fetch) -> Reads:
         left = min(request.max_bytes, self._bytes_max)
@@ -92,13 +97,19 @@ class FetchHandler:
 
 def _read_one(hosted: Hosted, part: FetchPartition, left: int, not_first: bool, committed: bool) -> FetchResult:
     index, _, offset, bytes_max = part
+    log, most = hosted.log, max(min(bytes_max, left), 0)
+    aborted: list[tuple[int, int]] | None = [] if committed else None
     try:
-        records = hosted.read(offset, max(min(bytes_max, left), 0), not not_first)
+        if committed and (log.has_aborted or log.producers.unsettled):
+            records, stable, found = hosted.read_committed(offset, most, not not_first)
+            aborted = [(one.producer_id, one.first_offset) for one in found]
+            return FetchResult(index, _NONE, hosted.high_watermark, stable, log.log_start_offset, aborted, records)
+        records = hosted.read(offset, most, not not_first)
     except KafkaError as error:
         return _error(part, error.code)
     watermark = hosted.high_watermark
-    start = hosted.log.log_start_offset
-    return FetchResult(index, _NONE, watermark, watermark, start, [] if committed else None, records)
+    stable = log.last_stable_offset(watermark) if log.producers.unsettled else watermark
+    return FetchResult(index, _NONE, watermark, stable, log.log_start_offset, aborted, records)
 
 
 def _error(part: FetchPartition, code: ErrorCode, not_there: bool = False) -> FetchResult:

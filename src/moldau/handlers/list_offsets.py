@@ -3,7 +3,8 @@
 Kafka's special timestamps: -1 the end that this reader may see, -2 the first offset, -3 the record with the largest
 timestamp (version 7), -4 the first local offset (8) and -5 the last tiered one (9), -6 the first not yet uploaded
 (11): with nothing tiered the first is the log's start and the other two are unknown (-1). A time answers the first
-record at or after it.
+record at or after it. Readers of committed records (version 2) see up to the last stable offset, others up to the high
+watermark.
 """
 
 from moldau.errors import ErrorCode, KafkaError
@@ -19,6 +20,7 @@ from moldau.replication.hosted import Hosted
 from moldau.replication.partitions import Partitions
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+READ_COMMITTED = 1
 FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 
@@ -31,20 +33,23 @@ class ListOffsetsHandler:
         for topic in request.topics:
             for part in topic.partitions:
                 asked[topic.name, part.partition_index] = asked.get((topic.name, part.partition_index), 0) + 1
+        committed = request.isolation_level == READ_COMMITTED
         topics = []
         for topic in request.topics:
             parts = []
             for part in topic.partitions:
                 times = asked[topic.name, part.partition_index]
                 if times == 1:
-                    parts.append(self._one(topic.name, part, context.version))
+                    parts.append(self._one(topic.name, part, context.version, committed))
                 elif times > 1:  # one error tells of all of them
                     parts.append(_error(part, ErrorCode.INVALID_REQUEST))
                     asked[topic.name, part.partition_index] = 0
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=parts))
         return ListOffsetsResponse(topics=topics)
 
-    def _one(self, topic: str, part: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
+    def _one(
+        self, topic: str, part: ListOffsetsPartition, version: int, committed: bool
+    ) -> ListOffsetsPartitionResponse:
         hosted = self._partitions.find(topic, None, part.partition_index)
         if hosted is None:
             return _error(part, self._partitions.absence(topic, None, part.partition_index))
@@ -56,7 +61,8 @@ class ListOffsetsHandler:
         if part.timestamp < EARLIEST_PENDING_UPLOAD:
             return _error(part, ErrorCode.UNSUPPORTED_VERSION)
         try:
-            timestamp, offset = _look_up(hosted, part.timestamp)
+            end = hosted.last_stable_offset if committed else hosted.high_watermark
+            timestamp, offset = _look_up(hosted, part.timestamp, end)
         except KafkaError as error:
             return _error(part, error.code)
         return ListOffsetsPartitionResponse(
@@ -67,10 +73,10 @@ class ListOffsetsHandler:
         )
 
 
-def _look_up(hosted: Hosted, timestamp: int) -> tuple[int, int]:
-    """(timestamp, offset), each -1 if there is no such record."""
+def _look_up(hosted: Hosted, timestamp: int, end: int) -> tuple[int, int]:
+    """(timestamp, offset), each -1 if there is no such record below `end`."""
     if timestamp == LATEST:
-        return -1, hosted.high_watermark
+        return -1, end
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, hosted.log.log_start_offset
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
@@ -79,7 +85,7 @@ def _look_up(hosted: Hosted, timestamp: int) -> tuple[int, int]:
         found = hosted.log.offset_of_max_timestamp()
     else:
         found = hosted.log.offset_for_time(timestamp)
-    return found if found is not None and found[1] < hosted.high_watermark else (-1, -1)
+    return found if found is not None and found[1] < end else (-1, -1)
 
 
 def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

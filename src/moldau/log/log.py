@@ -40,11 +40,11 @@ logger = logging.getLogger(__name__)
 
 
 class Log:
-    """One partition on disk. `config` may be replaced at any time."""
+    """One partition on disk. `config` may be replaced at any time. `has_aborted`: there were such transactions."""
 
     __slots__ = (
-        "_aborts", "_active", "_config", "_doomed", "_flushing", "_on_failure", "_runtime", "_segments",
-        "_snapshot_offset", "_stamps", "cleaning", "epochs", "files", "folder", "log_end_offset", "log_start_offset",
+        "_active", "_config", "_doomed", "_flushing", "_on_failure", "_runtime", "_segments", "_snapshot_offset",
+        "_stamps", "cleaning", "epochs", "files", "folder", "has_aborted", "log_end_offset", "log_start_offset",
         "offline", "producers", "topic_id", "tp",
     )  # fmt: skip
 
@@ -74,7 +74,7 @@ class Log:
         self._on_failure: Callable[[OSError], None] | None = None
         self._segments: list[Segment] = loaded.segments
         self._active = loaded.segments[-1]
-        self._aborts = any(segment.aborted.entries for segment in loaded.segments)
+        self.has_aborted = any(segment.aborted.entries for segment in loaded.segments)
         self._flushing = Flushing(files.disk, folder, loaded, runtime.clock.now_ms())
         self.config = config
 
@@ -207,7 +207,7 @@ class Log:
             aborted = self.producers.ended(checked.header, marker, offset, now_ms)
             if aborted is not None:  # noted first, so that whatever flush takes the marker takes this as well
                 self._active.aborted.append(aborted)
-                self._aborts = self._flushing.unsynced_names = True
+                self.has_aborted = self._flushing.unsynced_names = True
         return self.append(memoryview(batch), checked, leader_epoch, now_ms)
 
     @property
@@ -224,13 +224,14 @@ class Log:
     def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions with records or a marker in start <= offset < end, in order of their markers."""
         with self._serving():
-            segments = self._segments
-            return aborted_between(segments[lookup.segment_at(segments, start) :], start, end) if self._aborts else []
+            if not self.has_aborted:
+                return []
+            return aborted_between(self._segments[lookup.segment_at(self._segments, start) :], start, end)
 
     def aborted_in(self, offset: int, piece: FileSlice | None) -> list[AbortedTransaction]:
         """What a reader of committed records needs to know of a piece that was just read from `offset` on. As in Kafka,
         the piece's end is rounded up to the next index entry, so there may be more than in the piece."""
-        if piece is None or not self._aborts:
+        if piece is None or not self.has_aborted:
             return []
         with self._serving():
             end = lookup.end_of_slice(self._segments, offset, piece.offset + piece.length, self.log_end_offset)
@@ -356,7 +357,7 @@ class Log:
                 segment.deleted = True
                 self.remove_later(segment.doom(), now_ms)
             self._flushing.unsynced_names = True
-        self._aborts = any(segment.aborted.entries for segment in self._segments)
+        self.has_aborted = any(segment.aborted.entries for segment in self._segments)
         logger.info("%s: %d segments deleted (%s), the log starts at %d", self.tp, count, why, self.log_start_offset)
         return gone
 

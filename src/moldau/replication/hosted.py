@@ -12,6 +12,7 @@ from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.appended import Appended
 from moldau.log.log import Log
+from moldau.log.transactions import AbortedTransaction
 from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
 from moldau.records.batch import Marker
 from moldau.records.validation import INLINE_BYTES, Checked, Rules, check_produce, needs_executor
@@ -177,6 +178,16 @@ class Hosted:
         """What a consumer may see from `offset` on; None where it has all there is. `min_one`: the first batch goes out
         whole even if it is larger than `bytes_max`. Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
         return self.log.read(offset, bytes_max, self.state.high_watermark, min_one)
+
+    def read_committed(
+        self, offset: int, bytes_max: int, min_one: bool = True
+    ) -> tuple[FileSlice | None, Offset, list[AbortedTransaction]]:
+        """As `read`, for a reader of committed records: also up to where it may see, and which transactions in what it
+        gets were aborted. Raises as `read` does."""
+        log = self.log
+        stable = log.last_stable_offset(self.state.high_watermark)
+        records = log.read(offset, bytes_max, stable, min_one)
+        return records, stable, log.aborted_in(offset, records)
 
     def leadership_error(self, current_leader_epoch: int) -> ErrorCode | None:
         """What is wrong with the leader epoch a client believes in (-1: it does not say), per KIP-320."""

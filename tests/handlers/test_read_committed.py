@@ -1,0 +1,172 @@
+"""What readers of committed records see on the wire: up to where, which aborted transactions they are told of, and when
+they are woken. A client cannot write in a transaction yet, so that is done beside the wire."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from moldau.errors import ErrorCode
+from moldau.log.appended import Appended
+from moldau.protocol.apis import FETCH, LIST_OFFSETS
+from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from moldau.records.batch import TRANSACTIONAL_BIT, Marker
+from tests.handlers.living import NOW_MS, Living, Wire, batch, run
+from tests.handlers.test_fetch import LONG_MS, at, fetch, parts_of, values
+
+COMMIT, ABORT = Marker(True, 0), Marker(False, 0)
+COMMITTED, UNCOMMITTED = 1, 0
+
+
+class Writer:
+    """A transactional producer and its coordinator, in partition 0 of the topic "a"."""
+
+    def __init__(self, alive: Living, producer_id: int):
+        self.hosted = alive.hosted("a")
+        self.producer_id = producer_id
+        self.epoch = self.sequence = 0
+
+    def write(self, value: bytes) -> None:
+        records = batch(
+            value,
+            attributes=TRANSACTIONAL_BIT,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequence,
+        )
+        outcome = self.hosted.produce(memoryview(bytearray(records)), NOW_MS)
+        assert isinstance(outcome, Appended) and not outcome.error, outcome
+        self.sequence += 1
+
+    def end(self, marker: Marker) -> None:
+        self.epoch, self.sequence = self.epoch + 1, 0
+        assert not self.hosted.append_marker(self.producer_id, self.epoch, marker, 2, NOW_MS).error
+
+
+def told(part: Any) -> list[tuple[int, int]] | None:
+    if part.aborted_transactions is None:
+        return None
+    return [(one.producer_id, one.first_offset) for one in part.aborted_transactions]
+
+
+async def latest(wire: Wire, isolation: int, timestamp: int = -1) -> int:
+    topic = ListOffsetsTopic(name="a", partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=[topic])
+    (part,) = (await wire.ask(LIST_OFFSETS, 9, request)).topics[0].partitions
+    assert part.error_code == 0
+    return int(part.offset)
+
+
+def test_readers_see_up_to_the_last_stable_offset_and_are_told_what_was_aborted(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        topic_id = await alive.make("a")
+        one, two = Writer(alive, 1), Writer(alive, 2)
+        for writer, value in ((one, b"x"), (two, b"y"), (two, b"z")):
+            writer.write(value)
+        one.end(ABORT)
+        one.write(b"w")
+        one.end(COMMIT)
+        wire = await alive.dial()
+        for version in range(4, 19):
+            topic: str | bytes = "a" if version < 13 else topic_id
+            (part,) = parts_of(await wire.ask(FETCH, version, fetch((topic, at(0)), isolation_level=COMMITTED)))
+            assert (part.error_code, part.high_watermark, part.last_stable_offset) == (0, 6, 1)
+            assert (values(part), told(part)) == ([b"x"], [(1, 0)])
+            (part,) = parts_of(await wire.ask(FETCH, version, fetch((topic, at(0)))))
+            assert (part.high_watermark, part.last_stable_offset) == (6, 1)
+            assert (values(part), told(part)) == ([b"x", b"y", b"z", b"w"], None)
+        for offset in (1, 5, 6):
+            (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(offset)), isolation_level=COMMITTED)))
+            assert (part.error_code, values(part), told(part)) == (0, [], [])
+        (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(7)), isolation_level=COMMITTED)))
+        assert (part.error_code, part.last_stable_offset, told(part)) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1, None)
+        two.end(COMMIT)
+        (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0)), isolation_level=COMMITTED)))
+        assert (part.last_stable_offset, values(part), told(part)) == (7, [b"x", b"y", b"z", b"w"], [(1, 0)])
+
+    run(scenario, tmp_path)
+
+
+def test_several_partitions_are_told_of_in_one_reply(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", 2)
+        one = Writer(alive, 1)
+        one.write(b"x")
+        one.end(ABORT)
+        wire = await alive.dial()
+        for version in range(4, 13):
+            request = fetch(("a", at(0, 1)), ("a", at(0, 0)), isolation_level=COMMITTED)
+            parts = parts_of(await wire.ask(FETCH, version, request))
+            assert [(told(part), values(part)) for part in parts] == [([], []), ([(1, 0)], [b"x"])]
+
+    run(scenario, tmp_path)
+
+
+def test_a_waiting_reader_is_woken_by_the_end_of_a_transaction_not_by_its_records(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        one, two = Writer(alive, 1), Writer(alive, 2)
+        waiters = alive.hosted("a").waiters
+        committed, uncommitted = await alive.dial(), await alive.dial()
+        committed.send(FETCH, 12, fetch(("a", at(0)), isolation_level=COMMITTED, max_wait_ms=LONG_MS))
+        while not waiters.parked:
+            await asyncio.sleep(0)
+        size = len(batch(b"x"))
+        uncommitted.send(FETCH, 12, fetch(("a", at(0)), min_bytes=4 * size, max_wait_ms=LONG_MS))
+        while len(waiters.parked) < 2:
+            await asyncio.sleep(0)
+        (before,) = (wait for wait in list(waiters.parked)[:1])
+        one.write(b"x")
+        two.write(b"y")
+        while len(waiters.parked) < 2 or before in waiters.parked:
+            await asyncio.sleep(0)
+        one.end(ABORT)
+        (part,) = parts_of((await committed.receive(FETCH, 12))[1])
+        assert (values(part), told(part), part.last_stable_offset) == ([b"x"], [(1, 0)], 1)
+        while len(waiters.parked) != 1:
+            await asyncio.sleep(0)
+        one.write(b"z")
+        (part,) = parts_of((await uncommitted.receive(FETCH, 12))[1])
+        assert values(part) == [b"x", b"y", b"z"]
+        assert not waiters.parked
+
+    run(scenario, tmp_path)
+
+
+def test_the_latest_offset_is_the_last_stable_one_for_readers_of_committed_records(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        one = Writer(alive, 1)
+        one.write(b"x")
+        one.end(COMMIT)
+        one.write(b"y")
+        wire = await alive.dial()
+        assert (await latest(wire, COMMITTED), await latest(wire, UNCOMMITTED)) == (2, 3)
+        assert (await latest(wire, COMMITTED, NOW_MS), await latest(wire, UNCOMMITTED, NOW_MS)) == (0, 0)
+        alive.hosted("a").log.delete_records_before(2)
+        assert (await latest(wire, COMMITTED, NOW_MS), await latest(wire, UNCOMMITTED, NOW_MS)) == (-1, 2)
+        alive.hosted("a").log.delete_records_before(3)
+        assert await latest(wire, COMMITTED) == 3
+        one.end(ABORT)
+        assert await latest(wire, COMMITTED) == 4
+
+    run(scenario, tmp_path)
+
+
+def test_transactions_outlast_a_restart(tmp_path: Path) -> None:
+    async def filled(alive: Living) -> None:
+        await alive.make("a")
+        one, two = Writer(alive, 1), Writer(alive, 2)
+        one.write(b"x")
+        one.end(ABORT)
+        two.write(b"y")
+
+    async def again(alive: Living) -> None:
+        wire = await alive.dial()
+        assert (await latest(wire, COMMITTED), await latest(wire, UNCOMMITTED)) == (2, 3)
+        (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0)), isolation_level=COMMITTED)))
+        assert (values(part), told(part)) == ([b"x"], [(1, 0)])
+        alive.hosted("a").append_marker(2, 1, COMMIT, 2, NOW_MS)
+        assert await latest(wire, COMMITTED) == 4
+
+    run(filled, tmp_path)
+    run(again, tmp_path)
