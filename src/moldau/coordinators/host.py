@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
+from moldau.coordinators.replaying import Replaying
 from moldau.errors import ErrorCode, KafkaError
-from moldau.records import rows
 from moldau.records.batch import encode_batch
 from moldau.runtime import Clock
 
@@ -312,11 +312,11 @@ class Host(Generic[M]):
     async def _replay(self, hosted: _Hosted[M]) -> None:
         """Apply the whole log, chunk by chunk, so that the broker answers others meanwhile."""
         try:
+            replaying = Replaying()
             async for chunk in self._log.read_all(hosted.partition):
                 now = self.now()
-                for row in rows.iterate(chunk):
-                    if row.key is not None:
-                        hosted.machine.apply(Record(row.key, row.value), now)
+                for record in replaying.records(chunk):
+                    hosted.machine.apply(record, now)
                 await asyncio.sleep(0)
         except KafkaError as error:
             log.warning("partition %d of an internal topic cannot be loaded, trying again: %s", hosted.partition, error)

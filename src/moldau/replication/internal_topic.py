@@ -33,6 +33,8 @@ class InternalTopic:
             end = 0
             for position, header in batches(chunk):
                 end, offset = position + header.size, header.next_offset
+            if not end:  # what was behind `offset` is compacted away
+                return
             yield chunk[:end]
 
     async def append(self, partition: int, batch: bytearray) -> None:
