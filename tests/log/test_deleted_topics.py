@@ -25,13 +25,13 @@ def test_folders_of_deleted_topics_go_at_the_start_and_the_name_is_free(tmp_path
     folder.close(clean=False)
 
     folder = begun(tmp_path)
-    assert folder.load({"a": NEW}, lambda name: TopicConfig(), [OLD]) == []
+    assert folder.load({"a": NEW}, lambda name: TopicConfig(), {OLD: "a"}) == []
     assert PARTITION not in folder.logs
     folder.create(PARTITION, NEW, TopicConfig())
     folder.close(clean=True)
 
     folder = begun(tmp_path)
-    assert folder.load({"a": NEW}, lambda name: TopicConfig(), [OLD]) == []
+    assert folder.load({"a": NEW}, lambda name: TopicConfig(), {OLD: "a"}) == []
     assert list(folder.logs) == [PARTITION]
     folder.close(clean=True)
 
@@ -43,6 +43,6 @@ def test_folders_of_unknown_topics_stay_and_are_reported(tmp_path: Path) -> None
     folder.close(clean=True)
 
     folder = begun(tmp_path)
-    assert folder.load({}, lambda name: TopicConfig(), [NEW]) == ["a-0"]
+    assert folder.load({}, lambda name: TopicConfig(), {NEW: "a"}) == ["a-0"]
     assert (tmp_path / "a-0").is_dir()
     folder.close(clean=True)

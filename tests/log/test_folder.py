@@ -1,5 +1,6 @@
 import json
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -229,8 +230,8 @@ def test_many_partitions_need_few_descriptors(tmp_path: Path) -> None:
 
 
 def test_a_topic_made_again_does_not_inherit_the_checkpoints_of_the_one_that_was_deleted(tmp_path: Path) -> None:
-    """What is written down of an earlier partition of the same name would hide records that were never flushed, or throw
-    away all of them."""
+    """What is written down of an earlier partition of the same name would hide records that were never flushed, or
+    throw away all of them."""
     folder = opened(tmp_path)
     log = folder.create(TP, TOPIC_ID, config())
     append(log, 100)
@@ -265,3 +266,14 @@ def test_what_a_crash_took_from_below_the_recovery_point_is_written_down_before_
     assert again.logs[TP].recovery_point == again.logs[TP].log_end_offset == 90
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nflights 0 90\n"
     again.close()
+
+
+def test_checkpoints_may_be_asked_for_by_several_threads(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    for number in range(20):
+        append(folder.create(TopicPartition("flights", number), TOPIC_ID, config()), 1)
+    with ThreadPoolExecutor(4) as pool:
+        for each in [pool.submit(folder.checkpoint, {TP: 1}) for _ in range(40)]:
+            each.result()
+    assert folder.failed is None
+    folder.close()

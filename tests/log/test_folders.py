@@ -55,7 +55,7 @@ def begun(paths: list[Path], runtime: Runtime | None = None, threads: int = 2) -
     folders = LogFolders(paths, runtime or Runtime())
     try:
         folders.claim("cluster", 1)
-        asyncio.run(folders.load(KNOWN, config_of, (), threads))
+        asyncio.run(folders.load(KNOWN, config_of, {}, threads))
     except BaseException:
         folders.close(clean=False)
         raise
@@ -182,7 +182,7 @@ def test_a_folder_that_fails_while_it_is_read_is_offline(paths: list[Path]) -> N
     again = LogFolders(paths, Runtime(disk=disk))
     again.claim("cluster", 1)
     disk.bad = paths[1]
-    asyncio.run(again.load(KNOWN, config_of, (), 2))
+    asyncio.run(again.load(KNOWN, config_of, {}, 2))
     assert again.folders[1].failed is not None
     assert [again.find(tp(number)) is None for number in range(6)] == [False, True, False] * 2
     disk.bad = None

@@ -29,7 +29,7 @@ class Place:
         self.disk = SimulatedDisk()
         self.clock = HandClock()
         self.topics: Topics = {TP.topic: TOPIC_ID}
-        self.deleted: list[uuid.UUID] = []
+        self.deleted: dict[uuid.UUID, str] = {}
         self.folder: LogFolder
         self.start()
 
@@ -95,11 +95,11 @@ def test_a_partition_is_not_measured_by_what_was_written_down_of_an_earlier_one(
 def test_a_topic_that_was_deleted_before_anything_lasted_leaves_nothing_behind(seed: int) -> None:
     def story(place: Place) -> None:
         append(place.create(), 3)
-        place.deleted = [place.topics.pop(TP.topic)]
+        place.deleted = {place.topics.pop(TP.topic): TP.topic}
 
     place, strays = after(story, seed)
     assert strays == []
-    place.deleted = []
+    place.deleted = {}
     place.topics[TP.topic] = uuid.UUID(int=78)
     assert place.create(uuid.UUID(int=78)).log_end_offset == 0
 

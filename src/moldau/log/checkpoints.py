@@ -146,5 +146,14 @@ def read_topic_id(disk: Disk, folder: Path) -> uuid.UUID | None:
 
 
 def write_topic_id(disk: Disk, folder: Path, topic_id: uuid.UUID) -> None:
+    """Not flushed: that goes with the first records of the partition, so that ten thousand are made in a moment."""
     text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-    replace_file(disk, folder / PARTITION_METADATA, f"version: 0\ntopic_id: {text}".encode())
+    replace_file(disk, folder / PARTITION_METADATA, f"version: 0\ntopic_id: {text}".encode(), flush=False)
+
+
+def flush_topic_id(disk: Disk, folder: Path) -> None:
+    file = disk.open(folder / PARTITION_METADATA, writable=False)
+    try:
+        file.flush()
+    finally:
+        file.close()

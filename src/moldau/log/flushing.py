@@ -1,8 +1,9 @@
 """What of a log is on the disk for good: its recovery point, and what it takes to move it.
 
-A flush takes the segments that were not flushed since they grew, the leader epochs, and the names of new files; only
-then does the recovery point move. It blocks and may run beside appends, in any thread, one at a time: whoever flushes
-holds `lock`, and asks again under it whether the log still serves, since a failed flush is never tried again.
+A flush takes the segments that were not flushed since they grew, the leader epochs, and the names of new files with the
+file that says whose partition it is; only then does the recovery point move. It blocks and may run beside appends, in
+any thread, one at a time: whoever flushes holds `lock`, and asks again under it whether the log still serves, since a
+failed flush is never tried again.
 """
 
 import threading
@@ -51,6 +52,7 @@ class Flushing:
             checkpoints.write_epochs(self._disk, self._folder, epochs.starts)
         if self.unsynced_names:
             self.unsynced_names = False
+            checkpoints.flush_topic_id(self._disk, self._folder)
             self._disk.sync_folder(self._folder)
             self._disk.sync_folder(self._folder.parent)
         self.recovery_point = max(self.recovery_point, end)

@@ -19,6 +19,7 @@ import contextlib
 import json
 import logging
 import re
+import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -93,6 +94,7 @@ class LogFolder:
         self._disk = runtime.disk
         self._files = files or OpenFiles(runtime.disk, open_files_max)
         self._doomed = Doomed(runtime.disk)
+        self._writing = threading.Lock()
         self._make(path)
         self._unlock = self._disk.lock(path / LOCK)
         try:
@@ -168,11 +170,11 @@ class LogFolder:
         self,
         known: Mapping[str, uuid.UUID],
         config_of: Callable[[str], TopicConfig],
-        deleted: Collection[uuid.UUID] = (),
+        deleted: Mapping[uuid.UUID, str] | None = None,
     ) -> list[str]:
         """Open the partitions of all known topics (name -> id), recovering where needed; returns the names of what is
-        strange: left alone, and for the caller to report. What belongs to a topic in `deleted` goes. Blocks. Raises
-        `OSError`."""
+        strange: left alone, and for the caller to report. What belongs to a topic in `deleted` (id -> name) goes.
+        Blocks. Raises `OSError`."""
         found, strays = self.sift(known, deleted)
         for work in self.loading(found, known, config_of):
             work()
@@ -180,7 +182,7 @@ class LogFolder:
         return strays
 
     def sift(
-        self, known: Mapping[str, uuid.UUID], deleted: Collection[uuid.UUID] = ()
+        self, known: Mapping[str, uuid.UUID], deleted: Mapping[uuid.UUID, str] | None = None
     ) -> tuple[list[TopicPartition], list[str]]:
         """The partitions of known topics that are here, and the names of what is strange; the rest of `load`'s work is
         done. Blocks. Raises `OSError`."""
@@ -192,7 +194,7 @@ class LogFolder:
                 self._disk.remove(self.path / name)
                 continue
             tp = partition_of(name)
-            if tp is not None and self._is_one_of(name, deleted):
+            if tp is not None and deleted and self._is_one_of(name, tp, deleted, known):
                 self._disk.remove(self.path / name)
                 continue
             if tp is None or tp.topic not in known or not self._is(name, known[tp.topic]):
@@ -231,11 +233,18 @@ class LogFolder:
         if any(log.recovery_point < self._recovery_points.get(tp, 0) for tp, log in self.logs.items()):
             self._write_recovery_points()
 
-    def _is_one_of(self, name: str, topic_ids: Collection[uuid.UUID]) -> bool:
+    def _is_one_of(
+        self, name: str, tp: TopicPartition, deleted: Mapping[uuid.UUID, str], known: Collection[str]
+    ) -> bool:
+        """Whether a folder is of a deleted topic. One of which no record lasted may not even know its id any more: then
+        its name has to do."""
         try:
-            return bool(topic_ids) and checkpoints.read_topic_id(self._disk, self.path / name) in topic_ids
-        except (CorruptCheckpoint, NotADirectoryError):
+            found = checkpoints.read_topic_id(self._disk, self.path / name)
+        except NotADirectoryError:
             return False
+        except CorruptCheckpoint:
+            found = None
+        return found in deleted or (found is None and tp.topic not in known and tp.topic in deleted.values())
 
     def _is(self, name: str, topic_id: uuid.UUID) -> bool:
         """Whether a folder is one of this very topic, not of an earlier one of the same name. A file that cannot be
@@ -344,21 +353,22 @@ class LogFolder:
 
     def _write_recovery_points(self) -> None:
         points = {tp: log.recovery_point for tp, log in list(self.logs.items())}
-        checkpoints.write_offsets(self._disk, self.path / checkpoints.RECOVERY_POINTS, points)
+        self._write(checkpoints.RECOVERY_POINTS, points)
         self._recovery_points = points
 
     def _write_log_starts(self) -> None:
-        starts = {
-            tp: int(log.log_start_offset)
-            for tp, log in list(self.logs.items())
-            if not log.shows_its_start
-        }
-        checkpoints.write_offsets(self._disk, self.path / checkpoints.LOG_STARTS, starts)
+        starts = {tp: int(log.log_start_offset) for tp, log in list(self.logs.items()) if not log.shows_its_start}
+        self._write(checkpoints.LOG_STARTS, starts)
         self._log_starts = starts
 
     def _write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         self.high_watermarks = dict(high_watermarks)
-        checkpoints.write_offsets(self._disk, self.path / checkpoints.HIGH_WATERMARKS, high_watermarks)
+        self._write(checkpoints.HIGH_WATERMARKS, high_watermarks)
+
+    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """One at a time: a topic that is made again and the clock may both want it, each in a thread of its own."""
+        with self._writing:
+            checkpoints.write_offsets(self._disk, self.path / name, offsets)
 
     def close(
         self,

@@ -13,7 +13,7 @@ import asyncio
 import heapq
 import logging
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -132,7 +132,7 @@ class LogFolders:
         self,
         known: Mapping[str, uuid.UUID],
         config_of: Callable[[str], TopicConfig],
-        deleted: Collection[uuid.UUID] = (),
+        deleted: Mapping[uuid.UUID, str] | None = None,
         threads: int = 1,
     ) -> list[str]:
         """Open the partitions of all known topics (name -> id), so many at once in each folder; returns the paths of

@@ -86,8 +86,7 @@ class Partitions:
         """
         image = self._cluster.image
         known = {name: topic.id for name, topic in image.topics.items()}
-        deleted = list(image.deleted)
-        strays = await self._folders.load(known, self._cluster.topic_config, deleted, threads)
+        strays = await self._folders.load(known, self._cluster.topic_config, image.deleted, threads)
         await self.forget_deleted()
         await self._remember(image)
         await self.follow(image, list(image.topics))
