@@ -320,7 +320,10 @@ def test_a_batch_may_be_too_large_in_the_codec_that_the_topic_wants() -> None:
 def test_a_larger_limit_for_messages_lets_more_be_inflated() -> None:
     data = batch(record(value=bytes(25 << 20)), codec=4)
     assert check(data).error == TOO_LARGE
+    assert check(data, max_message_bytes=1 << 10).error == TOO_LARGE
+    assert check(data, max_message_bytes=(25 << 20) // 24 + 10).error == NONE
     assert check(data, max_message_bytes=30 << 20).error == NONE
+    assert check(data, max_message_bytes=2**31 - 1).error == NONE
 
 
 def test_only_what_may_inflate_beyond_64_kib_needs_the_executor() -> None:

@@ -38,8 +38,10 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 INT64_MAX: Final = (1 << 63) - 1
 INLINE_BYTES: Final = 65536
 """What may be inflated on the loop (D14)."""
-MAX_INFLATED_BYTES: Final = 24 * 1024 * 1024
-"""What one batch may inflate to, unless the topic's `max.message.bytes` is more. Inflating takes up to twice this."""
+INFLATED_RATIO_MAX: Final = 24
+MIN_INFLATED_MAX, MAX_INFLATED_MAX = 24 * 1024 * 1024, 256 * 1024 * 1024
+"""What one batch may inflate to: 24 times the topic's `max.message.bytes` within these bounds, and never less than
+that setting itself. Inflating takes up to twice as much memory."""
 SMALLEST_LENGTH: Final = 14
 """The shortest batch_length of any format; below it Kafka calls the bytes corrupt."""
 LOG_APPEND_TIME: Final = "LogAppendTime"
@@ -153,7 +155,8 @@ def _check(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
 
 
 def _check_compressed(section: memoryview, header: BatchHeader, rules: Rules, now_ms: int) -> Checked:
-    limit = max(MAX_INFLATED_BYTES, rules.max_message_bytes)
+    largest = rules.max_message_bytes
+    limit = max(largest, MIN_INFLATED_MAX, min(INFLATED_RATIO_MAX * largest, MAX_INFLATED_MAX))
     try:
         records = compression.decompress(header.codec, section, limit)
     except compression.UnknownCodec as error:
