@@ -116,7 +116,7 @@ def check_segment(files: SegmentFiles, walked: Walked, *, is_rebuilt: bool, may_
         if walked.damage is None:
             for path, each in checks:
                 yield from (Finding(path, message, not is_rebuilt) for message in each.end(may_have_room))
-            yield from (Finding(aborted_path, message, not is_rebuilt) for message in aborted.end())
+            yield from (Finding(aborted_path, message, not is_rebuilt) for message in aborted.end(walked.end))
 
 
 def _open(disk: Disk, path: Path, stack: contextlib.ExitStack) -> File | Finding:

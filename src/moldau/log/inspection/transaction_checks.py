@@ -54,7 +54,7 @@ class TransactionIndexCheck:
                 yield f"entry {number} does not rise: {_shown(aborted)}"
             else:
                 self._aborted[aborted.last_offset] = aborted
-            last, stable = max(last, aborted.last_offset), max(stable, aborted.last_stable_offset)
+                last, stable = aborted.last_offset, aborted.last_stable_offset
 
     def batch(self, header: BatchHeader, entry: Entry) -> Iterator[str]:
         """A batch of the segment whose checksum holds."""
@@ -73,8 +73,11 @@ class TransactionIndexCheck:
                 what = f"the transaction of producer {producer_id} from offset {first} on"
                 yield f"{what}, aborted at {header.last_offset}, is not in it"
 
-    def end(self) -> Iterator[str]:
+    def end(self, log_end: int) -> Iterator[str]:
         yield from self._wrong
+        for aborted in self._aborted.values():
+            if aborted.last_offset >= log_end:
+                yield f"it knows of an end at offset {aborted.last_offset}, and the log ends at {log_end}"
         if self._size % ENTRY.size:
             yield f"{self._size % ENTRY.size} bytes at its end are no whole entry"
 
