@@ -110,13 +110,6 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "ListOffsets",
         (7, 7),
-        "topics[0].partitions[0].leader_epoch",
-        "With no record left Kafka tells the epoch of one that is deleted; we tell none, as for an empty log.",
-        "the largest time of what is left*",
-    ),
-    Accepted(
-        "ListOffsets",
-        (7, 7),
         "topics[0].partitions[0].*",
         "Until retention has come, Kafka finds nothing for the time of a deleted record; we find the next record.",
         "by * time in rolled after *",

@@ -62,30 +62,30 @@ class ListOffsetsHandler:
             return _error(part, ErrorCode.UNSUPPORTED_VERSION)
         try:
             end = hosted.last_stable_offset if committed else hosted.high_watermark
-            timestamp, offset = _look_up(hosted, part.timestamp, end)
+            timestamp, offset, epoch = _look_up(hosted, part.timestamp, end)
         except KafkaError as error:
             return _error(part, error.code)
         return ListOffsetsPartitionResponse(
-            partition_index=part.partition_index,
-            timestamp=timestamp,
-            offset=offset,
-            leader_epoch=hosted.epoch_at(offset) if offset >= 0 else -1,
+            partition_index=part.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch
         )
 
 
-def _look_up(hosted: Hosted, timestamp: int, end: int) -> tuple[int, int]:
-    """(timestamp, offset), each -1 if there is no such record below `end`."""
+def _look_up(hosted: Hosted, timestamp: int, end: int) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch), each -1 if there is no such record below `end`."""
     if timestamp == LATEST:
-        return -1, end
+        return -1, end, hosted.epoch_at(end)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return -1, hosted.log.log_start_offset
+        start = hosted.log.log_start_offset
+        return -1, start, hosted.epoch_at(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return -1, -1
+        return -1, -1, -1
     if timestamp == MAX_TIMESTAMP:
         found = hosted.log.offset_of_max_timestamp()
     else:
         found = hosted.log.offset_for_time(timestamp)
-    return found if found is not None and found[1] < end else (-1, -1)
+    if found is None or found.offset >= end:
+        return -1, -1, -1
+    return *found, hosted.log.epoch_of_batch(found.offset)
 
 
 def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

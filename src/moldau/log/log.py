@@ -314,6 +314,11 @@ class Log:
         piece = self.read(offset, max_bytes, self.log_end_offset)
         return b"" if piece is None else piece.file.read(piece.length, piece.offset)
 
+    def epoch_of_batch(self, offset: int) -> int:
+        """The leader epoch that stands in the batch of an offset, also where `epochs` no longer tells."""
+        with self._serving():
+            return lookup.epoch_of_batch(self._segments, offset)
+
     def offset_for_time(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record at or after a time, among those at or after the log's start; None if there is none."""
         with self._serving():

@@ -28,6 +28,15 @@ def position_of(segment: Segment, up_to: int) -> int:
     return segment.size if found is None else found.position
 
 
+def epoch_of_batch(segments: Sequence[Segment], offset: int) -> int:
+    """The leader epoch in the batch that holds an offset, or in the first one behind it; -1 if there is none."""
+    for segment in segments[segment_at(segments, offset) :]:
+        found = segment.find(offset)
+        if found is not None:
+            return found.header.partition_leader_epoch
+    return -1
+
+
 def end_of_slice(segments: Sequence[Segment], offset: int, end_position: int, log_end: int) -> int:
     """An offset behind all batches of a slice that was read from `offset` on and ends at a position of its segment's
     file: that of the next index entry, or of the next segment."""
