@@ -1,8 +1,9 @@
-"""What our broker takes of compressed batches, Kafka can read, and finds the same in.
+"""What our broker takes of batches, Kafka can read, and finds the same in: a batch that a Java consumer cannot read
+would stop it for ever.
 
-Codecs have corners (frames behind frames, blocks that depend on each other, windows, trailers) that not every decoder
-knows; a batch that a Java consumer cannot inflate would stop it for ever. So every shape that some encoder writes, and
-shapes with flipped bits, are checked as an append does, and given to Kafka's dump tool.
+Batches with flipped bits and right checksums are checked as an append does, and given to Kafka's dump tool; so is every
+shape that some encoder writes, since codecs have corners (frames behind frames, blocks that depend on each other,
+windows, trailers) that not every decoder knows.
 """
 
 import gzip
@@ -16,9 +17,10 @@ import pytest
 
 from moldau.errors import ErrorCode
 from moldau.records import compression
+from moldau.records.batch import read_header, stamp
 from moldau.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from moldau.records.rows import iterate
-from moldau.records.validation import Rules, check_produce
+from moldau.records.validation import Rules, assign_offsets, check_produce
 from tests.agreement.dumping import DEEP, DumpTool
 from tests.records import making
 from tests.records.old_messages import bare_snappy
@@ -77,30 +79,49 @@ TAKEN = [name for name in SHAPES if name.startswith(("ours", "gzip", "snappy", "
 REFUSED = {"zstd, a window of 2**28", "zstd, a window of 2**31", "snappy, version 2"}
 
 
-def outcomes(tool: DumpTool, folder: Path, codec: int, packed: bytes, number: int) -> tuple[bool, bool]:
-    """Whether we take the batch and Kafka reads it; if both, the same must be in it."""
-    data = bytes(making.batch(codec=codec, count=RECORDS, change=lambda _: packed))
-    path = folder / f"{number:020}.log"
-    path.write_bytes(data)
-    taken = check_produce(memoryview(bytearray(data)), Rules(), making.NOW).error == ErrorCode.NONE
+def outcomes(tool: DumpTool, folder: Path, data: bytes | bytearray, number: int) -> tuple[bool, bool]:
+    """Whether we take the batch, and Kafka reads all of it; if both, the same must be in it."""
+    path, placed = folder / f"{number:020}.log", bytearray(data)
+    checked = check_produce(memoryview(placed), Rules(after_max_ms=1 << 62), making.NOW)
+    taken = checked.error == ErrorCode.NONE
+    if taken:
+        assign_offsets(placed, 5, 3, None, checked.max_timestamp)
+    path.write_bytes(placed)
     dump = tool.dump([path], *DEEP)
     path.unlink()
-    read = not dump.complaints and len(dump.records()) == RECORDS
+    read = not dump.complaints and len(dump.records()) == read_header(placed).count
     if taken and read:
-        theirs = [(said["key"], said["payload"]) for said in dump.records()]
-        assert theirs == [((row.key or b"").hex(), (row.value or b"").hex()) for row in iterate(data)]
+        assert [_theirs(said) for said in dump.records()] == [
+            (row.offset, row.timestamp_ms, hexadecimal(row.key), hexadecimal(row.value)) for row in iterate(placed)
+        ]
     return taken, read
+
+
+def _theirs(said: dict[str, str]) -> tuple[int, int, str | None, str | None]:
+    key, value = said.get("key", ""), said.get("payload", "")
+    contents = None if said["keySize"] == "-1" else key, None if said["valueSize"] == "-1" else value
+    return int(said["offset"]), int(said["CreateTime"]), *contents
+
+
+def hexadecimal(content: bytes | None) -> str | None:
+    return None if content is None else content.hex()
+
+
+def packed_in_a_batch(codec: int, packed: bytes) -> bytearray:
+    return making.batch(codec=codec, count=RECORDS, change=lambda _: packed)
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_shape_is_taken_only_if_kafka_reads_it(name: str, tool: DumpTool, tmp_path: Path) -> None:
-    taken, read = outcomes(tool, tmp_path, *SHAPES[name], number=0)
+    taken, read = outcomes(tool, tmp_path, packed_in_a_batch(*SHAPES[name]), 0)
     assert read or not taken
     if name in TAKEN and name not in REFUSED:
         assert taken
 
 
-def test_flipped_bits_are_never_taken_where_kafka_stumbles(tool: DumpTool, tmp_path: Path) -> None:
+def test_flipped_bits_in_codecs_are_never_taken_where_kafka_stumbles(
+    tool: DumpTool, tmp_path: Path
+) -> None:
     chance = random.Random(11)
     found: Counter[tuple[bool, bool]] = Counter()
     for number in range(FLIPPED):
@@ -108,6 +129,38 @@ def test_flipped_bits_are_never_taken_where_kafka_stumbles(tool: DumpTool, tmp_p
         flipped = bytearray(packed)
         for _ in range(chance.randrange(1, 3)):
             flipped[chance.randrange(min(len(flipped), chance.choice([12, 30, 2000])))] ^= 1 << chance.randrange(8)
-        found[outcome := outcomes(tool, tmp_path, codec, bytes(flipped), number)] += 1
+        found[outcome := outcomes(tool, tmp_path, packed_in_a_batch(codec, bytes(flipped)), number)] += 1
         assert outcome != (True, False), f"flip {number}"
     assert found[True, True] > FLIPPED // 30 and found[False, False] > FLIPPED // 3
+
+
+def test_flipped_bits_in_batches_are_never_taken_where_kafka_stumbles(tool: DumpTool, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    found: Counter[tuple[bool, bool]] = Counter()
+    for number in range(FLIPPED):
+        data = any_batch(chance)
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.choice([chance.randrange(21, 61), chance.randrange(61, len(data))])
+            data[at] ^= 1 << chance.randrange(8)
+        header = read_header(data)
+        stamp(data, header.attributes, header.max_timestamp)
+        found[outcome := outcomes(tool, tmp_path, data, number)] += 1
+        assert outcome != (True, False), f"flip {number}"
+    assert found[True, True] > FLIPPED // 10 and found[False, False] > FLIPPED // 3
+
+
+def any_batch(chance: random.Random) -> bytearray:
+    records = [
+        making.record(
+            i,
+            timestamp=chance.choice([0, i, -i, 1000]),
+            key=chance.choice([None, b"", b"k"]),
+            value=chance.choice([None, b"", b"value"]),
+            headers=chance.choice([(), [(b"h", b"1")], [(b"", None), (b"x", b"")]]),
+        )
+        for i in range(chance.randrange(1, 4))
+    ]
+    producer_id = chance.choice([-1, -1, 7])
+    return making.batch(
+        *records, codec=chance.choice([0, 0, 0, GZIP, ZSTD]), producer_id=producer_id, producer_epoch=0, sequence=0
+    )
