@@ -187,12 +187,16 @@ def test_a_transaction_index_that_hides_or_invents_a_transaction_is_found(folder
         ((1, producer, first, last, stable), "of version 1"),
         ((version, producer + 1, first, last, stable), "is aborted at offset"),
         ((version, producer, last + 1, last, stable), "is impossible"),
-        ((version, producer, first, 1 << 40, stable), "it knows of an end at"),
+        ((version, producer, first, 1 << 40, stable), "of another segment"),
     ):
         path.write_bytes(ENTRY.pack(*wrong) + b"".join(sound[1:]))
         assert any(said in error for error in errors(folder)), said
     path.write_bytes(sound[1] + sound[0] + b"".join(sound[2:]))
     assert any("does not rise" in error for error in errors(folder))
+    path.write_bytes(b"".join(sound))
+    last_one = segment(folder, -1, ".txnindex", "bookings-0")
+    last_one.write_bytes(last_one.read_bytes() + ENTRY.pack(version, producer, first, 1 << 40, 1 << 40))
+    assert any("it knows of an end at" in error for error in errors(folder))
 
 
 def test_snapshots_that_do_not_hold_or_are_of_the_future_are_found(folder: Path) -> None:
