@@ -119,9 +119,7 @@ def test_a_shape_is_taken_only_if_kafka_reads_it(name: str, tool: DumpTool, tmp_
         assert taken
 
 
-def test_flipped_bits_in_codecs_are_never_taken_where_kafka_stumbles(
-    tool: DumpTool, tmp_path: Path
-) -> None:
+def test_flipped_bits_in_codecs_are_never_taken_where_kafka_stumbles(tool: DumpTool, tmp_path: Path) -> None:
     chance = random.Random(11)
     found: Counter[tuple[bool, bool]] = Counter()
     for number in range(FLIPPED):
