@@ -1,7 +1,8 @@
 """What the tests of compaction make: one cleaning of one log, as the broker's cleaner does it, in one call."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +59,12 @@ def latest(log: Log) -> dict[str, str]:
         else:
             known[record.key.decode()] = record.value.decode()
     return known
+
+
+def clean_offsets(log: Log, map_bytes: int = 1 << 20) -> Callable[[], bool]:
+    """A cleaner of one log, which it cleans when called, with a map of that size; False where nothing is dirty."""
+    runtime: Runtime = log._runtime
+    broker, _ = broker_config({})
+    settings = replace(broker, log_cleaner_dedupe_buffer_size=map_bytes)
+    cleaner = Cleaner(lambda: [Candidate(log, log.last_stable_offset(log.log_end_offset))], lambda: settings, runtime)
+    return lambda: asyncio.run(cleaner.clean_dirtiest())

@@ -118,7 +118,7 @@ def test_a_power_loss_at_any_step_of_a_cleaning_loses_nothing(at: int, seed: int
     check(opened(disk, clean=False, recovery_point=seed % 2 * 82), EXPECTED)
 
 
-@pytest.mark.parametrize("at", range(0, len(FORKS)))
+@pytest.mark.parametrize("at", range(len(FORKS)))
 def test_a_recovery_killed_at_any_step_is_finished_by_the_next(at: int) -> None:
     disk = FORKS[at][1].fork().after_kill()
     faults = disk.faults = Faults(random.Random(2))
