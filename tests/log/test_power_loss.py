@@ -162,6 +162,25 @@ def test_an_index_that_was_built_anew_after_a_clean_stop_lasts(seed: int) -> Non
     assert place.log.offset_for_time(NOW_MS) == (NOW_MS, 0)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_producer_whose_batches_retention_took_is_known_after_a_flush(seed: int) -> None:
+    def story(place: Place) -> None:
+        log = place.create()
+        append(log, 2, producer_id=7, producer_epoch=0, base_sequence=0)
+        for _ in range(20):
+            append(log, 1)
+        log.delete_records_before(log.segments[-1].base_offset)
+        log.flush()
+        place.folder.checkpoint()
+        log.retain(NOW_MS, log.log_end_offset)
+        log.flush()
+        place.folder.checkpoint()
+
+    place, _ = after(story, seed)
+    assert len(place.log.segments) == 1
+    assert place.log.producers.get(7).batches[-1].last_sequence == 1
+
+
 def test_a_log_folder_keeps_its_name() -> None:
     for seed in SEEDS:
         place = Place()

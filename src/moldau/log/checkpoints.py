@@ -152,7 +152,11 @@ def write_topic_id(disk: Disk, folder: Path, topic_id: uuid.UUID) -> None:
 
 
 def flush_topic_id(disk: Disk, folder: Path) -> None:
-    file = disk.open(folder / PARTITION_METADATA, writable=False)
+    flush_file(disk, folder / PARTITION_METADATA)
+
+
+def flush_file(disk: Disk, path: Path) -> None:
+    file = disk.open(path, writable=False)
     try:
         file.flush()
     finally:

@@ -6,6 +6,7 @@ any thread, one at a time: whoever flushes holds `lock`, and asks again under it
 failed flush is never tried again.
 """
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,16 +19,17 @@ from moldau.runtime import Disk
 
 
 class Flushing:
-    """`unsynced_names`: the folder has files whose names might not outlive a power loss. `done_ms`: when all was
-    flushed last."""
+    """`unsynced_names`: the folder has files whose names might not outlive a power loss. `snapshot`: one of producers
+    that might not. `done_ms`: when all was flushed last."""
 
-    __slots__ = ("_disk", "_folder", "done_ms", "lock", "recovery_point", "unsynced_names")
+    __slots__ = ("_disk", "_folder", "done_ms", "lock", "recovery_point", "snapshot", "unsynced_names")
 
     def __init__(self, disk: Disk, folder: Path, loaded: Loaded, now_ms: int):
         self._disk = disk
         self._folder = folder
         self.recovery_point = loaded.recovery_point
         self.unsynced_names = loaded.changed_names
+        self.snapshot: Path | None = None
         self.done_ms = now_ms
         self.lock = threading.Lock()
 
@@ -50,6 +52,10 @@ class Flushing:
         if epochs.dirty:
             epochs.dirty = False
             checkpoints.write_epochs(self._disk, self._folder, epochs.starts)
+        if self.snapshot is not None:
+            path, self.snapshot = self.snapshot, None
+            with contextlib.suppress(FileNotFoundError):  # gone with its segment
+                checkpoints.flush_file(self._disk, path)
         if self.unsynced_names:
             self.unsynced_names = False
             checkpoints.flush_topic_id(self._disk, self._folder)

@@ -25,7 +25,7 @@ from moldau.log.deletion import Doomed
 from moldau.log.files import OpenFiles
 from moldau.log.flushing import Flushing
 from moldau.log.progress import Progress
-from moldau.log.segment import Segment, TimestampOffset
+from moldau.log.segment import SNAPSHOT_SUFFIX, Segment, TimestampOffset, file_name
 from moldau.log.swapping import spliced
 from moldau.log.transactions import AbortedTransaction, aborted_between
 from moldau.names import LeaderEpoch, Offset, TopicPartition
@@ -256,12 +256,16 @@ class Log:
         return self._active
 
     def _snapshot(self) -> None:
-        """Write down the producers as they are at the log's end. Not flushed: one that does not hold is no snapshot."""
+        """Write down the producers as they are at the log's end. A flush takes it along: of those whose batches retention
+        took nothing else is left."""
         end = self.log_end_offset
         self.producers.end_offset = end
         if self._snapshot_offset != end:
             snapshots.write(self.files.disk, self.folder, self.producers, end)
             self._snapshot_offset = end
+            if len(self.producers):
+                self._flushing.snapshot = self.folder / file_name(end, SNAPSHOT_SUFFIX)
+                self._flushing.unsynced_names = True
 
     def read(self, offset: int, max_bytes: int, up_to: int, min_one: bool = True) -> FileSlice | None:
         """A slice from the batch that holds `offset` on, of whole bytes below `up_to`: the first batch whole even if it
@@ -413,8 +417,8 @@ class Log:
             return
         with self._serving():
             self._active.close()
-            self.flush(closing=True)
             self._snapshot()
+            self.flush(closing=True)
         self.abandon()
 
     def abandon(self) -> None:

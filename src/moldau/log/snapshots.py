@@ -75,7 +75,8 @@ def decode(data: bytes) -> Producers | None:
 
 
 def write(disk: Disk, folder: Path, producers: Producers, offset: int) -> None:
-    """Snapshot the producers, which are those up to `offset`. It may not last: then the log is read again."""
+    """Snapshot the producers, which are those up to `offset`. Until it is flushed it may not last: then the log is read
+    again."""
     replace_file(disk, folder / file_name(offset, SNAPSHOT_SUFFIX), encode(producers), flush=False)
 
 
