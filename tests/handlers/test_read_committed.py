@@ -5,8 +5,13 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from moldau.errors import ErrorCode
+import pytest
+
+from moldau.client.consumer import AsyncConsumer
+from moldau.client.offsets import LATEST
+from moldau.errors import ConfigError, ErrorCode
 from moldau.log.appended import Appended
+from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH, LIST_OFFSETS
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
@@ -170,3 +175,39 @@ def test_transactions_outlast_a_restart(tmp_path: Path) -> None:
 
     run(filled, tmp_path)
     run(again, tmp_path)
+
+
+def test_our_consumer_gives_out_committed_records_only(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        one, two, three = (Writer(alive, number) for number in (1, 2, 3))
+        for writer, value in ((one, b"x"), (two, b"y"), (one, b"x2")):
+            writer.write(value)
+        two.end(COMMIT)
+        one.end(ABORT)
+        one.write(b"z")
+        one.end(COMMIT)
+        three.write(b"open")
+        tp = TopicPartition("a", 0)
+        for level, expected in (
+            ("read_committed", [b"y", b"z"]),
+            ("read_uncommitted", [b"x", b"y", b"x2", b"z", b"open"]),
+        ):
+            async with AsyncConsumer(
+                f"127.0.0.1:{alive.broker.port}", auto_offset_reset="earliest", isolation_level=level
+            ) as consumer:
+                consumer.assign([tp])
+                found: list[bytes | None] = []
+                while len(found) < len(expected):
+                    found += [record.value for record in await consumer.poll(100)]
+                assert found == expected
+                assert consumer.end_offset(tp) == (7 if level == "read_committed" else 8)
+                await consumer.seek_to({tp: LATEST})
+                assert consumer.position(tp) == consumer.end_offset(tp)
+
+    run(scenario, tmp_path)
+
+
+def test_an_isolation_level_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigError, match="read_uncommitted, read_committed"):
+        AsyncConsumer("127.0.0.1:1", isolation_level="serializable")

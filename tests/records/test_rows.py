@@ -3,7 +3,16 @@ from hypothesis import given
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records import rows
-from moldau.records.batch import CONTROL_BIT, LOG_APPEND_TIME_BIT, encode_batch, stamp
+from moldau.records.batch import (
+    CONTROL_BIT,
+    LOG_APPEND_TIME_BIT,
+    TRANSACTIONAL_BIT,
+    batches,
+    encode_batch,
+    encode_marker,
+    place,
+    stamp,
+)
 from moldau.records.rows import LOG_APPEND_TIME, Record
 from tests.records import making
 from tests.records.making import NOW, batch, record
@@ -80,3 +89,21 @@ def test_what_is_no_batch_is_corrupt(data: bytearray, message: str) -> None:
 
 def test_the_checksum_can_be_left_out() -> None:
     assert len(list(rows.iterate(batch(record(), crc=1), check_crcs=False))) == 1
+
+
+def test_records_of_aborted_transactions_do_not_come_out() -> None:
+    data = bytearray()
+    story = ("w1", "w2", "p2", "a1", "w1", "c1", "w2", "a2", "w1", "w2", "c2", "a1")
+    for offset, (what, producer_id) in enumerate(story):
+        number = int(producer_id)
+        if what in "ac":
+            data += encode_marker(number, 1, what == "c", 0, NOW)
+        else:
+            attributes = TRANSACTIONAL_BIT if what == "w" else 0
+            row = (b"%d" % offset, None, NOW, ())
+            data += encode_batch([row], attributes=attributes, producer_id=number, base_sequence=0)
+        place(data, offset, 0, at=[at for at, _ in batches(data)][-1])
+    aborted = [(2, 1), (1, 0), (1, 8)]
+    assert [row.key for row in rows.iterate(data, aborted=aborted)] == [b"2", b"4", b"9"]
+    assert [row.offset for row in rows.iterate(data, control=True, aborted=aborted)] == [2, 3, 4, 5, 7, 9, 10, 11]
+    assert len(list(rows.iterate(data))) == 7

@@ -20,6 +20,7 @@ from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 
+ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 RESETS = {"earliest": EARLIEST, "latest": LATEST}
 
 
@@ -30,6 +31,7 @@ class ConsumerSettings:
     group_id: str | None = None
     client_id: str = "moldau"
     auto_offset_reset: str = "latest"
+    isolation_level: str = "read_uncommitted"
     auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
     group_instance_id: str | None = None
@@ -47,6 +49,13 @@ class ConsumerSettings:
         """Raises `ConfigError` for what cannot be."""
         if self.auto_offset_reset not in (*RESETS, "none"):
             raise ConfigError(f"auto_offset_reset={self.auto_offset_reset} is none of earliest, latest, none")
+        if self.isolation_level not in ISOLATION_LEVELS:
+            raise ConfigError(f"isolation_level={self.isolation_level} is none of {', '.join(ISOLATION_LEVELS)}")
+
+    @property
+    def committed(self) -> bool:
+        """Whether only records of transactions that were committed are wanted, and those of none."""
+        return self.isolation_level == ISOLATION_LEVELS[1]
 
 
 class AsyncConsumer:
@@ -89,6 +98,7 @@ class AsyncConsumer:
             partition_max_bytes=s.partition_max_bytes,
             min_bytes=s.fetch_min_bytes,
             wait_ms=s.fetch_wait_ms,
+            committed=s.committed,
         )
         group = GroupSettings(
             group_id=s.group_id or "",
@@ -164,7 +174,7 @@ class AsyncConsumer:
         return self._poller.assigned[tp].position
 
     def end_offset(self, tp: TopicPartition) -> int:
-        """The high watermark as the last fetch saw it, -1 before the first."""
+        """Up to where records could be read at the last fetch, -1 before the first."""
         return self._poller.assigned[tp].end_offset
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
@@ -173,9 +183,10 @@ class AsyncConsumer:
 
     async def seek_to(self, where: Mapping[TopicPartition, int]) -> None:
         """Go on from `EARLIEST`, `LATEST` or the first record at or after a time in ms (the end if there is none)."""
-        found = await offsets_at(self._router, where)
+        found = await offsets_at(self._router, where, committed=self.settings.committed)
         late = [tp for tp, offset in found.items() if offset < 0]
-        found |= await offsets_at(self._router, dict.fromkeys(late, LATEST)) if late else {}
+        if late:
+            found |= await offsets_at(self._router, dict.fromkeys(late, LATEST), committed=self.settings.committed)
         for tp, offset in found.items():
             self.seek(tp, offset)
 
@@ -268,7 +279,8 @@ class AsyncConsumer:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"{tp} has no committed offset in range, and no reset is allowed"
             )
-        for tp, offset in (await offsets_at(self._router, dict.fromkeys(unknown, RESETS[reset]))).items():
+        begin = dict.fromkeys(unknown, RESETS[reset])
+        for tp, offset in (await offsets_at(self._router, begin, committed=self.settings.committed)).items():
             unknown[tp].move(offset)
             unknown[tp].out_of_range = False
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 FETCH_MAX_BYTES = 8 * 1024 * 1024
 FETCH_WAIT_MS = 500
 
@@ -140,13 +141,15 @@ def list_offsets(
     return {tp: found[tp] for tp in wanted}
 
 
-def list_offsets_request(wanted: Mapping[TopicPartition, int]) -> ListOffsetsRequest:
-    """Partitions of one leader, each with its time."""
+def list_offsets_request(wanted: Mapping[TopicPartition, int], *, committed: bool = False) -> ListOffsetsRequest:
+    """Partitions of one leader, each with its time. `committed`: behind what is there for readers of committed
+    records."""
     topics: dict[str, ListOffsetsTopic] = {}
     for tp, time_ms in wanted.items():
         topic = topics.setdefault(tp.topic, ListOffsetsTopic(name=tp.topic))
         topic.partitions.append(ListOffsetsPartition(partition_index=tp.partition, timestamp=time_ms))
-    return ListOffsetsRequest(replica_id=-1, topics=list(topics.values()), timeout_ms=30_000)
+    isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
+    return ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=list(topics.values()), timeout_ms=30_000)
 
 
 def offsets_of(link: Link, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

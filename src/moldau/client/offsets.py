@@ -11,9 +11,11 @@ from moldau.protocol.apis import LIST_OFFSETS
 __all__ = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", "offsets_at"]
 
 
-async def offsets_at(router: Router, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+async def offsets_at(
+    router: Router, wanted: Mapping[TopicPartition, int], *, committed: bool = False
+) -> dict[TopicPartition, int]:
     """For each partition the offset at its `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or time in ms; -1 if no record is
-    there."""
+    there. `committed`: among those that readers of committed records see."""
     found: dict[TopicPartition, int] = {}
 
     async def ask() -> None:
@@ -23,7 +25,8 @@ async def offsets_at(router: Router, wanted: Mapping[TopicPartition, int]) -> di
                 by_leader.setdefault(await router.leader(tp), {})[tp] = time_ms
         for leader, partitions in by_leader.items():
             link = await router.broker(leader)
-            reply = await link.call(LIST_OFFSETS, list_offsets_request(partitions), router.request_timeout_ms)
+            request = list_offsets_request(partitions, committed=committed)
+            reply = await link.call(LIST_OFFSETS, request, router.request_timeout_ms)
             for topic in reply.topics:
                 for p in topic.partitions:
                     if error_of(p.error_code) in STALE_METADATA:

@@ -3,15 +3,16 @@
 One Fetch at a time to each leader, for the partitions of which fewer than `CHUNKS_AHEAD` replies wait to be read; so
 memory is bounded by that many `partition_max_bytes` for each partition. `position` is the offset of the next record to
 hand out; offsets that are handed out never go back unless someone seeks. A reply for a position that was moved
-meanwhile is dropped.
+meanwhile is dropped. Who wants committed records only is not given those of transactions that were aborted.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
+from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -36,6 +37,10 @@ class ConsumedRecord(NamedTuple):
     headers: list[tuple[str, bytes | None]]
 
 
+Chunk: TypeAlias = tuple[memoryview, list[tuple[int, int]]]
+"""The records of one reply, and which transactions in it were aborted: their producer ids and first offsets."""
+
+
 class Assigned:
     """One assigned partition. `position` is None until it is known where to begin."""
 
@@ -52,7 +57,7 @@ class Assigned:
         """Go on from there; what was fetched is dropped."""
         self.position = position
         self.fetch_from = position
-        self.chunks: deque[memoryview] = deque()
+        self.chunks: deque[Chunk] = deque()
         self.rows: Iterator[Record] = iter(())
         self.asked: object = None
 
@@ -60,7 +65,8 @@ class Assigned:
         """Open the next buffered reply, if there is one."""
         if not self.chunks:
             return False
-        self.rows = iterate(self.chunks.popleft())
+        records, aborted = self.chunks.popleft()
+        self.rows = iterate(records, aborted=aborted)
         return True
 
 
@@ -76,6 +82,7 @@ class Poller:
         partition_max_bytes: int,
         min_bytes: int,
         wait_ms: int,
+        committed: bool = False,
     ):
         self._router = router
         self._wake = wake
@@ -83,6 +90,7 @@ class Poller:
         self._partition_max_bytes = partition_max_bytes
         self._min_bytes = min_bytes
         self._wait_ms = wait_ms
+        self._isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
         self._fetches: dict[int, asyncio.Task[None]] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._backoff = Backoff(router.runtime.random)
@@ -185,6 +193,7 @@ class Poller:
                 max_wait_ms=self._wait_ms,
                 min_bytes=self._min_bytes,
                 max_bytes=self._max_bytes,
+                isolation_level=self._isolation,
                 topics=list(topics.values()),
             )
             reply = await link.call(FETCH, request, self._wait_ms + self._router.request_timeout_ms)
@@ -226,10 +235,11 @@ class Poller:
                 self._failure = KafkaError(error, f"fetching {state.tp} from offset {offset}: {sentence(error)}")
             return False
         else:
-            state.end_offset = data.high_watermark
+            state.end_offset = data.last_stable_offset if self._isolation == READ_COMMITTED else data.high_watermark
             records = memoryview(data.records or b"")
             after = max((header.last_offset + 1 for _, header in batches(records)), default=offset)
             if after > offset:
-                state.chunks.append(records)
+                aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
+                state.chunks.append((records, aborted))
                 state.fetch_from = after
         return True

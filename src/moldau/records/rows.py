@@ -3,7 +3,7 @@
 Broker and pipeline never come here: they handle batches (`validation`) and columns (`arrow`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -35,11 +35,12 @@ def iterate(
     *,
     control: bool = False,
     check_crcs: bool = True,
+    aborted: Iterable[tuple[int, int]] = (),
 ) -> Iterator[Record]:
     """Every record with start_offset <= offset < end_offset in whole batches; those of control batches only if asked
-    for.
+    for, those of aborted transactions, (producer id, first offset) of each, not at all.
 
     Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no batches.
     """
-    for section in sections(buffer, start_offset, end_offset, control=control, check_crcs=check_crcs):
+    for section in sections(buffer, start_offset, end_offset, control=control, check_crcs=check_crcs, aborted=aborted):
         yield from columns.rows(section, _make)

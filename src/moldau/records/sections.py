@@ -1,16 +1,26 @@
 """From fetched bytes to the records in them: the whole batches, checked, inflated, cut down to the offsets asked for.
 
 What a broker sends is a run of whole batches whose last may be cut off, whose first may begin before the offset that
-was asked for, and which may hold control batches that no reader wants to see. Rows and columns are both made from
-`Section`s.
+was asked for, and which may hold control batches that no reader wants to see. With it comes, for readers of
+committed records, which transactions were aborted: of a producer and from an offset on, up to its next marker that
+aborts. Rows and columns are both made from `Section`s.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records import compression
-from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, BatchHeader, crc_holds, read_header
+from moldau.records.batch import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    BatchHeader,
+    crc_holds,
+    read_header,
+    read_marker,
+)
 from moldau.records.columns import Section
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -20,6 +30,26 @@ INFLATED_MAX: Final = 1 << 30
 OFFSET_MAX: Final = (1 << 63) - 1
 
 
+class _Aborted:
+    """Says of batch after batch, in order of offsets, whether it belongs to a transaction that was aborted (KIP-98)."""
+
+    def __init__(self, transactions: Iterable[tuple[int, int]]):
+        self._waiting = sorted(transactions, key=lambda transaction: -transaction[1])
+        self._dropped: set[int] = set()
+
+    def has(self, header: BatchHeader, batch: memoryview) -> bool:
+        while self._waiting and self._waiting[-1][1] <= header.last_offset:
+            self._dropped.add(self._waiting.pop()[0])
+        if header.producer_id not in self._dropped or not header.is_transactional:
+            return False
+        if not header.is_control:
+            return True
+        marker = read_marker(batch)
+        if marker is not None and not marker.commits:
+            self._dropped.remove(header.producer_id)
+        return False
+
+
 def sections(
     buffer: Buffer,
     start_offset: int = 0,
@@ -27,13 +57,16 @@ def sections(
     *,
     control: bool = False,
     check_crcs: bool = True,
+    aborted: Iterable[tuple[int, int]] = (),
 ) -> Iterator[Section]:
-    """The records of each batch that has any in start_offset <= offset < end_offset.
+    """The records of each batch that has any in start_offset <= offset < end_offset, but for those of aborted
+    transactions: (producer id, first offset) of each.
 
     Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no batches.
     """
     view = memoryview(buffer).cast("B")
     at, end = 0, len(view)
+    dropped = _Aborted(aborted) if aborted else None
     while end - at >= HEADER_SIZE:
         header = read_header(view, at)
         size = header.batch_length + LOG_OVERHEAD
@@ -41,6 +74,9 @@ def sections(
             raise _corrupt(header, f"has format {view[at + MAGIC_AT]} and {size} bytes, which is none that we read")
         if size > end - at or header.base_offset >= end_offset:
             return
+        if dropped is not None and dropped.has(header, view[at : at + size]):
+            at += size
+            continue
         if header.count > 0 and header.last_offset >= start_offset and (control or not header.is_control):
             if check_crcs and not crc_holds(view, at):
                 raise _corrupt(header, "does not have the checksum of its bytes")
