@@ -20,14 +20,22 @@ from moldau.log.folder import CLEAN_MARKER
 from moldau.protocol.apis import (
     CREATE_TOPICS,
     FIND_COORDINATOR,
+    INCREMENTAL_ALTER_CONFIGS,
     INIT_PRODUCER_ID,
+    METADATA,
     OFFSET_COMMIT,
     OFFSET_FETCH,
     PRODUCE,
 )
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
+from moldau.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
+from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -307,3 +315,21 @@ def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):
         process.terminate()
         assert process.wait(30) == 0
     assert 10 < served < 100
+
+
+def test_how_many_connections_there_may_be_is_changed_while_it_runs(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        wire = await alive.dial()
+        for limit, refused in (("1", True), ("2", False)):
+            setting = AlterableConfig(name="max.connections", config_operation=0, value=limit)
+            resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=[setting])
+            request = IncrementalAlterConfigsRequest(resources=[resource])
+            answer = await wire.ask(INCREMENTAL_ALTER_CONFIGS, 1, request)
+            assert answer.responses[0].error_code == 0
+            another = await alive.dial()
+            if refused:
+                assert await another.is_closed()
+            else:
+                assert (await another.ask(METADATA, 1, MetadataRequest(topics=[]))).controller_id == 1
+
+    alive_on(scenario, tmp_path)

@@ -131,7 +131,15 @@ class Broker:
             FetchHandler(partitions, config.fetch_max_bytes),
             handlers(cluster, partitions, lambda: self.groups),
         )
-        self.server = Server(dispatch, _limits(config, self._descriptors, open_files_max))
+
+        def limits() -> Limits:
+            return _limits(cluster.config, self._descriptors, open_files_max)
+
+        def limit(_: Image, __: Sequence[str]) -> None:
+            self.server.limits = limits()
+
+        self.server = Server(dispatch, limits())
+        cluster.subscribe(limit)
         undo.push_async_callback(self.server.stop)
         listener = config.listener
         self.port = await self.server.start(listener.host or None, listener.port)

@@ -28,10 +28,21 @@ class Alteration(NamedTuple):
     value: str | None
 
 
+_ASKED_EACH_TIME = (
+    "max.connections",
+    "max.connections.per.ip",
+    "log.cleaner.backoff.ms",
+    "log.cleaner.dedupe.buffer.size",
+    "log.cleaner.io.buffer.load.factor",
+    "log.cleaner.io.buffer.size",
+    "log.cleaner.io.max.bytes.per.second",
+    "log.cleaner.threads",
+)
 DYNAMIC = frozenset(
     name for topic in TOPIC_SETTINGS.values() for name in topic.broker_names if not SETTINGS[name].read_only
-)
-"""The broker settings that can be changed while it runs: those that topics inherit."""
+).union(_ASKED_EACH_TIME)
+"""The broker settings that can be changed while it runs: those that topics inherit, and those that whoever goes by them
+asks for each time."""
 
 
 def topic_overrides(
