@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agreement import dumping
+from tests.agreement import apache, dumping
 
 SECONDS_MAX = 450
 """The first test may have to wait until Maven has brought Kafka's jars."""
@@ -22,3 +22,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def tool() -> Iterator[dumping.DumpTool]:
     with dumping.running() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> apache.Written:
+    """What a Kafka left that its own client had filled."""
+    return apache.write(tmp_path_factory.mktemp("kafka"))

@@ -102,9 +102,12 @@ def without_header_values(records: list[Record]) -> list[Record]:
 
 
 @pytest.mark.parametrize("topic", filling.TOPICS)
-def test_the_tool_finds_every_record_that_was_served(tool: DumpTool, left: Left, topic: str) -> None:
+def test_the_tool_finds_every_record_that_was_served(tool: DumpTool, left: Left, killed: Left, topic: str) -> None:
     dump = tool.dump(left.files(".log", topic=topic), *DEEP)
     served = left.served[topic]
+    if left.data == killed.data and topic == "preallocated":
+        assert len(dump.complaints) == 1  # the room behind the last batch is only given back by a stop
+        assert "Found record size 0 smaller" in dump.complaints.pop()
     assert dump.complaints == []
     assert dump.gaps == []
     assert [one for one in as_served(dump) if one.offset >= served.start] == without_header_values(served.records)

@@ -53,29 +53,38 @@ def _download(folder: Path, version: str) -> None:
 @contextlib.contextmanager
 def running(settings: Mapping[str, str], jvm: Sequence[str] = JVM) -> Iterator[Broker]:
     """A Kafka with these settings on a free port, its data in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True) as name:
+        with started(Path(name), settings, jvm) as (broker, _):
+            yield broker
+
+
+@contextlib.contextmanager
+def started(
+    folder: Path, settings: Mapping[str, str], jvm: Sequence[str] = JVM
+) -> Iterator[tuple[Broker, subprocess.Popen[bytes]]]:
+    """A Kafka whose data is in `folder/data`, made if it is not there, and its process, for who wants to kill it."""
     jars = class_path()
     port, controller = free_port(), free_port()
-    with tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        properties = {
-            "process.roles": "broker,controller",
-            "controller.quorum.voters": f"{settings['node.id']}@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": f"{folder}/data",
-            **settings,
-        }
-        conf = folder / "server.properties"
-        conf.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-        java = ["java", *jvm, "-cp", jars]
-        log = (folder / "kafka.log").open("w+")
-        with log:
+    properties = {
+        "process.roles": "broker,controller",
+        "controller.quorum.voters": f"{settings['node.id']}@127.0.0.1:{controller}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": f"{folder}/data",
+        **settings,
+    }
+    conf = folder / "server.properties"
+    conf.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    java = ["java", *jvm, "-cp", jars]
+    log = (folder / "kafka.log").open("a")
+    with log:
+        if not (folder / "data" / "meta.properties").exists():
             format_it = [*java, "kafka.tools.StorageTool", "format", "-t", "gZW1xyrxToKXBiAjZfFIVg", "-c", str(conf)]
             subprocess.run([*format_it, *WITHOUT], check=True, stdout=log, stderr=log)
-            process = subprocess.Popen(
-                [*java, "kafka.Kafka", str(conf)], stdout=log, stderr=log, env={**os.environ, "KAFKA_OPTS": ""}
-            )
-            try:
-                yield wait_until_ready(Broker("Kafka", "127.0.0.1", port), process, folder / "kafka.log")
-            finally:
-                stop(process)
+        process = subprocess.Popen(
+            [*java, "kafka.Kafka", str(conf)], stdout=log, stderr=log, env={**os.environ, "KAFKA_OPTS": ""}
+        )
+        try:
+            yield wait_until_ready(Broker("Kafka", "127.0.0.1", port), process, folder / "kafka.log"), process
+        finally:
+            stop(process)

@@ -1,0 +1,116 @@
+"""Two folders of an Apache Kafka that its own client filled: one left by a SIGKILL, one by a clean stop; and what Kafka
+said of what is in them.
+
+Kafka's cleaner has compacted what is to be compacted, and its retention has removed what was deleted, before the first
+is taken. What Kafka says is asked of the one that is then started on the same files, and stopped cleanly.
+"""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.agreement import asking
+from tests.agreement.asking import Partition
+from tests.agreement.filling import records_of
+from tests.differential import apache_kafka
+from tests.differential.brokers import Broker, stop
+from tests.end_to_end.raw import Raw
+from tests.environments import java_class, kafka_jars
+
+SETTINGS = {
+    "node.id": "1",
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.initial.task.delay.ms": "0",
+}
+BUSY = {"log.cleaner.backoff.ms": "100", "log.retention.check.interval.ms": "300"}
+CALM = {"log.cleaner.backoff.ms": "3600000", "log.retention.check.interval.ms": "3600000"}
+PARTITIONS = {
+    **dict.fromkeys(
+        (
+            "codecs", "segments", "dotted.name-with_all-2", "stamped", "recompressed", "large", "hollow", "deleted",
+            "emptied", "compacted", "compacted-transactions", "transactions", "open",
+        ),
+        1,
+    ),
+    "spread": 3,
+}  # fmt: skip
+COMPACTED = ("compacted", "compacted-transactions")
+GROUPS = ("readers", "other", "gone", "in-transactions", "nobody")
+AGO_MS = 3 * 3_600_000
+"""How long before now the first record was made: near enough to be kept by the retention of whoever takes it."""
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Written:
+    """Two folders with the same records, and what Kafka said of them."""
+
+    killed: Path
+    clean: Path
+    partitions: dict[tuple[str, int], Partition]
+    groups: dict[str, dict[tuple[str, int], tuple[int, str | None]]]
+    topics: dict[str, tuple[str, int]]
+
+
+def write(folder: Path) -> Written:
+    with apache_kafka.started(folder, {**SETTINGS, **BUSY}) as (broker, process):
+        fill(broker)
+        with Raw(address(broker)) as raw:
+            wait_until(lambda: all(is_compacted(raw, topic) for topic in COMPACTED), "compaction")
+        wait_until(lambda: is_removed(folder / "data" / "deleted-0"), "retention")
+        process.kill()
+        process.wait()
+    shutil.copytree(folder / "data", folder / "killed")
+    with apache_kafka.started(folder, {**SETTINGS, **CALM}) as (broker, process):
+        with Raw(address(broker)) as raw:
+            wait_until(lambda: all(asking.has_leader(raw, topic) for topic in PARTITIONS), "leaders")
+            partitions = {
+                (topic, index): asking.partition_of(raw, topic, index)
+                for topic, count in PARTITIONS.items()
+                for index in range(count)
+            }
+            groups = {group: asking.committed_offsets(raw, group) for group in GROUPS}
+            topics = asking.topic_ids(raw)
+        stop(process)
+    return Written(folder / "killed", folder / "data", partitions, groups, topics)
+
+
+def fill(broker: Broker) -> None:
+    class_path = java_class(Path(__file__).parent / "KafkaWriter.java", kafka_jars())
+    begin = int(time.time() * 1000) - AGO_MS
+    command = ["java", *apache_kafka.JVM, "-cp", class_path, "KafkaWriter", address(broker), str(begin)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "filled", done.stdout + done.stderr
+
+
+def address(broker: Broker) -> str:
+    return f"{broker.host}:{broker.port}"
+
+
+def is_compacted(raw: Raw, topic: str) -> bool:
+    """Whether no key is there twice but in the active segment, which holds one record."""
+    start, end = (asking.look_up(raw, topic, 0, kind)[1] for kind in (asking.EARLIEST, asking.LATEST))
+    batches, _, _ = asking.read(raw, topic, 0, start, end)
+    keys = [record.key for batch in batches if not batch["attributes"] & asking.CONTROL for record in records_of(batch)]
+    return len(keys) == len(set(keys))
+
+
+def is_removed(partition: Path) -> bool:
+    """Whether the first segments of a partition are gone, or on their way."""
+    return not (partition / "00000000000000000000.log").exists()
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, f"Kafka's {what} did not come"
+        time.sleep(0.1)

@@ -1,0 +1,116 @@
+"""Kafka's cleaner and ours, each on the same log that Kafka wrote: what is left is the same, batch by batch.
+
+What differs by design is taken out: bytes of codecs, the base timestamp (Kafka writes that of the first record that is
+left, we leave it as it was, which no record's time depends on), and that our segments end with a batch, an empty one if
+need be, so that a start after a crash knows what a segment replaces.
+"""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from moldau.log.log import Log
+from moldau.records.batch import batches
+from moldau.records.rows import Record, iterate
+from moldau.runtime import Runtime
+from tests.agreement import apache
+from tests.agreement.asking import has_leader
+from tests.agreement.dumping import DEEP, DumpTool
+from tests.differential import apache_kafka
+from tests.differential.brokers import stop
+from tests.end_to_end.raw import Raw
+from tests.log.compacting import compact
+from tests.log.making import config, open_log
+
+RETENTION_MS = 86_400_000
+SLACK_MS = 600_000
+
+
+class Left(NamedTuple):
+    """One batch as both cleaners must leave it."""
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    attributes: int
+    producer: tuple[int, int, int]
+    max_timestamp: int
+    records: list[Record]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A folder that Kafka filled, before and after its own cleaner ran."""
+    folder = tmp_path_factory.mktemp("cleaning")
+    with apache_kafka.started(folder, {**apache.SETTINGS, **apache.CALM}) as (broker, process):
+        apache.fill(broker)
+        stop(process)
+    shutil.copytree(folder / "data", folder / "before")
+    with apache_kafka.started(folder, {**apache.SETTINGS, **apache.BUSY}) as (broker, process):
+        with Raw(apache.address(broker)) as raw:
+            apache.wait_until(lambda: all(has_leader(raw, topic) for topic in apache.COMPACTED), "leaders")
+            apache.wait_until(lambda: all(apache.is_compacted(raw, topic) for topic in apache.COMPACTED), "compaction")
+        stop(process)
+    return folder / "before", folder / "data"
+
+
+def logs(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix == ".log")
+
+
+def left(folder: Path) -> list[Left]:
+    found = []
+    for path in logs(folder):
+        data = path.read_bytes()
+        for at, header in batches(data):
+            records = list(iterate(data[at : at + header.size], control=True))
+            assert len(records) == header.count
+            if header.has_delete_horizon:
+                assert abs(header.base_timestamp - RETENTION_MS - time.time() * 1000) < SLACK_MS
+            producer = header.producer_id, header.producer_epoch, header.base_sequence
+            epoch, attributes = header.partition_leader_epoch, header.attributes
+            found.append(
+                Left(header.base_offset, header.last_offset, epoch, attributes, producer, header.max_timestamp, records)
+            )
+    return found
+
+
+def cleaned_by_us(before: Path, topic: str, folder: Path, **settings: Any) -> Log:
+    shutil.copytree(before / f"{topic}-0", folder / f"{topic}-0")
+    settings = {
+        "cleanup_policy": ("compact",),
+        "min_cleanable_dirty_ratio": 0.01,
+        "index_interval_bytes": 100,
+    } | settings
+    log = open_log(folder / f"{topic}-0", Runtime(), config=config(**settings, file_delete_delay_ms=0))
+    assert compact(log, roll=False)
+    log.remove_due(2**62)
+    return log
+
+
+@pytest.mark.parametrize("topic", apache.COMPACTED)
+def test_what_is_left_is_the_same(folders: tuple[Path, Path], topic: str, tmp_path: Path) -> None:
+    before, after = folders
+    cleaned_by_us(before, topic, tmp_path).close()
+    ours, kafkas = left(tmp_path / f"{topic}-0"), left(after / f"{topic}-0")
+    extra = [one for one in ours if one not in kafkas]
+    assert [one for one in ours if one not in extra] == kafkas
+    ends = [path.stem for path in logs(tmp_path / f"{topic}-0")[1:]]
+    assert all(not one.records and f"{one.last_offset + 1:020d}" in ends for one in extra)
+    assert len(left(before / f"{topic}-0")) > len(kafkas)
+
+
+@pytest.mark.parametrize("topic", apache.COMPACTED)
+def test_kafkas_tool_finds_nothing_wrong(
+    folders: tuple[Path, Path], topic: str, tmp_path: Path, tool: DumpTool
+) -> None:
+    log = cleaned_by_us(folders[0], topic, tmp_path)
+    log.close()
+    files = [path for path in sorted(log.folder.iterdir()) if path.suffix in (".log", ".index", ".timeindex")]
+    assert tool.dump(files, "--index-sanity-check").complaints == []
+    found = tool.dump(logs(log.folder), *DEEP)
+    assert found.complaints == []
+    assert len(found.records()) == sum(len(one.records) for one in left(log.folder))
