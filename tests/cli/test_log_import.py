@@ -155,6 +155,17 @@ def test_what_transactions_aborted_left_open_or_marked_is_left_out(
     assert values(broker, topic) == expected
 
 
+def test_a_damaged_batch_is_not_taken_for_an_aborted_one(
+    moldau: Moldau, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    bad = bytearray(batch(1, b"whose?", producer_id=7, attributes=0x10))
+    bad[-1] ^= 1
+    parts = batch(0, b"aborted", producer_id=7, attributes=0x10), bytes(bad), marker(2, 7, commit=False)
+    path = segment(tmp_path, 0, *parts)
+    said = moldau("log", "import", str(path), "--topic", make_topic()).err
+    assert "the checksum of the entry at offset 1 is wrong" in said
+
+
 def test_max_messages_ends_it_and_from_offset_goes_on(
     moldau: Moldau, broker: Broker, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -151,7 +151,7 @@ def _records(path: Path, entry: Entry) -> Iterator[Record]:
 
 
 def _is_unseen(entry: Entry, unseen: dict[int, deque[_Span]], passed: Passed) -> bool:
-    if entry.magic != MAGIC:
+    if entry.magic != MAGIC or not entry.crc_ok:
         return False
     header = read_header(entry.data)
     if header.is_control:
