@@ -21,13 +21,22 @@ OPEN_FILES_MAX: Final = 2000
 class LazyFile:
     """A file that is opened on first use. `used`: again since then, or since the last search for one to let go."""
 
-    __slots__ = ("_files", "file", "path", "used")
+    __slots__ = ("_files", "_path", "file", "used")
 
     def __init__(self, path: Path, files: "OpenFiles"):
-        self.path = path
+        self._path = str(path)
         self.file: File | None = None
         self.used = False
         self._files = files
+
+    @property
+    def path(self) -> Path:
+        """Made when asked for: as a string it takes a fifth of the memory, and a broker has very many."""
+        return Path(self._path)
+
+    @path.setter
+    def path(self, path: Path) -> None:
+        self._path = str(path)
 
     def get(self) -> File:
         """The open file. Hold it no longer than the work at hand."""

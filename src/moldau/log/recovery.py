@@ -14,7 +14,7 @@ Everything here blocks, and is as long as what has to be read.
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +38,7 @@ from moldau.log.segment import (
     Segment,
     file_name,
 )
-from moldau.log.swapping import SEGMENT_SUFFIXES, base_of, finish_leftovers, is_segment_name
+from moldau.log.swapping import LEFTOVER_SUFFIXES, SEGMENT_SUFFIXES, base_of, finish_leftovers, is_segment_name
 from moldau.log.transactions import ENTRY, AbortedTransaction
 from moldau.names import Offset
 from moldau.records.batch import (
@@ -89,6 +89,8 @@ class Loading:
     recovery_point: int
     log_start: int
     progress: Progress | None = None
+    names: list[str] = field(default_factory=list)
+    """What was in the folder when its leftovers had been seen to, sorted."""
 
     @property
     def disk(self) -> Disk:
@@ -101,7 +103,11 @@ class Loading:
 def load(loading: Loading) -> Loaded:
     """The log in a folder, empty if there is none. Raises `OSError`."""
     disk, folder, clean = loading.disk, loading.folder, loading.clean
-    changed = finish_leftovers(disk, folder)
+    changed = False
+    loading.names = disk.list(folder)
+    if any(name.endswith(LEFTOVER_SUFFIXES) for name in loading.names):
+        changed = finish_leftovers(disk, folder)
+        loading.names = disk.list(folder)
     segments, suspects = _open_segments(loading)
     first = 0 if clean else _segment_at(segments, loading.recovery_point)
     if first and segments[first].base_offset == loading.recovery_point and segments[first - 1] not in suspects:
@@ -165,7 +171,7 @@ def _segment_at(segments: list[Segment], offset: int) -> int:
 def _open_segments(loading: Loading) -> tuple[list[Segment], list[Segment]]:
     """The folder's segments in order, and those whose indexes are missing (rule 3)."""
     disk, folder = loading.disk, loading.folder
-    names = [name for name in disk.list(folder) if is_segment_name(name)]
+    names = [name for name in loading.names if is_segment_name(name)]
     there = set(names)
     segments: list[Segment] = []
     suspects: list[Segment] = []
@@ -334,8 +340,8 @@ def _producers_at(loading: Loading, segments: list[Segment], end: int) -> tuple[
 
 
 def _snapshot_offsets(loading: Loading) -> list[int]:
-    names = loading.disk.list(loading.folder)
-    return sorted(base_of(name) for name in names if name.endswith(SNAPSHOT_SUFFIX) and is_segment_name(name))
+    """Some may be gone by now, with their segments."""
+    return [base_of(name) for name in loading.names if name.endswith(SNAPSHOT_SUFFIX) and is_segment_name(name)]
 
 
 def _remove_stray_snapshots(loading: Loading, segments: list[Segment], end: int, newest: int) -> None:
