@@ -19,17 +19,17 @@ from moldau.runtime import Disk
 
 
 class Flushing:
-    """`unsynced_names`: the folder has files whose names might not outlive a power loss. `snapshot`: one of producers
+    """`unsynced_names`: the folder has files whose names might not outlive a power loss. `snapshots`: those of producers
     that might not. `done_ms`: when all was flushed last."""
 
-    __slots__ = ("_disk", "_folder", "done_ms", "lock", "recovery_point", "snapshot", "unsynced_names")
+    __slots__ = ("_disk", "_folder", "done_ms", "lock", "recovery_point", "snapshots", "unsynced_names")
 
     def __init__(self, disk: Disk, folder: Path, loaded: Loaded, now_ms: int):
         self._disk = disk
         self._folder = folder
         self.recovery_point = loaded.recovery_point
         self.unsynced_names = loaded.changed_names
-        self.snapshot: Path | None = None
+        self.snapshots: list[Path] = []
         self.done_ms = now_ms
         self.lock = threading.Lock()
 
@@ -52,10 +52,9 @@ class Flushing:
         if epochs.dirty:
             epochs.dirty = False
             checkpoints.write_epochs(self._disk, self._folder, epochs.starts)
-        if self.snapshot is not None:
-            path, self.snapshot = self.snapshot, None
+        while self.snapshots:
             with contextlib.suppress(FileNotFoundError):  # gone with its segment
-                checkpoints.flush_file(self._disk, path)
+                checkpoints.flush_file(self._disk, self.snapshots.pop())
         if self.unsynced_names:
             self.unsynced_names = False
             checkpoints.flush_topic_id(self._disk, self._folder)

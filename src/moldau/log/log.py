@@ -264,7 +264,7 @@ class Log:
             snapshots.write(self.files.disk, self.folder, self.producers, end)
             self._snapshot_offset = end
             if len(self.producers):
-                self._flushing.snapshot = self.folder / file_name(end, SNAPSHOT_SUFFIX)
+                self._flushing.snapshots.append(self.folder / file_name(end, SNAPSHOT_SUFFIX))
                 self._flushing.unsynced_names = True
 
     def read(self, offset: int, max_bytes: int, up_to: int, min_one: bool = True) -> FileSlice | None:
