@@ -30,21 +30,23 @@ class Writer:
         self.producer_id = producer_id
         self.epoch = self.sequence = 0
 
-    def write(self, value: bytes) -> None:
-        records = batch(
+    def records(self, value: bytes) -> bytes:
+        self.sequence += 1
+        return batch(
             value,
             attributes=TRANSACTIONAL_BIT,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            base_sequence=self.sequence,
+            base_sequence=self.sequence - 1,
         )
-        outcome = self.hosted.produce(memoryview(bytearray(records)), NOW_MS)
-        assert isinstance(outcome, Appended) and not outcome.error, outcome
-        self.sequence += 1
 
-    def end(self, marker: Marker) -> None:
+    def write(self, value: bytes) -> None:
+        outcome = self.hosted.produce(memoryview(bytearray(self.records(value))), NOW_MS)
+        assert isinstance(outcome, Appended) and not outcome.error, outcome
+
+    async def end(self, marker: Marker) -> None:
         self.epoch, self.sequence = self.epoch + 1, 0
-        assert not self.hosted.append_marker(self.producer_id, self.epoch, marker, 2, NOW_MS).error
+        assert not (await self.hosted.append_marker(self.producer_id, self.epoch, marker, 2, NOW_MS)).error
 
 
 def told(part: Any) -> list[tuple[int, int]] | None:
@@ -67,9 +69,9 @@ def test_readers_see_up_to_the_last_stable_offset_and_are_told_what_was_aborted(
         one, two = Writer(alive, 1), Writer(alive, 2)
         for writer, value in ((one, b"x"), (two, b"y"), (two, b"z")):
             writer.write(value)
-        one.end(ABORT)
+        await one.end(ABORT)
         one.write(b"w")
-        one.end(COMMIT)
+        await one.end(COMMIT)
         wire = await alive.dial()
         for version in range(4, 19):
             topic: str | bytes = "a" if version < 13 else topic_id
@@ -84,7 +86,7 @@ def test_readers_see_up_to_the_last_stable_offset_and_are_told_what_was_aborted(
             assert (part.error_code, values(part), told(part)) == (0, [], [])
         (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(7)), isolation_level=COMMITTED)))
         assert (part.error_code, part.last_stable_offset, told(part)) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1, None)
-        two.end(COMMIT)
+        await two.end(COMMIT)
         (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0)), isolation_level=COMMITTED)))
         assert (part.last_stable_offset, values(part), told(part)) == (7, [b"x", b"y", b"z", b"w"], [(1, 0)])
 
@@ -96,7 +98,7 @@ def test_several_partitions_are_told_of_in_one_reply(tmp_path: Path) -> None:
         await alive.make("a", 2)
         one = Writer(alive, 1)
         one.write(b"x")
-        one.end(ABORT)
+        await one.end(ABORT)
         wire = await alive.dial()
         for version in range(4, 13):
             request = fetch(("a", at(0, 1)), ("a", at(0, 0)), isolation_level=COMMITTED)
@@ -124,7 +126,7 @@ def test_a_waiting_reader_is_woken_by_the_end_of_a_transaction_not_by_its_record
         two.write(b"y")
         while len(waiters.parked) < 2 or before in waiters.parked:
             await asyncio.sleep(0)
-        one.end(ABORT)
+        await one.end(ABORT)
         (part,) = parts_of((await committed.receive(FETCH, 12))[1])
         assert (values(part), told(part), part.last_stable_offset) == ([b"x"], [(1, 0)], 1)
         while len(waiters.parked) != 1:
@@ -142,7 +144,7 @@ def test_the_latest_offset_is_the_last_stable_one_for_readers_of_committed_recor
         await alive.make("a")
         one = Writer(alive, 1)
         one.write(b"x")
-        one.end(COMMIT)
+        await one.end(COMMIT)
         one.write(b"y")
         wire = await alive.dial()
         assert (await latest(wire, COMMITTED), await latest(wire, UNCOMMITTED)) == (2, 3)
@@ -151,7 +153,7 @@ def test_the_latest_offset_is_the_last_stable_one_for_readers_of_committed_recor
         assert (await latest(wire, COMMITTED, NOW_MS), await latest(wire, UNCOMMITTED, NOW_MS)) == (-1, 2)
         alive.hosted("a").log.delete_records_before(3)
         assert await latest(wire, COMMITTED) == 3
-        one.end(ABORT)
+        await one.end(ABORT)
         assert await latest(wire, COMMITTED) == 4
 
     run(scenario, tmp_path)
@@ -162,7 +164,7 @@ def test_transactions_outlast_a_restart(tmp_path: Path) -> None:
         await alive.make("a")
         one, two = Writer(alive, 1), Writer(alive, 2)
         one.write(b"x")
-        one.end(ABORT)
+        await one.end(ABORT)
         two.write(b"y")
 
     async def again(alive: Living) -> None:
@@ -170,7 +172,7 @@ def test_transactions_outlast_a_restart(tmp_path: Path) -> None:
         assert (await latest(wire, COMMITTED), await latest(wire, UNCOMMITTED)) == (2, 3)
         (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0)), isolation_level=COMMITTED)))
         assert (values(part), told(part)) == ([b"x"], [(1, 0)])
-        alive.hosted("a").append_marker(2, 1, COMMIT, 2, NOW_MS)
+        await alive.hosted("a").append_marker(2, 1, COMMIT, 2, NOW_MS)
         assert await latest(wire, COMMITTED) == 4
 
     run(filled, tmp_path)
@@ -183,10 +185,10 @@ def test_our_consumer_gives_out_committed_records_only(tmp_path: Path) -> None:
         one, two, three = (Writer(alive, number) for number in (1, 2, 3))
         for writer, value in ((one, b"x"), (two, b"y"), (one, b"x2")):
             writer.write(value)
-        two.end(COMMIT)
-        one.end(ABORT)
+        await two.end(COMMIT)
+        await one.end(ABORT)
         one.write(b"z")
-        one.end(COMMIT)
+        await one.end(COMMIT)
         three.write(b"open")
         tp = TopicPartition("a", 0)
         for level, expected in (
@@ -211,3 +213,14 @@ def test_our_consumer_gives_out_committed_records_only(tmp_path: Path) -> None:
 def test_an_isolation_level_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigError, match="read_uncommitted, read_committed"):
         AsyncConsumer("127.0.0.1:1", isolation_level="serializable")
+
+
+def test_the_end_of_a_transaction_is_flushed_where_every_record_is(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", flush_messages=1)
+        one = Writer(alive, 1)
+        await one.hosted.produce_in_executor(memoryview(bytearray(one.records(b"x"))), NOW_MS)
+        await one.end(COMMIT)
+        assert (one.hosted.log.recovery_point, one.hosted.last_stable_offset) == (2, 2)
+
+    run(scenario, tmp_path)

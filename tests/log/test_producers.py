@@ -144,7 +144,7 @@ def test_the_oldest_transaction_that_is_open_or_not_committed_is_unstable() -> N
     producers = wrote(in_transaction(0, producer_id=1), in_transaction(0, producer_id=2))
     assert producers.first_unstable_offset == 100
     assert producers.ended(ends(producer_id=1), Marker(False, 0), 102, NOW_MS) == (1, 100, 102, 101)
-    assert (producers.first_unstable_offset, producers.first_undecided_offset) == (100, 101)
+    assert producers.first_unstable_offset == 100
     assert producers.last_stable_offset(Offset(102), Offset(0)) == 100
     assert producers.last_stable_offset(Offset(103), Offset(0)) == 101
     assert producers.last_stable_offset(Offset(103), Offset(102)) == 102
@@ -159,7 +159,7 @@ def test_an_open_transaction_is_in_the_snapshot_and_keeps_its_producer() -> None
     producers.ended(ends(producer_id=3, epoch=1), Marker(True, 9), 103, NOW_MS)
     again = snapshots.decode(snapshots.encode(producers))
     assert again is not None and again.unsettled
-    assert (again.first_unstable_offset, again.first_undecided_offset) == (100, 100)
+    assert again.first_unstable_offset == 100
     three = again.get(3)
     assert three is not None and (three.coordinator_epoch, three.epoch, three.batches) == (9, 1, [])
     again.expire(NOW_MS + 1000, 1000)

@@ -104,11 +104,6 @@ class Producers:
         firsts = [*self._ended, next(iter(self._open))] if self._open else self._ended
         return min(firsts) if firsts else None
 
-    @property
-    def first_undecided_offset(self) -> int | None:
-        """The first record of the oldest open transaction."""
-        return next(iter(self._open), None)
-
     def settle(self, high_watermark: int) -> None:
         """Transactions whose markers are below the high watermark are as stable as they ever will be."""
         if self._ended:

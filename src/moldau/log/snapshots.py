@@ -24,7 +24,7 @@ from typing import Final
 from crc32c import crc32c
 
 from moldau.log.checkpoints import CorruptCheckpoint, read_whole, replace_file
-from moldau.log.producers import Batch, Producer, Producers
+from moldau.log.producers import NO_TRANSACTION, Batch, Producer, Producers
 from moldau.log.segment import SNAPSHOT_SUFFIX, file_name
 from moldau.names import Offset
 from moldau.runtime import Disk
@@ -69,7 +69,7 @@ def decode(data: bytes) -> Producers | None:
             producer.add(Batch(last_sequence, last_offset, delta, timestamp))
         producer.last_timestamp = timestamp
         producer.coordinator_epoch = coordinator_epoch
-        producer.transaction_start = transaction_start
+        producer.transaction_start = max(transaction_start, NO_TRANSACTION)
         known[producer_id] = producer
     return Producers(known)
 

@@ -160,16 +160,23 @@ class Hosted:
             raise KafkaError(checked.error, checked.message)
         return self.append(records, checked, now_ms)
 
-    def append_marker(
+    async def append_marker(
         self, producer_id: int, epoch: int, marker: Marker, transaction_version: int, now_ms: int
     ) -> Appended:
-        """End a producer's transaction here, as its coordinator decided, and tell those who wait for what it held back.
+        """End a producer's transaction here, as its coordinator decided, and tell those who wait for what it held back;
+        after the flush, where `flush.messages` asks for one.
 
         Raises `KafkaError(KAFKA_STORAGE_ERROR)`.
         """
         state, log = self.state, self.log
         appended = log.append_marker(producer_id, epoch, marker, transaction_version, state.leader_epoch, now_ms)
-        if not appended.error and state.reached(state.local, log.log_end_offset):
+        if appended.error:
+            return appended
+        end = log.log_end_offset
+        if self._is_flush_due:
+            await self._runtime.run(log.flush)
+            end = Offset(log.recovery_point)
+        if state.leads and state.reached(state.local, end):
             log.producers.settle(state.high_watermark)
             self.waiters.wake()
         return appended
