@@ -95,7 +95,7 @@ def adopt(
         store = EmbeddedStore(data_dir)
         try:
             image = read_image(store)
-            chosen = _without_known(chosen, image, found)
+            chosen = _without_known(chosen, image, found, intake)
             plan = Plan(chosen, overrides, base, ours.get("cluster.id", cluster_id), _node_id(ours, node_id))
             _check(plan, image or Image(plan.cluster_id), runtime.disk, intake)
             if not dry_run:
@@ -138,7 +138,9 @@ def _check_ours(data_dir: Path, properties: Mapping[str, str]) -> None:
         raise StorageError(f"{data_dir} has no {STORE_FILE}: name the log folder that has it")
 
 
-def _without_known(chosen: Sequence[ForeignTopic], image: Image | None, found: Survey) -> list[ForeignTopic]:
+def _without_known(
+    chosen: Sequence[ForeignTopic], image: Image | None, found: Survey, intake: Intake
+) -> list[ForeignTopic]:
     """Leave out what an earlier run took in, and internal topics that we have of our own. Raises `StorageError`."""
     new: list[ForeignTopic] = []
     for topic in chosen:
@@ -147,6 +149,7 @@ def _without_known(chosen: Sequence[ForeignTopic], image: Image | None, found: S
             new.append(topic)
         elif ours.id == topic.id:
             found.skipped.append((topic.folder, "it was taken in before"))
+            intake.forget(topic.name)
         elif topic.name in INTERNAL_TOPICS:
             found.skipped.append((topic.folder, f"there is a {topic.name} of our own"))
         else:
@@ -194,7 +197,7 @@ def _take_in(intake: Intake, plan: Plan, store: EmbeddedStore, runtime: Runtime)
         intake.claim(image.cluster_id, plan.node_id, short_id(runtime.random.uuid()))
     for topic in plan.topics:
         overrides = plan.settings[topic.name]
-        ready = intake.ready(topic.name) or intake.stage(topic, topic_config(plan.config, overrides))
+        ready = intake.current(topic) or intake.stage(topic, topic_config(plan.config, overrides))
         intake.place(topic.name, ready)
         done = [ready.partitions[number] for number in sorted(ready.partitions)]
         registering.register(

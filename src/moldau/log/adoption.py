@@ -1,17 +1,17 @@
 """Taking the partitions of another broker's log folders into one of ours, while neither broker runs.
 
-A topic is copied into `adopting.tmp/`, brought into a state that a clean stop would leave, and flushed; then a file
-`<topic>.ready` beside the copies says so. From then on it is only renames, our checkpoints, and (by the caller) the
-metadata, which alone makes the topic known; then the `.ready` file goes. A crash before that leaves nothing that a
-broker would look at; doing it again goes on where it ended. The other folders are only read.
+A topic is copied under names that end in .tmp, brought into a state that a clean stop would leave, and flushed; then a
+file beside the copies says so. From then on it is only renames within our folder, our checkpoints, and (by the caller)
+the metadata, which alone makes the topic known; then that file goes. A crash before that leaves nothing that a broker
+would look at; doing it again goes on where it ended. The other folders are only read.
 
-    adopting.tmp/                    a start of the broker passes over it, as over anything that ends in .tmp
-        events-0/, events-1/         copies, complete or not
-        events.ready                 {"topic_id", "partitions": {"0": {"end", "start", ...}}}: complete ones, here or in
-                                     place already
+    adopting-<key>-0.tmp/, adopting-<key>-1.tmp/    copies of partitions, complete or not; the key stands for the topic
+    adopting-<key>.tmp                              {"topic_id", "partitions": {"0": {"end", "start", ...}}}: complete
+                                                    ones, under those names or in place already
 """
 
 import dataclasses
+import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,6 @@ from moldau.log.segment import DELETED_SUFFIX
 from moldau.names import TopicPartition
 from moldau.runtime import Disk, Runtime
 
-STAGE: Final = "adopting.tmp"
-READY_SUFFIX: Final = ".ready"
 COPY_BYTES: Final = 4 << 20
 
 
@@ -55,6 +53,12 @@ class Ready:
     partitions: Mapping[int, Adopted]
 
 
+def _copy_name(topic: str, partition: int | None = None) -> str:
+    """Of a copy, or of what says that all are complete; a topic's own name may be too long for more behind it."""
+    key = hashlib.sha256(topic.encode()).hexdigest()[:16]
+    return f"adopting-{key}.tmp" if partition is None else f"adopting-{key}-{partition}.tmp"
+
+
 class Intake:
     """Our folder, locked. `stage`, `place` and `forget` are the steps of one topic, in this order."""
 
@@ -63,7 +67,7 @@ class Intake:
         self.folder = folder
         self._runtime = runtime
         self._disk = runtime.disk
-        self._disk.make_folder(folder)
+        self._make(folder)
         self._unlock = self._disk.lock(folder / LOCK)
 
     def __enter__(self) -> "Intake":
@@ -71,6 +75,13 @@ class Intake:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._unlock()
+
+    def _make(self, folder: Path) -> None:
+        """The folder and its parents, whose names last."""
+        made = [each for each in (folder, *folder.parents) if not self._disk.exists(each)]
+        self._disk.make_folder(folder)
+        for each in made:
+            self._disk.sync_folder(each.parent)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -91,28 +102,39 @@ class Intake:
 
     def ready(self, topic: str) -> Ready | None:
         """The topic, if its partitions were completed before."""
-        text = reading.text(self._disk, self.folder / STAGE / (topic + READY_SUFFIX))
+        text = reading.text(self._disk, self.folder / _copy_name(topic))
         if text is None:
             return None
         said = json.loads(text)
         partitions = {int(number): Adopted(**fields) for number, fields in said["partitions"].items()}
         return Ready(uuid.UUID(said["topic_id"]), partitions)
 
+    def current(self, topic: ForeignTopic) -> Ready | None:
+        """The same, unless the original has changed since: then what was made of it goes."""
+        ready = self.ready(topic.name)
+        if ready is None or {number: one.end for number, one in topic.partitions.items()} == {
+            number: done.end for number, done in ready.partitions.items()
+        }:
+            return ready
+        for number in ready.partitions:
+            self._disk.remove(self.folder / str(TopicPartition(topic.name, number)))
+        self.forget(topic.name)
+        return None
+
     def stage(self, topic: ForeignTopic, config: TopicConfig) -> Ready:
         """Copy the topic's partitions, complete them, flush them. Raises `OSError`."""
-        stage = self.folder / STAGE
         topic_id = topic.id or self._runtime.random.uuid()
         done: dict[int, Adopted] = {}
         for number, partition in sorted(topic.partitions.items()):
-            target = stage / str(partition.tp)
+            target = self.folder / _copy_name(topic.name, number)
             self._disk.remove(target)
             self._disk.make_folder(target)
             self._copy(partition.folder, target)
             done[number] = self._complete(partition, target, config, topic_id)
-        self._disk.sync_folder(stage)
+        self._disk.sync_folder(self.folder)
         fields = {str(number): dataclasses.asdict(adopted) for number, adopted in done.items()}
         text = json.dumps({"topic_id": str(topic_id), "partitions": fields})
-        checkpoints.replace_file(self._disk, stage / (topic.name + READY_SUFFIX), text.encode())
+        checkpoints.replace_file(self._disk, self.folder / _copy_name(topic.name), text.encode())
         return Ready(topic_id, done)
 
     def _copy(self, source: Path, target: Path) -> None:
@@ -159,10 +181,9 @@ class Intake:
         """Rename the partitions into place and write them into our checkpoints. Raises `OSError`."""
         disk, tps = self._disk, {TopicPartition(topic, number): done for number, done in ready.partitions.items()}
         for tp in tps:
-            staged = self.folder / STAGE / str(tp)
-            if disk.exists(staged):
-                disk.rename(staged, self.folder / str(tp))
-        disk.sync_folder(self.folder / STAGE)
+            copy = self.folder / _copy_name(topic, tp.partition)
+            if disk.exists(copy):
+                disk.rename(copy, self.folder / str(tp))
         disk.sync_folder(self.folder)
         self._note(checkpoints.RECOVERY_POINTS, {tp: done.end for tp, done in tps.items()})
         self._note(checkpoints.LOG_STARTS, {tp: done.start for tp, done in tps.items() if done.start})
@@ -174,10 +195,7 @@ class Intake:
 
     def forget(self, topic: str) -> None:
         """The topic is known to the metadata: nothing is left to do."""
-        stage = self.folder / STAGE
-        self._disk.remove(stage / (topic + READY_SUFFIX))
-        if not self._disk.list(stage):
-            self._disk.remove(stage)
+        self._disk.remove(self.folder / _copy_name(topic))
         self._disk.sync_folder(self.folder)
 
 
