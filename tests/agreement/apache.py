@@ -1,8 +1,8 @@
-"""Two folders of an Apache Kafka that its own client filled: one left by a SIGKILL, one by a clean stop; and what Kafka
-said of what is in them.
+"""Folders of an Apache Kafka that its own client filled, left by a SIGKILL and by a clean stop; and what Kafka said of
+what is in them.
 
-Kafka's cleaner has compacted what is to be compacted, and its retention has removed what was deleted, before the first
-is taken. What Kafka says is asked of the one that is then started on the same files, and stopped cleanly.
+Its retention has removed what was deleted before the first is taken, and its cleaner has compacted what is to be
+compacted before the second. What Kafka says is asked of the third that is started on the same files, and stopped.
 """
 
 import shutil
@@ -31,8 +31,9 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "log.initial.task.delay.ms": "0",
 }
-BUSY = {"log.cleaner.backoff.ms": "100", "log.retention.check.interval.ms": "300"}
 CALM = {"log.cleaner.backoff.ms": "3600000", "log.retention.check.interval.ms": "3600000"}
+RETAINING = {"log.retention.check.interval.ms": "300"}
+CLEANING = {"log.cleaner.backoff.ms": "100"}
 PARTITIONS = {
     **dict.fromkeys(
         (
@@ -52,8 +53,9 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True)
 class Written:
-    """Two folders with the same records, and what Kafka said of them."""
+    """Two folders with the same records, and what Kafka said of them; `dirty` is from before compaction."""
 
+    dirty: Path
     killed: Path
     clean: Path
     partitions: dict[tuple[str, int], Partition]
@@ -62,11 +64,15 @@ class Written:
 
 
 def write(folder: Path) -> Written:
-    with apache_kafka.started(folder, {**SETTINGS, **BUSY}) as (broker, process):
+    with apache_kafka.started(folder, {**SETTINGS, **CALM, **RETAINING}) as (broker, process):
         fill(broker)
+        wait_until(lambda: is_removed(folder / "data" / "deleted-0"), "retention")
+        process.kill()
+        process.wait()
+    shutil.copytree(folder / "data", folder / "dirty")
+    with apache_kafka.started(folder, {**SETTINGS, **CALM, **CLEANING}) as (broker, process):
         with Raw(address(broker)) as raw:
             wait_until(lambda: all(is_compacted(raw, topic) for topic in COMPACTED), "compaction")
-        wait_until(lambda: is_removed(folder / "data" / "deleted-0"), "retention")
         process.kill()
         process.wait()
     shutil.copytree(folder / "data", folder / "killed")
@@ -81,7 +87,7 @@ def write(folder: Path) -> Written:
             groups = {group: asking.committed_offsets(raw, group) for group in GROUPS}
             topics = asking.topic_ids(raw)
         stop(process)
-    return Written(folder / "killed", folder / "data", partitions, groups, topics)
+    return Written(folder / "dirty", folder / "killed", folder / "data", partitions, groups, topics)
 
 
 def fill(broker: Broker) -> None:
@@ -98,10 +104,12 @@ def address(broker: Broker) -> str:
 
 def is_compacted(raw: Raw, topic: str) -> bool:
     """Whether no key is there twice but in the active segment, which holds one record."""
+    if not asking.has_leader(raw, topic):
+        return False
     start, end = (asking.look_up(raw, topic, 0, kind)[1] for kind in (asking.EARLIEST, asking.LATEST))
     batches, _, _ = asking.read(raw, topic, 0, start, end)
     keys = [record.key for batch in batches if not batch["attributes"] & asking.CONTROL for record in records_of(batch)]
-    return len(keys) == len(set(keys))
+    return 0 < len(keys) == len(set(keys))
 
 
 def is_removed(partition: Path) -> bool:
