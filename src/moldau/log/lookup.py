@@ -61,6 +61,9 @@ def first_since(segments: Sequence[Segment], timestamp_ms: int, log_start: int) 
 
 def _first_since(segment: Segment, timestamp_ms: int, start: int) -> TimestampOffset | None:
     before = segment.times.floor(timestamp_ms)
+    if before is not None and not segment.has_time(before):
+        segment.rebuild_indexes()
+        before = segment.times.floor(timestamp_ms)
     offset = segment.base_offset + before.value if before is not None else segment.base_offset
     entry = segment.offsets.floor(max(offset, start) - segment.base_offset)
     for position, header in segment.walk(entry.value if entry is not None else 0):

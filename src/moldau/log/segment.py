@@ -11,16 +11,17 @@ and when to roll. Offsets in the indexes are relative to the base and fit 31 bit
 first needed, and built anew if they cannot be right. Opening a segment touches nothing but the size of its file.
 """
 
+import logging
 import struct
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from moldau.config import TopicConfig
 from moldau.log.files import LazyFile, OpenFiles
-from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY, CorruptIndex, Index
+from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY, CorruptIndex, Entry, Index
 from moldau.log.transactions import TransactionIndex
 from moldau.names import Offset
-from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
+from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
 from moldau.runtime import Buffer
 
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
@@ -32,6 +33,9 @@ SCAN_BYTES: Final = 8192
 NO_TIMESTAMP: Final = -1
 _PLACE: Final = struct.Struct(">qi11xi")
 """Base offset, length and last offset delta of a batch's header."""
+
+
+logger = logging.getLogger(__name__)
 
 
 def file_name(base_offset: int, suffix: str) -> str:
@@ -54,9 +58,9 @@ class Segment:
     """One segment. `max_timestamp` and what belongs to it are None until `look` has looked."""
 
     __slots__ = (
-        "_files", "_first_timestamp", "_flushed_size", "_has_room", "_loaded", "_since_entry", "aborted",
-        "base_offset", "config", "created_ms", "deleted", "folder", "jitter_ms", "log", "mark", "max_timestamp",
-        "max_timestamp_offset", "offsets", "size", "times",
+        "_doubted", "_doubted_end", "_files", "_first_timestamp", "_flushed_size", "_has_room", "_loaded", "_right",
+        "_since_entry", "aborted", "base_offset", "config", "created_ms", "deleted", "folder", "jitter_ms", "log",
+        "mark", "max_timestamp", "max_timestamp_offset", "offsets", "size", "times",
     )  # fmt: skip
 
     def __init__(self, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, size: int):
@@ -80,6 +84,8 @@ class Segment:
         self._since_entry = 0
         self._first_timestamp: int | None = None
         self._loaded = False
+        self._doubted = self._doubted_end = False
+        self._right: tuple[Entry | None, Entry | None] = (None, None)
         self._has_room = False
 
     @classmethod
@@ -121,6 +127,14 @@ class Segment:
             if header.max_timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
             self._since_entry += header.batch_length + LOG_OVERHEAD
+        self._doubted = self._doubted_end = True
+
+    def has_time(self, entry: Entry) -> bool:
+        """Whether an entry of the time index is right: one that was found in the file may have been damaged there."""
+        if not self._doubted:
+            return True
+        found = self.find(self.base_offset + entry.value)
+        return found is not None and found.header.max_timestamp == entry.key
 
     def rebuild_indexes(self) -> None:
         """Write both indexes anew from the batches, trim and flush them: no recovery may look here again."""
@@ -133,6 +147,8 @@ class Segment:
 
     def begin_rebuild(self) -> None:
         """Empty both indexes; `index` is then called for every batch of the file, in order."""
+        self._doubted = self._doubted_end = False
+        self._right = (None, None)
         self.offsets.create()
         self.times.create()
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, -1
@@ -210,7 +226,11 @@ class Segment:
                 return Found(mark[1], header)
         entry, behind = self.offsets.around(offset - self.base_offset)
         position = entry.value if entry is not None else 0
+        if self._doubted and not self._is_right(entry):
+            return self.find(offset)
         if behind is not None and behind.value - position > SCAN_BYTES:  # batches so large have an entry each
+            if self._doubted and not self._is_right(behind):
+                return self.find(offset)
             header = self.header_at(behind.value)
             if header.base_offset <= offset:
                 return Found(behind.value, header)
@@ -231,6 +251,21 @@ class Segment:
             position += at
         return None
 
+    def _is_right(self, entry: Entry | None) -> bool:
+        """Whether an entry of the offset index can be that of the batch at its position; the index is built anew if it
+        cannot. The last two that were right are remembered."""
+        if entry is None or entry in self._right:
+            return True
+        if 0 <= entry.value <= self.size - HEADER_SIZE:
+            header = self.header_at(entry.value)
+            within = header.base_offset - self.base_offset
+            if header.magic == MAGIC and 0 <= within <= within + header.last_offset_delta <= entry.key:
+                self._right = (self._right[-1], entry)
+                return True
+        logger.warning("%s does not agree with its log; it is built anew", self.offsets.file.path)
+        self.rebuild_indexes()
+        return False
+
     def next_offset(self) -> Offset:
         """The offset behind the last batch, found from the last index entry on."""
         self.look()
@@ -242,6 +277,10 @@ class Segment:
     def largest_timestamp(self) -> int:
         """The largest record timestamp; when the file was written if its records have none."""
         self.look()
+        if self._doubted_end:  # before anything is deleted by it
+            self._doubted_end = False
+            if self.times.last is not None and not self.has_time(self.times.last):
+                self.rebuild_indexes()
         return self.max_timestamp if self.max_timestamp >= 0 else self._files.disk.modified_ms(self.log.path)
 
     def close(self) -> None:
