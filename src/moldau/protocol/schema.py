@@ -221,22 +221,27 @@ def _array_writer(spec: Spec, version: int, flexible: bool, nullable: bool) -> W
     return write
 
 
-def _nullable_struct_reader(read_it: Read) -> Read:
-    """KIP-893: a byte before the struct, -1 for null."""
+def _null_of(spec: Spec) -> int:
+    """The byte that stands for a null struct: KIP-893 says -1, and Kafka writes 0 where the field is tagged."""
+    return 0xFF if spec.tag is None else 0
+
+
+def _nullable_struct_reader(read_it: Read, null: int) -> Read:
+    """KIP-893: a byte before the struct, which says if it is null."""
 
     def read(buffer: Buffer, at: int) -> tuple[Any, int]:
         if at >= len(buffer):
             raise ProtocolViolation("a struct ends after the message")
-        if buffer[at] == 0xFF:
+        if buffer[at] == null:
             return None, at + 1
         return read_it(buffer, at + 1)
 
     return read
 
 
-def _nullable_struct_writer(write_it: Write) -> Write:
+def _nullable_struct_writer(write_it: Write, null: int) -> Write:
     def write(out: bytearray, value: Any) -> None:
-        out.append(0xFF if value is None else 1)
+        out.append(null if value is None else 1)
         if value is not None:
             write_it(out, value)
 
@@ -249,7 +254,7 @@ def _field_reader(spec: Spec, version: int, flexible: bool, budget: Budget | Non
         return _array_reader(spec, version, flexible, nullable, budget)
     if isinstance(spec.kind, type):
         read_it = _reader(spec.kind, version, flexible, budget)
-        return _nullable_struct_reader(read_it) if nullable else read_it
+        return _nullable_struct_reader(read_it, _null_of(spec)) if nullable else read_it
     return primitive(spec.kind, flexible, nullable)[0]
 
 
@@ -259,7 +264,7 @@ def _field_writer(spec: Spec, version: int, flexible: bool) -> Write:
         return _array_writer(spec, version, flexible, nullable)
     if isinstance(spec.kind, type):
         write_it = writer(spec.kind, version, flexible)
-        return _nullable_struct_writer(write_it) if nullable else write_it
+        return _nullable_struct_writer(write_it, _null_of(spec)) if nullable else write_it
     return primitive(spec.kind, flexible, nullable)[1]
 
 
