@@ -44,8 +44,8 @@ class Log:
 
     __slots__ = (
         "_active", "_config", "_doomed", "_flushing", "_on_failure", "_runtime", "_segments", "_snapshot_offset",
-        "_stamps", "cleaning", "epochs", "files", "folder", "has_aborted", "log_end_offset", "log_start_offset",
-        "offline", "producers", "topic_id", "tp",
+        "_stamps", "_times", "cleaning", "epochs", "files", "folder", "has_aborted", "log_end_offset",
+        "log_start_offset", "offline", "producers", "topic_id", "tp",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +74,7 @@ class Log:
         self._on_failure: Callable[[OSError], None] | None = None
         self._segments: list[Segment] = loaded.segments
         self._active = loaded.segments[-1]
+        self._times = lookup.SegmentTimes()
         self.has_aborted = any(segment.aborted.entries for segment in loaded.segments)
         self._flushing = Flushing(files.disk, folder, loaded, runtime.clock.now_ms())
         self.config = config
@@ -326,7 +327,7 @@ class Log:
     def offset_for_time(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record at or after a time, among those at or after the log's start; None if there is none."""
         with self._serving():
-            return lookup.first_since(self._segments, timestamp_ms, self.log_start_offset)
+            return lookup.first_since(self._segments, self._times, timestamp_ms, self.log_start_offset)
 
     def offset_of_max_timestamp(self) -> TimestampOffset | None:
         """The first record that has the largest timestamp of all; None if the log is empty."""

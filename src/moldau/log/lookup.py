@@ -1,12 +1,13 @@
 """Finding a place in a list of segments, by offset and by time: the search and the short scan behind it.
 
-A log with many segments is searched, not walked, for an offset; for a time its segments are asked in order, each by its
-largest timestamp, since timestamps need not rise. Only the batch that is found is looked into, record by record.
+A log with many segments is searched, not walked, for an offset and for a time; since timestamps need not rise, a time
+is looked for among the largest ones so far. Only the batch that is found is looked into, record by record.
 Nothing here changes a segment but for the indexes that it opens; all of it may raise `OSError`.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 from moldau.log.segment import Segment, TimestampOffset
 from moldau.names import Offset
@@ -49,11 +50,31 @@ def end_of_slice(segments: Sequence[Segment], offset: int, end_position: int, lo
     return segments[at + 1].base_offset if at + 1 < len(segments) else log_end
 
 
-def first_since(segments: Sequence[Segment], timestamp_ms: int, log_start: int) -> TimestampOffset | None:
+class SegmentTimes:
+    """The largest timestamp up to and including each closed segment, noted anew when the list of segments is another:
+    these rise, so that the first segment that reaches a time is searched for, however many there are."""
+
+    __slots__ = ("_rising", "_segments")
+
+    def __init__(self) -> None:
+        self._segments: Sequence[Segment] = ()
+        self._rising: list[int] = []
+
+    def first_reaching(self, segments: Sequence[Segment], timestamp_ms: int) -> int:
+        """Where in the list is the first segment with a timestamp at or after this one; the last one if none is."""
+        if segments is not self._segments:
+            self._rising = list(accumulate((segment.largest_timestamp() for segment in segments[:-1]), max))
+            self._segments = segments
+        return bisect_left(self._rising, timestamp_ms)
+
+
+def first_since(
+    segments: Sequence[Segment], times: SegmentTimes, timestamp_ms: int, log_start: int
+) -> TimestampOffset | None:
     """The first record at or after a time, among those at or after the log's start; None if there is none."""
-    for segment in segments:
-        if segment.largest_timestamp() >= timestamp_ms:
-            found = _first_since(segment, timestamp_ms, log_start)
+    for at in range(times.first_reaching(segments, timestamp_ms), len(segments)):
+        if segments[at].largest_timestamp() >= timestamp_ms:
+            found = _first_since(segments[at], timestamp_ms, log_start)
             if found is not None:
                 return found
     return None
