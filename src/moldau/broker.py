@@ -128,7 +128,7 @@ class Broker:
         undo.push_async_callback(cleaner.stop)
         dispatch = Dispatch(
             ProduceHandler(partitions, runtime),
-            FetchHandler(partitions, config.fetch_max_bytes),
+            FetchHandler(partitions, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime),
             handlers(cluster, partitions, lambda: self.groups),
         )
 

@@ -101,13 +101,6 @@ ACCEPTED: tuple[Accepted, ...] = (
         "produce what Kafka takes: *",
     ),
     Accepted(
-        "Fetch",
-        (12, 12),
-        "session_id",
-        "We refuse fetch sessions by session id 0: every request is a full one.",
-        "fetch and begin a session",
-    ),
-    Accepted(
         "ListOffsets",
         (7, 7),
         "topics[0].partitions[0].*",

@@ -234,13 +234,40 @@ def test_readers_of_committed_records_hear_of_no_aborted_ones(tmp_path: Path):
     run(scenario, tmp_path)
 
 
-def test_sessions_are_refused(tmp_path: Path):
+def test_a_session_tells_only_what_changed(tmp_path: Path):
     async def scenario(alive: Living) -> None:
-        await alive.make("a")
+        await alive.make("a", 2)
+        await fill(alive, "a", batch(b"x"), partition=0)
         wire = await alive.dial()
-        begun = await wire.ask(FETCH, 12, fetch(("a", at(0)), session_epoch=0))
-        assert (begun.error_code, begun.session_id, len(begun.responses)) == (0, 0, 1)
-        went_on = await wire.ask(FETCH, 12, fetch(session_id=5, session_epoch=1))
-        assert went_on.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        first = await wire.ask(FETCH, 12, fetch(("a", at(0, 0)), ("a", at(0, 1)), session_epoch=0))
+        assert first.session_id > 0
+        assert [values(part) for part in parts_of(first)] == [[b"x"], []]
+        session: dict[str, Any] = {"session_id": first.session_id, "min_bytes": 0}
+        moved = await wire.ask(FETCH, 12, fetch(("a", at(1, 0)), session_epoch=1, **session))
+        assert (moved.session_id, moved.responses) == (first.session_id, [])
+        await fill(alive, "a", batch(b"y"), partition=1)
+        grown = await wire.ask(FETCH, 12, fetch(session_epoch=2, **session))
+        assert [(part.partition_index, values(part)) for part in parts_of(grown)] == [(1, [b"y"])]
+        stale = await wire.ask(FETCH, 12, fetch(session_epoch=2, **session))
+        assert (stale.error_code, stale.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
+        ended = await wire.ask(FETCH, 12, fetch(session_epoch=-1, **session))
+        assert (ended.error_code, ended.session_id) == (0, 0)
+        gone = await wire.ask(FETCH, 12, fetch(session_epoch=3, **session))
+        assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+    run(scenario, tmp_path)
+
+
+def test_a_session_waits_for_what_it_was_told_of_before(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        topic_id = await alive.make("a")
+        wire = await alive.dial()
+        first = await wire.ask(FETCH, 13, fetch((topic_id, at(0)), session_epoch=0))
+        wire.send(FETCH, 13, fetch(session_id=first.session_id, session_epoch=1, max_wait_ms=LONG_MS))
+        while not alive.hosted("a").waiters.parked:
+            await asyncio.sleep(0)
+        await fill(alive, "a", batch(b"x"))
+        _, response = await wire.receive(FETCH, 13)
+        assert [values(part) for part in parts_of(response)] == [[b"x"]]
 
     run(scenario, tmp_path)

@@ -66,8 +66,17 @@ def as_by_hand(message: Any, version: int) -> Fetch:
         message.min_bytes,
         message.max_bytes,
         message.isolation_level,
+        message.session_id,
         message.session_epoch,
         topics,
+        [
+            (
+                topic.topic if version <= 12 else None,
+                topic.topic_id.bytes if version >= 13 else None,
+                list(topic.partitions),
+            )
+            for topic in message.forgotten_topics_data
+        ],
     )
 
 
@@ -104,7 +113,7 @@ def test_a_damaged_request_is_another_or_a_violation(version: int, data: st.Data
     try:
         by_schema, _ = schema.read(FETCH.request, version, FETCH.is_flexible(version), frame)
     except ProtocolViolation:
-        return  # in a part that is skipped by hand
+        return  # in a tagged field that is skipped by hand
     assert by_hand == as_by_hand(by_schema, version)
 
 

@@ -76,7 +76,7 @@ NAMES: frozenset[str] = frozenset(
     log.dir.failure.timeout.ms
     log.message.downconversion.enable log.message.format.version
     log.message.timestamp.difference.max.ms
-    max.connection.creation.rate max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
+    max.connection.creation.rate max.connections.per.ip.overrides
     max.request.partition.size.limit
     metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes

@@ -2,25 +2,26 @@
 
 Kafka's behaviour: the request's and each partition's byte limit hold but for the first batch of the first partition
 that has one, which goes out whole (KIP-74); fewer than `min_bytes` wait for up to `max_wait_ms`, unless a partition
-has an error. Sessions (KIP-227) are refused by answering session id 0, so every request is a full one. From version 13
-a topic is named by its id. Slices end where the watermark stands, or the last stable offset for readers of committed
+has an error. In a session (`fetch_sessions`) a request names what changed, and so does its answer. From version 13 on a
+topic is named by its id. Slices end where the watermark stands, or the last stable offset for readers of committed
 records, who are also told which transactions were aborted: an empty list rather than null if none were. A batch that
 contains the offset asked for is sent from its start.
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.protocol.hot_fetch import CONSUMER, Fetch, FetchPartition, FetchResult, pack_fetch, read_fetch
+from moldau.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSessions, Session
+from moldau.protocol.hot_fetch import CONSUMER, Fetch, FetchPartition, FetchResult, FetchTopic, pack_fetch, read_fetch
 from moldau.replication.hosted import Hosted
 from moldau.replication.partitions import Partitions
 from moldau.replication.waiting import Wait
-from moldau.runtime import Answer, Reply
+from moldau.runtime import Answer, Reply, Runtime
 
-NO_SESSION = 0
-FULL_EPOCHS = (0, -1)
-"""Session epochs of a request that names all its partitions."""
+NAMES_UNTIL = 12
+SESSION_ID_MAX = 2**31 - 1
 NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 """Kafka answers these before it looks at a log, with no aborted transactions instead of null."""
 READ_COMMITTED = 1
@@ -37,40 +38,69 @@ class Reads(NamedTuple):
     hosts: list[Hosted]
 
 
+class Asked(NamedTuple):
+    """A request, its session if it goes on with one, and all partitions that it is about."""
+
+    version: int
+    correlation_id: int
+    request: Fetch
+    session: Session | None
+    topics: Sequence[FetchTopic]
+
+
 class FetchHandler:
-    def __init__(self, partitions: Partitions, bytes_max: int):
+    def __init__(self, partitions: Partitions, bytes_max: int, sessions_max: int, runtime: Runtime):
         self._partitions = partitions
         self._bytes_max = bytes_max
+        self._now_ms = runtime.clock.now_ms
+        self._sessions = FetchSessions(sessions_max, lambda: 1 + runtime.random.below(SESSION_ID_MAX))
 
     def __call__(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Answer:
         """`body` is where the message starts. Raises `ProtocolViolation`."""
         request = read_fetch(frame, version, body)
-        if request.session_epoch not in FULL_EPOCHS:
-            return pack_fetch(version, correlation_id, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, (), ())
-        reads = self._read(request)
+        session: Session | None = None
+        if request.session_id or request.session_epoch != FINAL_EPOCH:
+            found = self._sessions.go_on(request, version > NAMES_UNTIL, self._now_ms())
+            if isinstance(found, ErrorCode):
+                return pack_fetch(version, correlation_id, found, NO_SESSION, (), ())
+            session = found
+        topics = request.topics if session is None else session.topics()
+        asked = Asked(version, correlation_id, request, session, topics)
+        reads = self._read(asked)
         if reads.ready or reads.size >= request.min_bytes or request.max_wait_ms <= 0:
-            return pack_fetch(version, correlation_id, _NONE, NO_SESSION, request.topics, reads.results)
+            return self._answer(asked, reads.results)
         _release(reads.results)
-        return self._wait(version, correlation_id, request, reads)
+        return self._wait(asked, reads)
 
-    async def _wait(self, version: int, correlation_id: int, request: Fetch, reads: Reads) -> Reply:
-        loop = asyncio.get_running_loop()
+    def _answer(self, asked: Asked, results: list[FetchResult]) -> Reply:
+        version, correlation_id, request, session, topics = asked
+        session_id = NO_SESSION
+        if session is not None:
+            session_id = session.id
+            topics, results = session.news(topics, results)
+        elif request.session_epoch == INITIAL_EPOCH:
+            session_id = self._sessions.begin(topics, results, version > NAMES_UNTIL, self._now_ms())
+        return pack_fetch(version, correlation_id, _NONE, session_id, topics, results)
+
+    async def _wait(self, asked: Asked, reads: Reads) -> Reply:
+        request, loop = asked.request, asyncio.get_running_loop()
         deadline = loop.time() + request.max_wait_ms / 1000
         while True:  # what came may be part of a transaction, or its end: not all of it is for this reader
             waiters = [hosted.waiters for hosted in reads.hosts]
             await Wait(request.min_bytes - reads.size, deadline - loop.time(), waiters, loop).done
-            reads = self._read(request)
+            reads = self._read(asked)
             if reads.ready or reads.size >= request.min_bytes or loop.time() >= deadline:
-                return pack_fetch(version, correlation_id, _NONE, NO_SESSION, request.topics, reads.results)
+                return self._answer(asked, reads.results)
             _release(reads.results)
 
-    def _read(self, request: Fetch) -> Reads:
+    def _read(self, asked: Asked) -> Reads:
+        request, topics = asked.request, asked.topics
         left = min(request.max_bytes, self._bytes_max)
         committed = request.isolation_level == READ_COMMITTED
         results: list[FetchResult] = []
         hosts: list[Hosted] = []
-        size, ready = 0, not request.topics
-        for name, topic_id, parts in request.topics:
+        size, ready = 0, not topics
+        for name, topic_id, parts in topics:
             for part in parts:
                 found = self._find(name, topic_id, part, request.replica_id)
                 if not isinstance(found, Hosted):

@@ -1,8 +1,8 @@
 """Fetch by hand: requests read and replies packed without an object per field, in every version.
 
-`read_fetch` gives what `schema` would read, but for what this broker has no use for: forgotten topics, the rack, a
-follower's offsets. `pack_fetch` builds what `schema` would write, in pieces, since the records between the packed bytes
-are slices of files. The tests compare both for every version.
+`read_fetch` gives what `schema` would read, but for what this broker has no use for: the rack, a follower's offsets.
+`pack_fetch` builds what `schema` would write, in pieces, since the records between the packed bytes are slices of
+files. The tests compare both for every version.
 """
 
 import struct
@@ -29,6 +29,8 @@ _PART_V4 = struct.Struct(">iqi")  # partition, fetch_offset, partition_max_bytes
 _PART_V5 = struct.Struct(">iq8xi")  # ..., log_start_offset before the bytes
 _PART_V9 = struct.Struct(">iiq8xi")  # partition, current_leader_epoch, ...
 _PART_V12 = struct.Struct(">iiq12xi")  # ..., last_fetched_epoch and log_start_offset before the bytes
+_NO_SESSION = (0, -1)
+"""The session's id and epoch where a version has none."""
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 FetchPartition: TypeAlias = tuple[int, int, int, int]
@@ -37,14 +39,20 @@ FetchTopic: TypeAlias = tuple[str | None, bytes | None, list[FetchPartition]]
 """A topic's name (None from version 13 on), its id (None before), and its partitions."""
 
 
+ForgottenTopic: TypeAlias = tuple[str | None, bytes | None, list[int]]
+"""What its session should no longer hold: a topic's name or id, and partitions."""
+
+
 class Fetch(NamedTuple):
     replica_id: int
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
     isolation_level: int
+    session_id: int
     session_epoch: int
     topics: list[FetchTopic]
+    forgotten: list[ForgottenTopic]
 
 
 def read_fetch(frame: memoryview, version: int, at: int) -> Fetch:
@@ -54,23 +62,20 @@ def read_fetch(frame: memoryview, version: int, at: int) -> Fetch:
         if version <= REPLICA_ID_UNTIL:
             (replica_id,) = _INT32(frame, at)
             at += 4
-        session_epoch = -1
+        limits = _LIMITS_V7 if version >= 7 else _LIMITS_V4
+        fields = limits.unpack_from(frame, at)
+        topics, at = _read_topics(frame, version, at + limits.size)
+        forgotten: list[ForgottenTopic] = []
         if version >= 7:
-            max_wait_ms, min_bytes, max_bytes, isolation_level, _, session_epoch = _LIMITS_V7.unpack_from(frame, at)
-            at += _LIMITS_V7.size
-        else:
-            max_wait_ms, min_bytes, max_bytes, isolation_level = _LIMITS_V4.unpack_from(frame, at)
-            at += _LIMITS_V4.size
-        topics, at = _read_topics(frame, version, at)
-        if version >= 7:
-            at = _skip_forgotten(frame, version, at)
+            forgotten, at = _read_forgotten(frame, version, at)
         if version >= 11:
             _, at = _text(frame, version, at)
         if version >= FLEXIBLE_SINCE:
             replica_id = _replica_in_tags(frame, version, at, replica_id) if frame[at] else replica_id
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise ProtocolViolation("a Fetch request that ends early or is not UTF-8") from error
-    return _new(Fetch, (replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_epoch, topics))
+    session = () if version >= 7 else _NO_SESSION
+    return _new(Fetch, (replica_id, *fields, *session, topics, forgotten))
 
 
 def _read_topics(frame: memoryview, version: int, at: int) -> tuple[list[FetchTopic], int]:
@@ -126,21 +131,25 @@ def _text(frame: memoryview, version: int, at: int) -> tuple[str, int]:
     return str(frame[at : at + length], "utf-8"), at + length
 
 
-def _skip_forgotten(frame: memoryview, version: int, at: int) -> int:
-    """What a session should no longer hold: there are none."""
+def _read_forgotten(frame: memoryview, version: int, at: int) -> tuple[list[ForgottenTopic], int]:
     topic_count, at = _count(frame, version, at)
+    elements = topic_count
+    topics: list[ForgottenTopic] = []
     for _ in range(topic_count):
+        name = topic_id = None
         if version > NAMES_UNTIL:
+            topic_id = bytes(frame[at : at + 16])
             at += 16
         else:
-            _, at = _text(frame, version, at)
+            name, at = _text(frame, version, at)
         count, at = _count(frame, version, at)
+        elements += count
+        few(elements)
+        topics.append((name, topic_id, list(struct.unpack_from(f">{count}i", frame, at))))
         at += 4 * count
         if version >= FLEXIBLE_SINCE:
             at = skip_tagged_fields(frame, at)
-    if at > len(frame):
-        raise ProtocolViolation("forgotten topics that end after their request")
-    return at
+    return topics, at
 
 
 def _replica_in_tags(frame: memoryview, version: int, at: int, replica_id: int) -> int:
@@ -191,8 +200,8 @@ def pack_fetch(
 ) -> list[Piece]:
     """A whole reply in pieces, its size in front, which counts the records; `results` are those of all partitions in
     the request's order."""
-    if len(results) == 1 == len(topics) and version >= 5 and not (error or session_id or results[0].aborted):
-        return _pack_one(version, correlation_id, topics[0], results[0])
+    if len(results) == 1 == len(topics) and version >= 5 and not (error or results[0].aborted):
+        return _pack_one(version, correlation_id, session_id, topics[0], results[0])
     flexible = version >= FLEXIBLE_SINCE
     first = out = bytearray(8)
     if flexible:
@@ -250,11 +259,13 @@ def _append_result(out: bytearray, version: int, result: FetchResult) -> None:
         out += _PACK_INT32(length)
 
 
-def _pack_one(version: int, correlation_id: int, topic: FetchTopic, result: FetchResult) -> list[Piece]:
+def _pack_one(
+    version: int, correlation_id: int, session_id: int, topic: FetchTopic, result: FetchResult
+) -> list[Piece]:
     """A reply for one partition without aborted transactions: by far the commonest."""
     records = result.records
     length = 0 if records is None else records.length
-    pack, size, before, between = _reply_of_one(version, topic[0], topic[1], result.aborted is None)
+    pack, size, before, between = _reply_of_one(version, session_id, topic[0], topic[1], result.aborted is None)
     if version < FLEXIBLE_SINCE:
         head = pack(size + length, correlation_id, before, *result[:5], between, length)
         return [head] if records is None else [head, records]
@@ -270,10 +281,14 @@ records (and without their length, where that varies in size), the bytes before 
 
 
 @lru_cache(4096)
-def _reply_of_one(version: int, name: str | None, topic_id: bytes | None, uncommitted: bool) -> ReplyOfOne:
+def _reply_of_one(
+    version: int, session_id: int, name: str | None, topic_id: bytes | None, uncommitted: bool
+) -> ReplyOfOne:
     flexible = version >= FLEXIBLE_SINCE
     before, between = bytearray(b"\0" if flexible else b""), bytearray()
-    before += bytes(4 if version < 7 else 10)
+    before += bytes(4)
+    if version >= 7:
+        before += _ERROR_AND_SESSION(0, session_id)
     before += b"\2" if flexible else _PACK_INT32(1)
     append_topic(before, flexible, version > NAMES_UNTIL, name, topic_id, 1)
     if flexible:
