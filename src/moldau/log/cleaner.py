@@ -19,7 +19,7 @@ from moldau.config import BrokerConfig
 from moldau.errors import KafkaError, StorageError
 from moldau.log import swapping
 from moldau.log.cleaned_offsets import CleanedOffsets
-from moldau.log.cleaning import Round, groups, new_writer, note_keys, rewrite
+from moldau.log.cleaning import IO_BYTES_MIN, Round, groups, new_writer, note_keys, rewrite
 from moldau.log.compaction import Compactor, LastOfProducer, Uncleanable
 from moldau.log.dirtiness import Dirt, dirt_of, first_dirty, is_overdue
 from moldau.log.log import Log
@@ -204,7 +204,7 @@ class Cleaner:
             log.recovery_point < dirt.end_offset
         ):  # else a power loss could take the later record of a key, not the earlier
             await run(log.flush)
-        round = self._round(log, dirt, settings)
+        round = await self._round(log, dirt, settings)
         offsets = await run(
             partial(
                 OffsetMap,
@@ -218,21 +218,33 @@ class Cleaner:
         up_to = offsets.latest_offset + 1
         compactor = Compactor(offsets, round.producers, round.now_ms, log.config.delete_retention_ms)
         before = after = 0
-        for group in await run(partial(groups, round, up_to)):
+        for group in groups(round, up_to):
             new, bytes_moved = await self._rewrite(log, round, group, compactor)
             moved += bytes_moved
             before += sum(segment.size for segment in group)
             after += new.size
         return Cleaned(up_to, len(offsets), before, after, moved, loop.time() - begun)
 
-    def _round(self, log: Log, dirt: Dirt, settings: BrokerConfig) -> Round:
+    async def _round(self, log: Log, dirt: Dirt, settings: BrokerConfig) -> Round:
+        """What the cleaning is about. Indexes that are wrong are built anew here, where nobody else reads them."""
         producers = {
             producer_id: LastOfProducer(producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
             for producer_id, producer in log.producers
         }
-        io_bytes = settings.log_cleaner_io_buffer_size // max(settings.log_cleaner_threads, 1) // 2
+        segments = log.segments
+        first = segments[0]
+        for turn, segment in enumerate(segments):
+            if segment.base_offset < dirt.end_offset:
+                segment.look()
+            if segment.base_offset <= dirt.first_dirty_offset:
+                first = segment
+            if turn % BREATH == BREATH - 1:
+                await self._rest()
+        found = first.find(dirt.first_dirty_offset)
+        position = first.size if found is None else found.position
+        io_bytes = max(settings.log_cleaner_io_buffer_size // max(settings.log_cleaner_threads, 1) // 2, IO_BYTES_MIN)
         return Round(
-            log.folder, log.config, log.files, log.segments, dirt.first_dirty_offset, dirt.end_offset, producers,
+            log.folder, log.config, log.files, segments, dirt.first_dirty_offset, position, dirt.end_offset, producers,
             self._runtime.clock.now_ms(), io_bytes,
         )  # fmt: skip
 

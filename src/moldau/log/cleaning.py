@@ -35,13 +35,14 @@ IO_BYTES_MIN: Final = 4096
 @dataclass(frozen=True)
 class Round:
     """What one cleaning is about. `segments`: all of the log's, the active one last; those below `end_offset` are
-    cleaned."""
+    cleaned, and have been looked at. `first_position`: of the batch that holds the first dirty offset, in its file."""
 
     folder: Path
     config: TopicConfig
     files: OpenFiles
     segments: Sequence[Segment]
     first_dirty_offset: int
+    first_position: int
     end_offset: int
     producers: Mapping[int, LastOfProducer]
     now_ms: int
@@ -100,8 +101,7 @@ def note_keys(round: Round, offsets: OffsetMap) -> Iterator[int]:
         transactions.expect(aborted_between(round.segments[dirty[0] :], start, end))
     for at in dirty:
         segment = cleanable[at]
-        entry = segment.offsets.floor(max(start - segment.base_offset, 0))
-        position = stepped = entry.value if entry is not None else 0
+        position = stepped = round.first_position if at == dirty[0] else 0
         for header, batch, next_position in read_batches(segment, position, round.io_bytes):
             if header.is_control:
                 transactions.ends(header, batch)
@@ -130,7 +130,6 @@ def groups(round: Round, up_to: int) -> list[list[Segment]]:
     for at, segment in enumerate(round.cleanable):
         if segment.base_offset >= up_to:
             break
-        segment.look()
         sizes = segment.size, segment.offsets.entries, segment.times.entries
         fits = found and sizes[0] <= room and sizes[1] <= index_room and sizes[2] <= time_room
         if not fits or bases[at + 1] - 1 - found[-1][0].base_offset > RELATIVE_MAX:
@@ -194,4 +193,4 @@ def new_writer(round: Round, group: Sequence[Segment]) -> Writer:
     """For the segment that takes the place of a group. Raises `OSError`."""
     segment = cleaned_segment(round.folder, group[0].base_offset, round.config, round.files)
     segment.created_ms = group[0].created_ms
-    return Writer(segment, max(round.io_bytes, IO_BYTES_MIN))
+    return Writer(segment, round.io_bytes)
