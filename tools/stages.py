@@ -64,6 +64,7 @@ SEEDS = (
     ("python", "-m", "moldau.simulation", "1000", "150"),
     ("python", "-m", "moldau.simulation", "2000", "150", "--power-loss"),
 )
+CRASH_POINTS = (("python", "-m", "tests.crash_points", "--points", "20000", "--jobs", "2"),)
 
 STAGES = (
     Stage("lint", 2, commands=LINT),
@@ -73,6 +74,7 @@ STAGES = (
     Stage("differential", 4, tests=("tests/differential",)),
     Stage("agreement", 4, tests=("tests/agreement",)),
     Stage("spark", 10, commands=DEMO, tests=("tests/pipeline",)),
+    Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
     Stage("simulation", 3, commands=SEEDS),
     Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )

@@ -1,0 +1,166 @@
+"""What a log folder has to hold, told by what was done to it: lists, numbers, and nothing that could be wrong.
+
+A `Partition` keeps every batch that was appended, byte for byte, and how much of it must survive: `flushed` is the
+offset below which a completed flush covers everything, `start_kept` the log start that a completed checkpoint wrote
+down. What an operation under way may or may not have done by the time of a crash is told before it begins: `pending`
+is a batch that may be there, `start_max` is how far the log's start may have moved.
+"""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from moldau.config import TopicConfig
+from moldau.names import TopicPartition
+from moldau.records.rows import Record
+
+PRODUCER_BATCHES = 5
+
+
+class Written(NamedTuple):
+    """One batch as it stands in the log."""
+
+    base: int
+    last: int
+    epoch: int
+    data: bytes
+    records: tuple[Record, ...]
+    producer_id: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
+    transactional: bool = False
+    commits: bool | None = None
+    """Of a marker; None for a batch of records."""
+
+
+class Sent(NamedTuple):
+    """What a broker has to remember of a batch of an idempotent producer."""
+
+    sequence: int
+    count: int
+    base: int
+
+
+class Aborted(NamedTuple):
+    producer_id: int
+    first: int
+    last: int
+    stable: int
+
+
+@dataclass
+class ProducerState:
+    """One producer, as replaying the log gives it."""
+
+    epoch: int
+    batches: list[Sent] = field(default_factory=list)
+    last_offset: int = -1
+    transaction_start: int = -1
+
+    @property
+    def next_sequence(self) -> int:
+        return self.batches[-1].sequence + self.batches[-1].count if self.batches else 0
+
+
+@dataclass
+class Replayed:
+    """What the batches below an offset add up to."""
+
+    producers: dict[int, ProducerState] = field(default_factory=dict)
+    aborted: list[Aborted] = field(default_factory=list)
+
+    @property
+    def first_unstable(self) -> int | None:
+        starts = [p.transaction_start for p in self.producers.values() if p.transaction_start >= 0]
+        return min(starts) if starts else None
+
+    def add(self, batch: Written) -> None:
+        if batch.producer_id < 0:
+            return
+        producer = self.producers.get(batch.producer_id)
+        if producer is None or producer.epoch != batch.producer_epoch:
+            start = producer.transaction_start if producer is not None else -1
+            producer = self.producers[batch.producer_id] = ProducerState(batch.producer_epoch, transaction_start=start)
+        producer.last_offset = batch.last
+        if batch.commits is not None:
+            first, producer.transaction_start = producer.transaction_start, -1
+            if first >= 0 and not batch.commits:
+                unstable = self.first_unstable
+                stable = batch.last + 1 if unstable is None else unstable
+                self.aborted.append(Aborted(batch.producer_id, first, batch.last, stable))
+            return
+        producer.batches.append(Sent(batch.sequence, batch.last - batch.base + 1, batch.base))
+        del producer.batches[:-PRODUCER_BATCHES]
+        if batch.transactional and producer.transaction_start < 0:
+            producer.transaction_start = batch.base
+
+
+class Partition:
+    """One life of one partition, from its creation to its deletion."""
+
+    def __init__(self, tp: TopicPartition, topic_id: uuid.UUID, config: TopicConfig):
+        self.tp = tp
+        self.topic_id = topic_id
+        self.config = config
+        self.batches: list[Written] = []
+        self.flushed = 0
+        self.start = 0
+        self.start_kept = 0
+        self.start_max = 0
+        self.start_seen = 0
+        """The largest start there ever was, in memory at least."""
+        self.pending: Written | None = None
+        self.compacted = 0
+        """Below it a compaction may have taken records away."""
+        self.horizon_ms = 0
+        """Tombstones that were cleaned at or before this time may be gone."""
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1].last + 1 if self.batches else self.start
+
+    @property
+    def start_bound(self) -> int:
+        """The largest start there ever was, or may be by now."""
+        return max(self.start_seen, self.start, self.start_max)
+
+    @property
+    def possible(self) -> Iterator[Written]:
+        """What may be in the log, in order."""
+        yield from self.batches
+        if self.pending is not None:
+            yield self.pending
+
+    def replayed(self, end: int) -> Replayed:
+        state = Replayed()
+        for batch in self.possible:
+            if batch.last < end:
+                state.add(batch)
+        return state
+
+    def appended(self) -> None:
+        """The pending batch is there."""
+        assert self.pending is not None
+        self.batches.append(self.pending)
+        self.pending = None
+
+    def found(self, start: int, end: int) -> None:
+        """This is what a crash left: it is what there is from now on."""
+        self.batches = [batch for batch in self.possible if batch.last < end]
+        if self.end != end:  # all of it was lost, and it begins anew where it starts
+            self.batches.clear()
+        self.pending = None
+        self.start_seen = self.start_bound
+        self.start = self.start_max = start
+
+
+class Model:
+    """All partitions that exist, and what is known of how the folder was left."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.deleted: dict[uuid.UUID, TopicPartition] = {}
+        """Topics whose deletion is decided, and may have to be finished."""
+        self.clean: bool | None = None
+        """Whether the next start must find the folder cleanly closed; None where it may be either."""

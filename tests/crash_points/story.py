@@ -1,0 +1,153 @@
+"""What a seed makes of everything that can be done to a log folder: a story, with deaths and restarts in it."""
+
+import random
+from collections.abc import Callable
+
+from moldau.config import TopicConfig
+from moldau.names import TopicPartition
+from moldau.records.batch import Row
+from moldau.simulation.faults import Fault, PowerLoss
+from tests.crash_points.machine import HOUR_MS, Machine
+
+STEPS = 40
+PARTITIONS = (TopicPartition("events", 0), TopicPartition("flights", 0))
+
+
+def draw_config(seed: random.Random) -> TopicConfig:
+    return TopicConfig(
+        retention_ms=-1,
+        segment_bytes=seed.choice((1500, 3000, 6000)),
+        index_interval_bytes=seed.choice((0, 300, 1500)),
+        segment_index_bytes=seed.choice((60, 1000)),
+        segment_ms=seed.choice((2 * HOUR_MS, 2**40)),
+        message_timestamp_type=seed.choice(("CreateTime", "CreateTime", "LogAppendTime")),
+        file_delete_delay_ms=0,
+    )
+
+
+class Script:
+    """One seed's story. `step` does the next thing that the seed says."""
+
+    def __init__(self, seed: int):
+        self.seed = random.Random(f"script {seed}")
+        self.machine = Machine(random.Random(f"machine {seed}"))
+        self.epochs: dict[TopicPartition, int] = {}
+        self.sequences: dict[int, int] = {}
+
+    def run(self, steps: int = STEPS) -> None:
+        """All of it, to a clean end."""
+        self._surviving(self.machine.start)
+        for _ in range(steps):
+            self._surviving(self.step)
+        self.machine.faults.plan.clear()
+        self.machine.stop()
+        self.machine.start()
+
+    def _surviving(self, act: Callable[[], None]) -> None:
+        """Do something; if the power fails meanwhile, come back, however often that takes."""
+        while True:
+            try:
+                act()
+                return
+            except PowerLoss:
+                self.machine.lose_power()
+                act = self.machine.start
+
+    def step(self) -> None:
+        machine, seed = self.machine, self.seed
+        tp = seed.choice(PARTITIONS)
+        if tp not in machine.model.partitions:
+            machine.create(tp, draw_config(seed))
+            return
+        names = list(self.WEIGHTS)
+        act = seed.choices(names, [self.WEIGHTS[name] for name in names])[0]
+        getattr(self, f"_{act}")(tp)
+        if seed.random() < 0.2:
+            machine.clock.ms += seed.randrange(HOUR_MS)
+
+    WEIGHTS = {  # noqa: RUF012
+        "append": 40, "burst": 10, "again": 4, "roll": 5, "flush": 8, "delete_records": 5, "retain": 6,
+        "checkpoint": 6, "remove_due": 3, "delete": 1, "restart": 3, "kill": 2, "lose_power": 3,
+    }  # fmt: skip
+
+    def _rows(self) -> list[Row]:
+        seed, now = self.seed, self.machine.clock.ms
+        size = seed.choice((5, 5, 50, 300, 1200))
+        return [
+            Row(
+                seed.choice((None, b"a", b"b", b"c", b"d")),
+                seed.choice((None, seed.randbytes(size), seed.randbytes(size), b"z" * size)),
+                now - seed.randrange(HOUR_MS),
+                [("h", b"1")] if seed.random() < 0.2 else (),
+            )
+            for _ in range(seed.choice((1, 1, 2, 5)))
+        ]
+
+    def _append(self, tp: TopicPartition) -> None:
+        seed, machine = self.seed, self.machine
+        batch: dict[str, int] = {"codec": seed.choice((0, 0, 0, 1, 2, 3, 4))}
+        if seed.random() < 0.4:
+            producer_id = seed.choice((7, 8))
+            state = machine.model.partitions[tp].replayed(2**62).producers.get(producer_id)
+            epoch, sequence = (0, 0) if state is None else (state.epoch, state.next_sequence)
+            if state is not None and seed.random() < 0.1:
+                epoch, sequence = epoch + 1, 0
+            batch |= {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence}
+        self.epochs[tp] = self.epochs.get(tp, 0) + (seed.random() < 0.1)
+        machine.append(tp, self._rows(), self.epochs[tp], **batch)
+
+    def _burst(self, tp: TopicPartition) -> None:
+        for _ in range(self.seed.randrange(2, 8)):
+            self._append(tp)
+
+    def _again(self, tp: TopicPartition) -> None:
+        partition, log = self.machine.model.partitions[tp], self.machine.log(tp)
+        state = partition.replayed(2**62)
+        sent = {b.base for p in state.producers.values() for b in p.batches if b.base >= log.segments[0].base_offset}
+        known = [batch for batch in partition.batches if batch.base in sent]
+        if known:
+            self.machine.send_again(tp, self.seed.choice(known))
+
+    def _roll(self, tp: TopicPartition) -> None:
+        self.machine.roll(tp)
+
+    def _flush(self, tp: TopicPartition) -> None:
+        self.machine.flush(tp)
+
+    def _delete_records(self, tp: TopicPartition) -> None:
+        partition = self.machine.model.partitions[tp]
+        self.machine.delete_records(tp, self.seed.randint(partition.start, partition.end))
+
+    def _retain(self, tp: TopicPartition) -> None:
+        seed = self.seed
+        self.machine.retain(tp, seed.choice((-1, HOUR_MS, 3 * HOUR_MS)), seed.choice((-1, -1, 0, 3000, 8000)))
+
+    def _checkpoint(self, _: TopicPartition) -> None:
+        self.machine.checkpoint()
+
+    def _remove_due(self, _: TopicPartition) -> None:
+        self.machine.remove_due()
+
+    def _delete(self, tp: TopicPartition) -> None:
+        self.machine.delete(tp)
+
+    def _restart(self, _: TopicPartition) -> None:
+        self.machine.stop()
+        if self.seed.random() < 0.5:
+            self.machine.lose_power()
+        else:
+            self.machine.kill()
+        self.machine.start()
+
+    def _kill(self, _: TopicPartition) -> None:
+        self.machine.kill()
+        self.machine.start()
+
+    def _lose_power(self, _: TopicPartition) -> None:
+        """Now, or in the middle of what comes next; perhaps again while it comes back."""
+        faults = self.machine.faults
+        if self.seed.random() < 0.5:
+            self.machine.lose_power()
+            self.machine.start()
+        for _turn in range(self.seed.choice((0, 1, 1, 2))):
+            faults.plan[faults.calls + self.seed.randrange(1, 60)] = Fault.POWER_LOSS
