@@ -74,22 +74,23 @@ class Broker:
         """Set when the last log folder is lost, or the one with the metadata: there is nothing left to serve."""
         self._store = store
         self._descriptors = descriptors
+        self._open_files_max = min(OPEN_FILES_MAX, (descriptors or 3 * OPEN_FILES_MAX) // 3)
         self._loaded = False
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Raises `StorageError`, `ConfigError`, `OSError` (the address is taken); whatever was begun is undone then."""
         async with contextlib.AsyncExitStack() as undo:
-            await self._start(undo)
+            await self._open(undo)
+            await self._serve(undo)
             self._undo = undo.pop_all()
 
-    async def _start(self, undo: contextlib.AsyncExitStack) -> None:
+    async def _open(self, undo: contextlib.AsyncExitStack) -> None:
+        """What is kept: the folders, the metadata, the partitions."""
         config, runtime = self.config, self.runtime
-        local = BrokerId(config.node_id)
         loop = asyncio.get_running_loop()
-        open_files_max = min(OPEN_FILES_MAX, (self._descriptors or 3 * OPEN_FILES_MAX) // 3)
         paths = [Path(path).absolute() for path in config.data_folders]
-        folders = self.folders = LogFolders(paths, runtime, open_files_max)
+        folders = self.folders = LogFolders(paths, runtime, self._open_files_max)
         undo.push_async_callback(self._close_folders)
         store = self._store or self._embedded(folders)
         directories = folders.directories
@@ -105,7 +106,7 @@ class Broker:
         undo.push_async_callback(cluster.close)
         folders.claim(cluster.image.cluster_id, config.node_id)
 
-        partitions = self.partitions = Partitions(local, cluster, folders, runtime)
+        partitions = self.partitions = Partitions(BrokerId(config.node_id), cluster, folders, runtime)
         for path in await partitions.load(config.num_recovery_threads_per_data_dir):
             if not Path(path).name.startswith(STORE_FILE):
                 logger.warning("%s is no partition of this cluster; it is left alone", path)
@@ -117,6 +118,10 @@ class Broker:
         folders.on_failure = lost
         undo.push_async_callback(self._left)
 
+    async def _serve(self, undo: contextlib.AsyncExitStack) -> None:
+        """Who works with what is kept, and last of all the listener."""
+        config, runtime = self.config, self.runtime
+        folders, cluster, partitions = self.folders, self.cluster, self.partitions
         undo.push_async_callback(self._stop_groups)
         self._lead_groups(cluster.image, [OFFSETS_TOPIC])
         cluster.subscribe(self._follow)
@@ -131,15 +136,8 @@ class Broker:
             FetchHandler(partitions, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime),
             handlers(cluster, partitions, lambda: self.groups),
         )
-
-        def limits() -> Limits:
-            return _limits(cluster.config, self._descriptors, open_files_max)
-
-        def limit(_: Image, __: Sequence[str]) -> None:
-            self.server.limits = limits()
-
-        self.server = Server(dispatch, limits())
-        cluster.subscribe(limit)
+        self.server = Server(dispatch, self._limits())
+        cluster.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)
         listener = config.listener
         self.port = await self.server.start(listener.host or None, listener.port)
@@ -196,6 +194,12 @@ class Broker:
         if OFFSETS_TOPIC in names and (topic is not None or self._has_groups):
             leaders = [partition.leader for partition in topic.partitions] if topic else []
             self.groups.lead_only(number for number, leader in enumerate(leaders) if leader == self.config.node_id)
+
+    def _limit(self, _: Image, __: Sequence[str]) -> None:
+        self.server.limits = self._limits()
+
+    def _limits(self) -> Limits:
+        return _limits(self.cluster.config, self._descriptors, self._open_files_max)
 
     def _forget_topics(self, image: Image, names: Sequence[str]) -> None:
         gone = [name for name in names if name not in image.topics]
