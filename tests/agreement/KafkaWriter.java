@@ -151,7 +151,7 @@ public class KafkaWriter {
         writer.initTransactions();
         for (int round = 0; round < 9; round++) {
             writer.beginTransaction();
-            for (int i = 0; i < 10; i++) {
+            for (int i = round > 6 ? 3 : 0; i < 10; i++) {
                 writer.send(record("compacted-transactions", 0, ahead + round * 60_000 + i, "k" + i, round == 6 && i < 3 ? null : "v" + round));
             }
             writer.flush();

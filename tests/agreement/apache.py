@@ -30,6 +30,9 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000",
     "group.initial.rebalance.delay.ms": "0",
     "log.initial.task.delay.ms": "0",
+    "log.index.size.max.bytes": "100000",
+    "broker.session.timeout.ms": "3000",  # after which one that was killed may register again
+    "broker.heartbeat.interval.ms": "500",
 }
 CALM = {"log.cleaner.backoff.ms": "3600000", "log.retention.check.interval.ms": "3600000"}
 RETAINING = {"log.retention.check.interval.ms": "300"}

@@ -6,7 +6,7 @@ A `Served` is what a topic's partition 0 has for a consumer: its start and end, 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from moldau.protocol.apis import DELETE_RECORDS, FIND_COORDINATOR, OFFSET_COMMIT
+from moldau.protocol.apis import DELETE_RECORDS, FIND_COORDINATOR, JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP
 from moldau.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.offset_commit import (
@@ -15,6 +15,8 @@ from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.differential.batches import GZIP, LZ4, SNAPPY, T0, ZSTD, Row, batch, read_batches, record
+from tests.differential.script import build
+from tests.differential.steps.groups import join, sync
 from tests.end_to_end.raw import Raw
 
 CODECS = {"none": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
@@ -117,6 +119,17 @@ def commit(raw: Raw, group: str, topic: str, offset: int) -> None:
         if result.error_code not in (14, 15, 16):
             break
     assert result.error_code == 0, result
+
+
+def become_member(raw: Raw, group: str) -> str:
+    """Join a group and take everything; the id of the member."""
+    commit(raw, group, "codecs", 0)
+    joined = raw.ask(JOIN_GROUP, 2, build(JOIN_GROUP.request, join(group), {}))
+    assert joined.error_code == 0, joined
+    member: str = joined.member_id
+    taken = build(SYNC_GROUP.request, sync(group, joined.generation_id, member, (member, b"all of it")), {})
+    assert raw.ask(SYNC_GROUP, 2, taken).error_code == 0
+    return member
 
 
 def serve(raw: Raw, topic: str) -> Served:

@@ -23,8 +23,6 @@ EVERY = [(topic, index) for topic, count in PARTITIONS.items() for index in rang
 FINE = {"segments", "dotted.name-with_all-2", "deleted", "emptied", "transactions", "stamped", *COMPACTED}
 """Topics with an index entry every 100 bytes."""
 SETTINGS = {"log.initial.task.delay.ms": "0", "log.retention.check.interval.ms": "200"}
-CALM = {**SETTINGS, "log.cleaner.enable": "false"}
-"""Else compaction would go on where Kafka's ended, and delete horizons of markers come that were not there before."""
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -50,7 +48,7 @@ def adopted(
     """Our broker after it took the folder in."""
     theirs: Path = getattr(written, request.param)
     before = contents(theirs)
-    broker = Broker(tmp_path_factory.mktemp("ours"), CALM)
+    broker = Broker(tmp_path_factory.mktemp("ours"), SETTINGS)
     settings = ["retention.ms=-1", *(f"{topic}/cleanup.policy=compact" for topic in COMPACTED)]
     options = [part for setting in settings for part in ("--set", setting)]
     said = run("log", "adopt", theirs, "--data-dir", broker.data, *options)

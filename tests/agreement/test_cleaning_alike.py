@@ -16,12 +16,8 @@ from moldau.log.log import Log
 from moldau.records.batch import batches
 from moldau.records.rows import Record, iterate
 from moldau.runtime import Runtime
-from tests.agreement import apache
-from tests.agreement.asking import has_leader
+from tests.agreement.apache import COMPACTED, Written
 from tests.agreement.dumping import DEEP, DumpTool
-from tests.differential import apache_kafka
-from tests.differential.brokers import stop
-from tests.end_to_end.raw import Raw
 from tests.log.compacting import compact
 from tests.log.making import config, open_log
 
@@ -41,20 +37,10 @@ class Left(NamedTuple):
     records: list[Record]
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+@pytest.fixture
+def folders(written: Written) -> tuple[Path, Path]:
     """A folder that Kafka filled, before and after its own cleaner ran."""
-    folder = tmp_path_factory.mktemp("cleaning")
-    with apache_kafka.started(folder, {**apache.SETTINGS, **apache.CALM}) as (broker, process):
-        apache.fill(broker)
-        stop(process)
-    shutil.copytree(folder / "data", folder / "before")
-    with apache_kafka.started(folder, {**apache.SETTINGS, **apache.BUSY}) as (broker, process):
-        with Raw(apache.address(broker)) as raw:
-            apache.wait_until(lambda: all(has_leader(raw, topic) for topic in apache.COMPACTED), "leaders")
-            apache.wait_until(lambda: all(apache.is_compacted(raw, topic) for topic in apache.COMPACTED), "compaction")
-        stop(process)
-    return folder / "before", folder / "data"
+    return written.dirty, written.killed
 
 
 def logs(folder: Path) -> list[Path]:
@@ -78,6 +64,10 @@ def left(folder: Path) -> list[Left]:
     return found
 
 
+def indexes_of_aborted(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.txnindex")}
+
+
 def cleaned_by_us(before: Path, topic: str, folder: Path, **settings: Any) -> Log:
     shutil.copytree(before / f"{topic}-0", folder / f"{topic}-0")
     settings = {
@@ -91,7 +81,7 @@ def cleaned_by_us(before: Path, topic: str, folder: Path, **settings: Any) -> Lo
     return log
 
 
-@pytest.mark.parametrize("topic", apache.COMPACTED)
+@pytest.mark.parametrize("topic", COMPACTED)
 def test_what_is_left_is_the_same(folders: tuple[Path, Path], topic: str, tmp_path: Path) -> None:
     before, after = folders
     cleaned_by_us(before, topic, tmp_path).close()
@@ -101,9 +91,10 @@ def test_what_is_left_is_the_same(folders: tuple[Path, Path], topic: str, tmp_pa
     ends = [path.stem for path in logs(tmp_path / f"{topic}-0")[1:]]
     assert all(not one.records and f"{one.last_offset + 1:020d}" in ends for one in extra)
     assert len(left(before / f"{topic}-0")) > len(kafkas)
+    assert indexes_of_aborted(tmp_path / f"{topic}-0") == indexes_of_aborted(after / f"{topic}-0")
 
 
-@pytest.mark.parametrize("topic", apache.COMPACTED)
+@pytest.mark.parametrize("topic", COMPACTED)
 def test_kafkas_tool_finds_nothing_wrong(
     folders: tuple[Path, Path], topic: str, tmp_path: Path, tool: DumpTool
 ) -> None:

@@ -18,7 +18,11 @@ from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
 
 OFFSETS = "__consumer_offsets"
-SETTINGS = {"offsets.topic.num.partitions": "1", "log.initial.task.delay.ms": "3600000"}
+SETTINGS = {
+    "offsets.topic.num.partitions": "1",
+    "log.initial.task.delay.ms": "3600000",
+    "log.index.size.max.bytes": "100000",
+}
 
 
 @dataclass(frozen=True)
