@@ -15,7 +15,10 @@ This module knows nothing of batches. `append` is called by one thread; `save` a
 """
 
 import struct
-from typing import Final, NamedTuple
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from moldau.log.files import LazyFile
 from moldau.runtime import Buffer
@@ -26,11 +29,29 @@ assert OFFSET_ENTRY.size == 8 and TIME_ENTRY.size == 12
 
 PAGE_ENTRIES: Final = 512
 UNKNOWN: Final = -1
+Keys: TypeAlias = "array[int]"
 
 
 class Entry(NamedTuple):
     key: int
     value: int
+
+
+_new: Final = tuple.__new__
+
+
+class PackedKeys(Sequence[int]):
+    """The keys of a page as they are in the file: for one search, in which few of them are looked at."""
+
+    def __init__(self, page: Buffer, entry: struct.Struct):
+        self._page = page
+        self._entry = entry
+
+    def __len__(self) -> int:
+        return len(self._page) // self._entry.size
+
+    def __getitem__(self, number: Any) -> Any:
+        return self._entry.unpack_from(self._page, number * self._entry.size)[0]
 
 
 class CorruptIndex(Exception):
@@ -48,8 +69,8 @@ class Index:
         self.entries_max = bytes_max // entry.size
         self.entries = UNKNOWN
         self.last: Entry | None = None
-        self._tail: tuple[int, bytearray] = (0, bytearray())
-        self._page: tuple[int, Buffer] = (-1, b"")
+        self._tail: tuple[int, bytearray, Keys] = (0, bytearray(), array("q"))
+        self._page: tuple[int, Buffer, Keys | None] = (-1, b"", None)
         self._grown = False
 
     @property
@@ -67,8 +88,8 @@ class Index:
     def _start_over(self) -> None:
         self.entries = 0
         self.last = None
-        self._tail = (0, bytearray())
-        self._page = (-1, b"")
+        self._tail = (0, bytearray(), array("q"))
+        self._page = (-1, b"", None)
 
     def load(self, key_min: int, value_max: int) -> None:
         """Look at the file of a closed segment. Raises `CorruptIndex` unless its ends fit each other and the
@@ -91,12 +112,12 @@ class Index:
         size = self._entry.size
         tail = bytearray(self._file.get().read((entries - start) * size, start * size))
         self.entries = entries
-        self._tail = (start, tail)
-        self._page = (-1, b"")
+        self._tail = (start, tail, array("q", (fields[0] for fields in self._entry.iter_unpack(tail))))
+        self._page = (-1, b"", None)
         self.last = self.entry(entries - 1) if entries else None
 
     def entry(self, number: int) -> Entry:
-        start, tail = self._tail
+        start, tail, _ = self._tail
         size = self._entry.size
         if number >= start:
             return Entry(*self._entry.unpack_from(tail, (number - start) * size))
@@ -107,16 +128,17 @@ class Index:
         if not self._grown:
             self._file.get().truncate(self.entries_max * self._entry.size)
             self._grown = True
-        start, tail = self._tail
+        start, tail, keys = self._tail
         tail += self._entry.pack(key, value)
+        keys.append(key)
         self.entries += 1
         self.last = Entry(key, value)
         if self.entries == 1:
             self.save()
         if self.entries - start == PAGE_ENTRIES:
             self._file.get().write(tail, start * self._entry.size)
-            self._page = (start, tail)
-            self._tail = (self.entries, bytearray())
+            self._page = (start, tail, keys)
+            self._tail = (self.entries, bytearray(), array("q"))
 
     def floor(self, key: int) -> Entry | None:
         """The last entry whose key is at or below `key`."""
@@ -125,21 +147,16 @@ class Index:
     def around(self, key: int) -> tuple[Entry | None, Entry | None]:
         """The last entry whose key is at or below `key`, and the one behind it, if that is at hand."""
         unpack, size = self._entry.unpack_from, self._entry.size
-        start, tail = self._tail
-        page: Buffer = tail
-        if not tail or unpack(tail, 0)[0] > key:
+        page: Buffer
+        keys: Sequence[int]
+        start, page, keys = self._tail
+        if not keys or keys[0] > key:
             if start == 0:
-                return None, Entry(*unpack(tail, 0)) if tail else None
-            page = self._page_for(key, start // PAGE_ENTRIES)[1]
-        low, high = 0, len(page) // size
-        while low < high:
-            middle = (low + high) >> 1
-            if unpack(page, middle * size)[0] <= key:
-                low = middle + 1
-            else:
-                high = middle
-        below = Entry(*unpack(page, (low - 1) * size)) if low else None
-        return below, Entry(*unpack(page, low * size)) if low * size < len(page) else None
+                return None, _new(Entry, unpack(page, 0)) if keys else None
+            page, keys = self._page_for(key, start // PAGE_ENTRIES)
+        low = bisect_right(keys, key)
+        below = _new(Entry, unpack(page, (low - 1) * size)) if low else None
+        return below, _new(Entry, unpack(page, low * size)) if low < len(keys) else None
 
     def first_from(self, value: int) -> Entry | None:
         """The first entry whose value is at or above `value`; values rise with the keys."""
@@ -152,12 +169,19 @@ class Index:
                 high = middle
         return self.entry(low) if low < self.entries else None
 
-    def _page_for(self, key: int, pages: int) -> tuple[int, Buffer]:
-        """The whole page that holds the last entry at or below `key`; the first one if there is none."""
+    def _page_for(self, key: int, pages: int) -> tuple[Buffer, Sequence[int]]:
+        """The whole page that holds the last entry at or below `key`, and its keys; the first one if there is none.
+
+        Where one asks for the same page again, its keys are kept ready to be searched.
+        """
+        number, page, keys = self._page
+        if keys is not None and keys[0] <= key <= keys[-1]:
+            return page, keys
         unpack, size = self._entry.unpack_from, self._entry.size
-        page = self._page
-        if page[0] >= 0 and unpack(page[1], 0)[0] <= key <= unpack(page[1], (PAGE_ENTRIES - 1) * size)[0]:
-            return page
+        if page and unpack(page, 0)[0] <= key <= unpack(page, (PAGE_ENTRIES - 1) * size)[0]:
+            keys = array("q", (fields[0] for fields in self._entry.iter_unpack(page)))
+            self._page = (number, page, keys)
+            return page, keys
         file, page_bytes = self._file.get(), PAGE_ENTRIES * size
         low, high = 0, pages
         while low < high:
@@ -167,12 +191,13 @@ class Index:
             else:
                 high = middle
         number = max(low - 1, 0)
-        page = self._page = (number * PAGE_ENTRIES, file.read(page_bytes, number * page_bytes))
-        return page
+        page = file.read(page_bytes, number * page_bytes)
+        self._page = (number * PAGE_ENTRIES, page, None)
+        return page, PackedKeys(page, self._entry)
 
     def save(self) -> None:
         """Write what has not reached the file yet."""
-        start, tail = self._tail
+        start, tail, _ = self._tail
         if tail:
             self._file.get().write(bytes(tail), start * self._entry.size)
 
