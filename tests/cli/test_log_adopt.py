@@ -16,6 +16,7 @@ from tests.brokers import Broker
 from tests.cli.conftest import Moldau
 from tests.log.inspection.filled import IDS, RECORDS, fill
 from tests.log.making import names
+from tests.log.test_kafka_settings import batches, config
 
 SAFE = ("--set", "retention.ms=-1")
 
@@ -135,6 +136,26 @@ def test_settings_may_come_from_a_file_and_are_checked(offline: Moldau, theirs: 
     assert "did you mean retention.ms" in offline(*base, "--set", "retention.m=1").error
     assert "there is no topic nobody to take in" in offline(*base, "--set", "nobody/retention.ms=1").error
     assert "there is no topic nobody" in offline(*base, "--topic", "nobody").error
+
+
+def test_settings_come_from_kafkas_metadata_log_if_it_is_there(offline: Moldau, theirs: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(theirs, source)
+    settings = {"cleanup.policy": "compact", "min.insync.replicas": "2", "remote.storage.enable": "true"}
+    values = [config("flights", name, value) for name, value in settings.items()]
+    (source / "__cluster_metadata-0" / f"{0:020d}.log").write_bytes(batches(values))
+    said = adopt(offline, source, tmp_path / "ours", "--set", "bookings/retention.ms=-1", "--dry-run")
+    assert [line.rpartition("; ")[2] for line in said[:3]] == [
+        "retention.ms=-1",
+        "cleanup.policy=compact",
+        "default settings",
+    ]
+    stronger = adopt(offline, source, tmp_path / "ours", "--set", "cleanup.policy=delete", "--dry-run")
+    assert stronger[1].endswith("; cleanup.policy=delete")
+    assert adopt(offline, source, tmp_path / "ours", "--default-settings", "--dry-run")[1].endswith("default settings")
+    (source / "__cluster_metadata-0" / f"{0:020d}.log").write_bytes(batches(values)[:-20] + b"\x55" * 20)
+    said_of = offline("log", "adopt", str(source), "--data-dir", str(tmp_path / "ours"), "--dry-run").error
+    assert said_of.endswith("--default-settings does without them")
 
 
 def test_internal_topics_are_compacted_whatever_others_are_given(offline: Moldau, theirs: Path, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from moldau.cli.log_files import FilesOnly
-from moldau.cli.options import Json, pairs
+from moldau.cli.log_settings import lines_of, read_kafkas, settings_of
+from moldau.cli.options import Json
 from moldau.cli.output import note, print_json
 from moldau.cluster import adoption as registering
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
@@ -21,7 +22,7 @@ from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image
 from moldau.cluster.layout import short_id
 from moldau.cluster.reading import read_image
-from moldau.config import BrokerConfig, broker_config, read_properties, topic_config
+from moldau.config import BrokerConfig, broker_config, topic_config
 from moldau.errors import ConfigError, StorageError
 from moldau.log.adoption import Intake, bytes_of
 from moldau.log.folder import LOCK
@@ -29,8 +30,6 @@ from moldau.log.foreign import ForeignTopic, Survey, refusal, survey
 from moldau.names import INTERNAL_TOPICS
 from moldau.runtime import Disk, Runtime, is_locked
 
-INTERNAL_SETTINGS: Final = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
-"""What Kafka gives to its topics of offsets and transactions."""
 SPARE_BYTES: Final = 64 << 20
 
 
@@ -56,6 +55,9 @@ def adopt(
         typer.Option("--set", metavar="[TOPIC/]NAME=VALUE", help="A topic setting, of one or all; repeatable."),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of such lines.")] = None,
+    default_settings: Annotated[
+        bool, typer.Option("--default-settings", help="Nothing of the settings that topics have in Kafka.")
+    ] = False,
     node_id: Annotated[int | None, typer.Option(help="Our node.id, if OURS is new (1).")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     as_json: Json = False,
@@ -63,9 +65,9 @@ def adopt(
     """
     Take the topics in another broker's log folders (Apache Kafka's) into ours. Neither broker may run.
 
-    Topics keep their names, ids, offsets and leader epochs; consumer groups their offsets. Folders are copied, those in
-    DIR are not changed. Settings are not in them: give them, or a topic gets the defaults. A topic that is here already
-    is refused.
+    Topics keep their names, ids, offsets and leader epochs, consumer groups their offsets. Folders are copied; those in
+    DIR are not changed. A topic that is here already is refused. Settings of topics are in Kafka's metadata log: if DIR
+    has it (__cluster_metadata-0) they are taken along, else a topic has the default ones; --set goes before both.
 
     Examples:
 
@@ -81,8 +83,12 @@ def adopt(
             raise ConfigError("DIR and --data-dir are the same folder")
     found = survey(runtime.disk, folders)
     chosen = _chosen(found, topic)
-    overrides = _settings(chosen, [*_lines(config), *(settings or [])])
     base, _ = broker_config({})
+    kafkas = None if default_settings else read_kafkas(runtime.disk, folders)
+    given = [*(lines_of(config) if config else ()), *(settings or ())]
+    overrides = settings_of([topic.name for topic in chosen], kafkas, given, base)
+    if len(found.clusters) > 1:
+        raise ConfigError("these folders belong to different clusters: take in one after the other")
     cluster_id = min(found.clusters, default=None) or short_id(runtime.random.uuid())
     if dry_run and not (data_dir / STORE_FILE).exists():
         plan = Plan(chosen, overrides, base, cluster_id, _node_id({}, node_id))
@@ -111,26 +117,6 @@ def _chosen(found: Survey, names: list[str] | None) -> list[ForeignTopic]:
     if missing:
         raise ConfigError(f"there is no topic {missing[0]} in these folders")
     return [topic for name, topic in sorted(found.topics.items()) if not names or name in names]
-
-
-def _lines(file: Path | None) -> list[str]:
-    return [] if file is None else [f"{name}={value}" for name, value in read_properties(file).items()]
-
-
-def _settings(topics: list[ForeignTopic], given: list[str]) -> dict[str, dict[str, str]]:
-    """Each topic's own: those of all ordinary topics, then its own ones. Raises `ConfigError`."""
-    names = {topic.name for topic in topics}
-    of_all: dict[str, str] = {}
-    of_one: dict[str, dict[str, str]] = {name: {} for name in names}
-    for name, value in pairs(given, "--set").items():
-        topic, slash, setting = name.rpartition("/")
-        if not slash:
-            of_all[setting] = value
-        elif topic in of_one:
-            of_one[topic][setting] = value
-        else:
-            raise ConfigError(f"--set {name}: there is no topic {topic} to take in")
-    return {name: {**(INTERNAL_SETTINGS if name in INTERNAL_TOPICS else of_all), **own} for name, own in of_one.items()}
 
 
 def _check_ours(data_dir: Path, properties: Mapping[str, str]) -> None:
@@ -170,7 +156,6 @@ def _node_id(ours: Mapping[str, str], given: int | None) -> int:
 def _check(plan: Plan, image: Image, disk: Disk, intake: Intake | None = None) -> None:
     """Raises `ConfigError` or `StorageError` for the first thing that keeps a topic from being taken in."""
     for topic in plan.topics:
-        topic_config(plan.config, plan.settings[topic.name])
         wrong = registering.refusal(image, topic.name, topic.id)
         if wrong is not None:
             raise StorageError(wrong.message or wrong.code.sentence)
@@ -232,5 +217,5 @@ def _report(plan: Plan, found: Survey, as_json: bool, dry_run: bool) -> None:
         print(f"{word} topic {each['topic']}: partitions: {each['partitions']}, records: {each['records']:,}; {of}")
     for each in skipped:
         print(f"skipped {each['path']}: {each['reason']}")
-    if any(not each["settings"] for each in shown):
-        note("with the default settings the broker deletes records older than a week: --set retention.ms=-1 keeps them")
+    if any({*each["settings"]}.isdisjoint({"retention.ms", "cleanup.policy"}) for each in shown):
+        note("by default the broker deletes records that are older than a week: --set retention.ms=-1 keeps them")

@@ -1,0 +1,107 @@
+"""The settings of topics as Kafka's controllers wrote them down: from the newest snapshot of their metadata log on.
+
+    __cluster_metadata-0/
+        00000000000000000123-0000000001.checkpoint    everything up to an offset, by offset and epoch
+        00000000000000000000.log                      what changed since
+Both hold record batches. A log that ends in the middle of a batch has been read then; anything else that is wrong is a
+`StorageError`, for settings that are half right would delete records.
+"""
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from moldau.errors import ProtocolViolation, StorageError
+from moldau.log.inspection import reading
+from moldau.log.inspection.kinds import Kind, file_name_of
+from moldau.protocol.metadata_log import (
+    TOPIC_RESOURCE,
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    Change,
+    ConfigRecord,
+    EndTransactionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    read_change,
+)
+from moldau.records.batch import MAGIC, read_header
+from moldau.records.legacy import Damaged
+from moldau.runtime import Disk
+
+FOLDER: Final = "__cluster_metadata-0"
+_SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint", re.ASCII)
+Settings = dict[str, dict[str, str]]
+
+
+def topic_settings(disk: Disk, folder: Path) -> Settings:
+    """The settings of each topic that has its own, from a folder `__cluster_metadata-0`. Raises `StorageError`,
+    `OSError`."""
+    names = disk.list(folder)
+    snapshots = sorted(found[0] for found in map(_SNAPSHOT.fullmatch, names) if found)
+    start = 0
+    changes: list[Change] = []
+    if snapshots:
+        start = int(snapshots[-1].partition("-")[0])
+        changes += _changes(disk, folder / snapshots[-1], 0, may_end_early=False)
+    logs = [name for name in names if (said := file_name_of(name)) and said.kind is Kind.LOG and not said.leftover]
+    for name in sorted(logs):
+        changes += _changes(disk, folder / name, start, may_end_early=True)
+    return _applied(changes)
+
+
+def _changes(disk: Disk, path: Path, start: int, *, may_end_early: bool) -> Iterator[Change]:
+    """What the records from offset `start` on say, of what is read here."""
+    try:
+        with reading.opened(disk, path) as file:
+            for entry in reading.entries(file, file.size()):
+                if not entry.crc_ok or entry.magic != MAGIC:
+                    raise Damaged(entry.position, "a batch does not hold")
+                header = read_header(entry.data)
+                if header.is_control or header.last_offset < start:
+                    continue
+                for record in reading.records(entry):
+                    change = read_change(record.value or b"")
+                    if change.record is not None and record.offset >= start:
+                        yield change
+    except Damaged as damaged:
+        if not (may_end_early and damaged.at_end):
+            raise StorageError(f"{path} cannot be read for the settings of topics: {damaged}") from damaged
+    except ProtocolViolation as wrong:
+        raise StorageError(f"{path} cannot be read for the settings of topics: {wrong}") from wrong
+
+
+def _applied(changes: list[Change]) -> Settings:
+    names: dict[uuid.UUID, str] = {}
+    settings: Settings = {}
+    for record in _settled(changes):
+        if isinstance(record, TopicRecord):
+            names[record.topic_id] = record.name
+        elif isinstance(record, RemoveTopicRecord):
+            settings.pop(names.pop(record.topic_id, ""), None)
+        elif isinstance(record, ConfigRecord) and record.resource_type == TOPIC_RESOURCE:
+            own = settings.setdefault(record.resource_name, {})
+            if record.value is None:
+                own.pop(record.name, None)
+            else:
+                own[record.name] = record.value
+    return {name: own for name, own in settings.items() if own}
+
+
+def _settled(changes: list[Change]) -> list[object]:
+    """The records without those of transactions that were aborted, or never ended."""
+    settled: list[object] = []
+    begun = -1
+    for change in changes:
+        if isinstance(change.record, BeginTransactionRecord):
+            begun = len(settled)
+        elif isinstance(change.record, EndTransactionRecord):
+            begun = -1
+        elif isinstance(change.record, AbortTransactionRecord):
+            del settled[begun if begun >= 0 else len(settled) :]
+            begun = -1
+        else:
+            settled.append(change.record)
+    return settled[:begun] if begun >= 0 else settled
