@@ -92,6 +92,17 @@ def test_every_record_is_served_and_what_the_metadata_needs_is_known() -> None:
     assert not [name for name in disk.list(OURS) if name.endswith(".tmp")]
 
 
+def test_what_was_compacted_is_known_to_be() -> None:
+    disk = foreign()
+    there = {FLIGHTS: 40, BOOKINGS: 0, TopicPartition("absent", 0): 3}
+    checkpoints.write_offsets(disk, THEIRS / checkpoints.CLEANER_OFFSETS, there)
+    known: dict[str, dict[int, Adopted]] = {}
+    take_in(disk, known)
+    cleaned = checkpoints.read_offsets(disk, OURS / checkpoints.CLEANER_OFFSETS)
+    assert cleaned == {FLIGHTS: 40, BOOKINGS: 0}
+    assert known["hollow"][0].cleaned == -1
+
+
 def test_what_an_unclean_stop_left_is_recovered_in_the_copy_and_left_as_it_is_at_home() -> None:
     disk = foreign(clean=False)
     path = THEIRS / "flights-0" / max(name for name in disk.list(THEIRS / "flights-0") if name.endswith(".log"))

@@ -43,6 +43,8 @@ class Adopted:
     """The latest that wrote in it; -1 if none is known."""
     producer_id_max: int
     """The largest that wrote in it; -1 if none did."""
+    cleaned: int = -1
+    """Up to where it was compacted; -1 if it never was."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,7 @@ class Intake:
             start=int(log.log_start_offset),
             leader_epoch=max(int(log.epochs.latest), partition.leader_epoch),
             producer_id_max=max([partition.producer_id_max, *(number for number, _ in log.producers)]),
+            cleaned=min(partition.cleaned, int(log.log_end_offset)),
         )
         log.close()
         self._disk.sync_folder(target)
@@ -188,6 +191,7 @@ class Intake:
         self._note(checkpoints.RECOVERY_POINTS, {tp: done.end for tp, done in tps.items()})
         self._note(checkpoints.LOG_STARTS, {tp: done.start for tp, done in tps.items() if done.start})
         self._note(checkpoints.HIGH_WATERMARKS, {tp: done.end for tp, done in tps.items()})
+        self._note(checkpoints.CLEANER_OFFSETS, {tp: done.cleaned for tp, done in tps.items() if done.cleaned >= 0})
 
     def _note(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         path = self.folder / name

@@ -50,6 +50,8 @@ class ForeignPartition:
     producer_id_max: int = -1
     records: int = 0
     end: int = 0
+    cleaned: int = -1
+    """Up to where it was compacted; -1 if it never was."""
 
 
 @dataclass
@@ -116,7 +118,9 @@ def _sort_in(disk: Disk, path: Path, around: Surroundings, found: Survey) -> Non
     except CorruptCheckpoint:
         topic_id = None
     clean = around.clean is True
-    topic.partitions[tp.partition] = ForeignPartition(tp, path, clean, recovery_point, log_start, topic_id)
+    partition = ForeignPartition(tp, path, clean, recovery_point, log_start, topic_id)
+    partition.cleaned = around.cleaner_offsets.get(tp, -1)
+    topic.partitions[tp.partition] = partition
 
 
 def refusal(disk: Disk, topic: ForeignTopic) -> str | None:
