@@ -101,6 +101,13 @@ ACCEPTED: tuple[Accepted, ...] = (
         "produce what Kafka takes: *",
     ),
     Accepted(
+        "DescribeTopicPartitions",
+        (0, 0),
+        "topics[0].*",
+        "Kafka knows no answer to a topic without a name (UNKNOWN_SERVER_ERROR); we say INVALID_TOPIC_EXCEPTION.",
+        "describe a topic without a name",
+    ),
+    Accepted(
         "ListOffsets",
         (7, 7),
         "topics[0].partitions[0].*",

@@ -109,6 +109,7 @@ class BrokerConfig:
 
     fetch_max_bytes: int = INT(57671680, "The most bytes one Fetch is answered with.", low=1024, **_FIXED)
     max_incremental_fetch_session_cache_slots: int = INT(1000, "How many fetch sessions are kept; who gets none names all its partitions each time.", low=0, **_FIXED)
+    max_request_partition_size_limit: int = INT(2000, "The most partitions that one DescribeTopicPartitions is answered with.", low=1, **_FIXED)
     producer_id_expiration_ms: int = INT(86400000, "A producer that has been silent for so long is forgotten.", low=1)
     producer_id_expiration_check_interval_ms: int = INT(600000, "How often silent producers are looked for.", low=1, **_FIXED)
 

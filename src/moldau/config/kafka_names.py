@@ -77,7 +77,6 @@ NAMES: frozenset[str] = frozenset(
     log.message.downconversion.enable log.message.format.version
     log.message.timestamp.difference.max.ms
     max.connection.creation.rate max.connections.per.ip.overrides
-    max.request.partition.size.limit
     metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
     metadata.max.retention.ms

@@ -95,7 +95,9 @@ class Metadata:
     def _topic(self, topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
         partitions = self._partitions.get(topic.name)
         if partitions is None:
-            partitions = [_partition(number, part, self._brokers) for number, part in enumerate(topic.partitions)]
+            partitions = [
+                described_partition(number, part, self._brokers) for number, part in enumerate(topic.partitions)
+            ]
             self._partitions[topic.name] = partitions
         response = MetadataResponseTopic(
             name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=partitions
@@ -119,7 +121,9 @@ class Metadata:
         return response
 
 
-def _partition(number: int, part: PartitionImage, brokers: Mapping[int, BrokerImage]) -> MetadataResponsePartition:
+def described_partition(
+    number: int, part: PartitionImage, brokers: Mapping[int, BrokerImage]
+) -> MetadataResponsePartition:
     led = part.leader in brokers
     return MetadataResponsePartition(
         error_code=ErrorCode.NONE if led else ErrorCode.LEADER_NOT_AVAILABLE,

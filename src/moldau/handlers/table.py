@@ -155,6 +155,12 @@ def _offsets(method: str) -> Callable[[Parts], Handler]:
     return make
 
 
+def _describe_topic_partitions(parts: Parts) -> Handler:
+    from moldau.handlers.topic_partitions import DescribeTopicPartitions
+
+    return DescribeTopicPartitions(parts.cluster)
+
+
 TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.LIST_OFFSETS: _list_offsets,
     apis.METADATA: _metadata,
@@ -179,4 +185,5 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.INCREMENTAL_ALTER_CONFIGS: _configs("alter"),
     apis.OFFSET_DELETE: _offsets("delete"),
     apis.DESCRIBE_CLUSTER: _describe_cluster,
+    apis.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
 }

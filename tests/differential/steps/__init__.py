@@ -4,6 +4,7 @@ from tests.differential.script import Step
 from tests.differential.steps import (
     codecs,
     configs,
+    described,
     epochs,
     fetch,
     fetch_sessions,
@@ -31,6 +32,7 @@ SCRIPT: tuple[Step, ...] = (
     *forged.STEPS,
     *positions.STEPS,
     *groups.STEPS,
+    *described.STEPS,
     *offsets.STEPS,
     *hostile.STEPS,
     *transactions.STEPS,

@@ -42,6 +42,10 @@ def written(reply: Tree) -> bool:
     return bool(reply["responses"][0]["partition_responses"][0]["error_code"] == 0)
 
 
+def read(reply: Tree) -> bool:
+    return all(one["error_code"] == 0 for one in reply["responses"][0]["partitions"])
+
+
 S = V("session")
 STEPS: tuple[Step, ...] = (
     step(
@@ -59,6 +63,7 @@ STEPS: tuple[Step, ...] = (
         save={"followed": "topics[0].topic_id"},
     ),
     step("write to what is followed", PRODUCE, 9, records(0, b"a", b"b"), until=written),
+    step("read all of it", FETCH, 12, asked(0, -1, part(0), part(1), part(2)), until=read),
     step(
         "begin to follow",
         FETCH,

@@ -1,0 +1,95 @@
+"""DescribeTopicPartitions (key 75): topics by name, a page of partitions at a time (KIP-966).
+
+Topics come in order of their names, those named or all there are; a page begins at the request's cursor, whose topic
+has to be among those named, and ends after so many partitions, with a cursor to where the next one begins.
+"""
+
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.controller import name_refusal
+from moldau.cluster.image import TopicImage
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.handlers.metadata import TOPIC_OPERATIONS, described_partition
+from moldau.names import INTERNAL_TOPICS
+from moldau.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    NextCursor,
+)
+
+
+class DescribeTopicPartitions:
+    def __init__(self, cluster: Cluster):
+        self._cluster = cluster
+
+    def __call__(self, request: DescribeTopicPartitionsRequest, context: Context) -> DescribeTopicPartitionsResponse:
+        cursor, named = request.cursor, {topic.name for topic in request.topics}
+        if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):
+            return _refused(request)
+        left = max(min(request.response_partition_limit, self._cluster.config.max_request_partition_size_limit), 1)
+        response = DescribeTopicPartitionsResponse()
+        for name in sorted(named or self._cluster.image.topics):
+            if cursor is not None and name < cursor.topic_name:
+                continue
+            start = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+            if not left:
+                response.next_cursor = NextCursor(topic_name=name, partition_index=start)
+                break
+            topic = self._cluster.image.topics.get(name)
+            if topic is None:
+                response.topics.append(_unknown(name))
+                continue
+            end = min(start + left, len(topic.partitions))
+            response.topics.append(self._described(topic, start, end))
+            left -= max(end - start, 0)
+            if end < len(topic.partitions):
+                response.next_cursor = NextCursor(topic_name=name, partition_index=end)
+                break
+        return response
+
+    def _described(self, topic: TopicImage, start: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+        brokers = self._cluster.image.brokers
+        partitions = []
+        for number in range(start, end):
+            found = described_partition(number, topic.partitions[number], brokers)
+            partitions.append(
+                DescribeTopicPartitionsResponsePartition(
+                    error_code=found.error_code,
+                    partition_index=number,
+                    leader_id=found.leader_id,
+                    leader_epoch=found.leader_epoch,
+                    replica_nodes=found.replica_nodes,
+                    isr_nodes=found.isr_nodes,
+                    eligible_leader_replicas=[],
+                    last_known_elr=[],
+                    offline_replicas=found.offline_replicas,
+                )
+            )
+        return DescribeTopicPartitionsResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=partitions,
+            topic_authorized_operations=TOPIC_OPERATIONS,
+        )
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    refusal = name_refusal(name)
+    code = refusal.code if refusal is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    topics = [
+        DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+        for topic in request.topics
+    ]
+    return DescribeTopicPartitionsResponse(topics=topics)
