@@ -10,7 +10,7 @@ import pytest
 
 from moldau.config import TopicConfig
 from moldau.log.folder import LogFolder
-from moldau.records.batch import Row
+from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
 from tests.log.making import NOW_MS, TOPIC_ID, TP, HandClock, append, config, read_all
@@ -190,3 +190,21 @@ def test_a_log_folder_keeps_its_name() -> None:
         assert place.log.log_end_offset == 3
 
 
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_transaction_that_began_in_what_retention_took_is_still_aborted(seed: int) -> None:
+    def story(place: Place) -> None:
+        log = place.create()
+        names = {"producer_id": 7, "producer_epoch": 0, "attributes": TRANSACTIONAL_BIT}
+        append(log, 2, base_sequence=0, **names)
+        log.roll(NOW_MS)
+        append(log, 2, base_sequence=2, **names)
+        log.append_marker(7, 0, Marker(commits=False, coordinator_epoch=0), 1, 0, NOW_MS)
+        log.delete_records_before(2)
+        log.retain(NOW_MS, log.log_end_offset)
+
+    place, _ = after(story, seed)
+    log = place.log
+    if log.log_start_offset == 2 and log.log_end_offset == 5:
+        assert [aborted[:3] for aborted in log.aborted_between(2, 5)] == [(7, 0, 4)]

@@ -52,15 +52,18 @@ class Flushing:
         if epochs.dirty:
             epochs.dirty = False
             checkpoints.write_epochs(self._disk, self._folder, epochs.starts)
-        while self.snapshots:
-            with contextlib.suppress(FileNotFoundError):  # gone with its segment
-                checkpoints.flush_file(self._disk, self.snapshots.pop())
+        self.force_snapshots()
         if self.unsynced_names:
             self.unsynced_names = False
             checkpoints.flush_topic_id(self._disk, self._folder)
             self._disk.sync_folder(self._folder)
             self._disk.sync_folder(self._folder.parent)
         self.recovery_point = max(self.recovery_point, end)
+
+    def force_snapshots(self) -> None:
+        while self.snapshots:
+            with contextlib.suppress(FileNotFoundError):  # gone with its segment
+                checkpoints.flush_file(self._disk, self.snapshots.pop())
 
 
 def _first_unflushed(segments: Sequence[Segment]) -> int:

@@ -361,6 +361,7 @@ class Log:
                 return []
             if count == len(self._segments):
                 self.roll(now_ms)
+            self._flushing.force_snapshots()  # or nothing is left of producers and transactions that are in them alone
             gone, self._segments = self._segments[:count], self._segments[count:]
             self._move_start(self._segments[0].base_offset)
             for segment in gone:
