@@ -70,10 +70,11 @@ def caught(power_loss: bool) -> bool:
 
 
 def test_an_answer_before_the_flush_is_caught(monkeypatch: pytest.MonkeyPatch):
-    async def without_flush(self: Hosted, records: memoryview, now_ms: int) -> object:
-        return self.produce(records, now_ms)
+    async def without_flush(self: Hosted, size: int) -> None:
+        if self.state.reached(self.state.local, self.log.log_end_offset):
+            self.waiters.grew(size)
 
-    monkeypatch.setattr(Hosted, "produce_in_executor", without_flush)
+    monkeypatch.setattr(Hosted, "flush_if_due", without_flush)
     assert caught(power_loss=True)
 
 
