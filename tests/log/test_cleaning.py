@@ -342,3 +342,16 @@ def test_settings_of_the_log_hold_for_what_compaction_writes(tmp_path: Path) -> 
     assert compact(log)
     for segment in log.segments[:-1]:
         assert segment.offsets.entries == sum(1 for _ in segment.walk(0)) - 1
+
+
+def test_a_tombstone_that_need_not_wait_goes_with_the_second_cleaning(tmp_path: Path) -> None:
+    """The first one writes the horizon, also where that is the very time of the batch's first record."""
+    log = compacted_log(tmp_path / "p", delete_retention_ms=0)
+    put(log, ("a", None), ("b", "1"))
+    put(log, ("c", "1"))
+    assert compact(log)
+    assert headers(log)[0].has_delete_horizon
+    assert offsets(log) == [0, 1, 2]
+    put(log, ("c", "2"))
+    assert compact(log)
+    assert offsets(log) == [1, 3]

@@ -14,7 +14,7 @@ Source: "Log Compaction" of Kafka's documentation.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from crc32c import crc32c
 
@@ -25,11 +25,22 @@ from moldau.log.offset_map import OffsetMap
 from moldau.log.segment import RELATIVE_MAX, Segment
 from moldau.log.swapping import cleaned_segment
 from moldau.log.transactions import aborted_between
-from moldau.records.batch import ATTRIBUTES_AT, HEADER_SIZE, MAGIC, BatchHeader, Buffer, read_header
+from moldau.records.batch import (
+    ATTRIBUTES_AT,
+    CONTROL_BIT,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    Buffer,
+    read_header,
+)
 
 BATCH_BYTES_MAX: Final = 128 << 20
 """No batch can be larger: it came in one request. What claims to be is damaged."""
 IO_BYTES_MIN: Final = 4096
+Read: TypeAlias = tuple[BatchHeader, memoryview, int]
 
 
 @dataclass(frozen=True)
@@ -55,16 +66,9 @@ class Round:
         return [segment for segment, end in zip(self.segments, ends, strict=False) if end <= self.end_offset]
 
 
-class Read(NamedTuple):
-    """One whole batch in a file."""
-
-    header: BatchHeader
-    batch: memoryview
-    next_position: int
-
-
 def read_batches(segment: Segment, position: int, chunk_bytes: int) -> Iterator[Read]:
-    """The batches of a segment from `position` on, each of them checked. Raises `Uncleanable`, `OSError`."""
+    """The batches of a segment from `position` on, each of them checked, and where the next one is. Raises
+    `Uncleanable`, `OSError`."""
     file, size = segment.log.get(), segment.size
     chunk, chunk_at, least = memoryview(b""), position, segment.base_offset
     while position < size:
@@ -74,8 +78,8 @@ def read_batches(segment: Segment, position: int, chunk_bytes: int) -> Iterator[
             if len(chunk) < HEADER_SIZE:
                 raise Uncleanable(f"{segment.log.path} ends in the middle of a batch")
         header = read_header(chunk, within)
-        length = header.size
-        if header.magic != MAGIC or length < HEADER_SIZE or length > min(size - position, BATCH_BYTES_MAX):
+        base_offset, length = header.base_offset, header.batch_length + LOG_OVERHEAD
+        if header.magic != MAGIC or length < HEADER_SIZE or length > size - position or length > BATCH_BYTES_MAX:
             raise Uncleanable(f"{segment.log.path} holds no batch of format 2 at byte {position}")
         if len(chunk) - within < length:
             wanted = min(max(chunk_bytes, length), size - position)
@@ -83,11 +87,11 @@ def read_batches(segment: Segment, position: int, chunk_bytes: int) -> Iterator[
         batch = chunk[within : within + length]
         if len(batch) < length or crc32c(batch[ATTRIBUTES_AT:]) != header.crc:
             raise Uncleanable(f"{segment.log.path} is damaged: the batch at byte {position} has not its checksum")
-        if header.base_offset < least or header.last_offset_delta < 0 or header.count < 0:
+        if base_offset < least or header.last_offset_delta < 0 or header.count < 0:
             raise Uncleanable(f"{segment.log.path} has offsets that do not rise at byte {position}")
-        least = header.next_offset
+        least = base_offset + header.last_offset_delta + 1
         position += length
-        yield Read(header, batch, position)
+        yield header, batch, position
 
 
 def note_keys(round: Round, offsets: OffsetMap) -> Iterator[int]:
@@ -103,17 +107,18 @@ def note_keys(round: Round, offsets: OffsetMap) -> Iterator[int]:
         segment = cleanable[at]
         position = stepped = round.first_position if at == dirty[0] else 0
         for header, batch, next_position in read_batches(segment, position, round.io_bytes):
-            if header.is_control:
+            last_offset = header.base_offset + header.last_offset_delta
+            if header.attributes & CONTROL_BIT:
                 transactions.ends(header, batch)
             elif (
-                not transactions.is_aborted(header)
+                not (header.attributes & TRANSACTIONAL_BIT and transactions.is_aborted(header))
                 and header.count
-                and header.last_offset >= start
-                and not offsets.note(records_of(header, batch, start), header.last_offset)
+                and last_offset >= start
+                and not offsets.note(records_of(header, batch, start), last_offset)
             ):
                 return
-            if header.last_offset >= start:
-                offsets.pass_over(header.last_offset)
+            if last_offset >= start:
+                offsets.latest_offset = last_offset
             if next_position - stepped >= round.io_bytes:
                 yield next_position - stepped
                 stepped = next_position

@@ -20,6 +20,7 @@ from moldau.log.offset_map import OffsetMap
 from moldau.log.transactions import AbortedTransaction
 from moldau.records import columns
 from moldau.records.batch import (
+    CODEC_BITS,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     HEADER_SIZE,
@@ -34,6 +35,7 @@ from moldau.records.batch import (
 from moldau.records.sections import section_of
 
 INT64_MAX: Final = (1 << 63) - 1
+_section: Final = tuple.__new__
 GROWTH_MAX: Final = 14
 """Bytes by which a record may grow when its timestamp delta changes."""
 
@@ -121,6 +123,9 @@ class Compactor:
 
     def keep(self, header: BatchHeader, batch: memoryview, must_stay: bool) -> Kept:
         """What is left of one whole batch; at least its header if it `must_stay`. Raises `Uncleanable`."""
+        if not header.attributes & (CONTROL_BIT | TRANSACTIONAL_BIT) and header.count:
+            must_stay = must_stay or (header.producer_id >= 0 and self._is_last_of_producer(header))
+            return Kept(self._filtered(header, batch, must_stay))
         aborted = None
         if header.is_control:
             is_over, aborted = self.transactions.ends(header, batch)
@@ -153,22 +158,21 @@ class Compactor:
         kept, tombstones, size, largest, smallest = self._offsets.choose(section, tombstones_stay, chosen)
         if not kept:
             return empty(header) if must_stay else None
-        wants_horizon = tombstones > 0 and not header.has_delete_horizon
-        shift = self._shift(header, smallest) if wants_horizon else 0
-        if kept == header.count and not shift:
+        shift = self._shift(header, smallest) if tombstones and not header.has_delete_horizon else None
+        if kept == header.count and shift is None:
             return batch
         return _rewritten(header, section, chosen, (kept, size), largest, shift)
 
-    def _shift(self, header: BatchHeader, smallest: int) -> int:
-        """What the timestamp deltas grow by under the horizon; 0 (no horizon) where that does not fit into 64 bits."""
+    def _shift(self, header: BatchHeader, smallest: int) -> int | None:
+        """What the timestamp deltas grow by under the horizon; None (no horizon) where that is beyond 64 bits."""
         shift = header.base_timestamp - self._horizon_ms
-        return shift if smallest + shift >= -INT64_MAX - 1 else 0
+        return shift if smallest + shift >= -INT64_MAX - 1 else None
 
     def _all_with_horizon(self, header: BatchHeader, batch: memoryview) -> Buffer:
         section = records_of(header, batch)
         largest = header.max_timestamp - header.base_timestamp
         shift = self._shift(header, min(largest, 0))
-        if not shift:
+        if shift is None:
             return batch
         chosen = bytearray(b"\1" * header.count)
         return _rewritten(header, section, chosen, (header.count, section.stop - section.start), largest, shift)
@@ -177,8 +181,16 @@ class Compactor:
 def records_of(header: BatchHeader, batch: memoryview, start_offset: int = 0) -> columns.Section:
     """The records of one whole batch, inflated and measured; those from `start_offset` on are wanted. Raises
     `Uncleanable`."""
+    base, last = header.base_offset, header.last_offset_delta
     try:
-        section = section_of(batch, 0, header, start_offset)
+        if header.attributes & (CODEC_BITS | LOG_APPEND_TIME_BIT):
+            section = section_of(batch, 0, header, start_offset)
+        else:  # the same without what it does not need: most batches are these, and many are small
+            low, base_timestamp = max(start_offset - base, 0), header.base_timestamp
+            section = _section(
+                columns.Section,
+                (batch, HEADER_SIZE, len(batch), header.count, last, base, base_timestamp, None, low, last + 1),
+            )
         columns.measure((section,))
     except KafkaError as error:
         raise Uncleanable(str(error)) from None
@@ -186,20 +198,26 @@ def records_of(header: BatchHeader, batch: memoryview, start_offset: int = 0) ->
 
 
 def _rewritten(
-    header: BatchHeader, section: columns.Section, chosen: bytearray, kept: tuple[int, int], largest: int, shift: int
+    header: BatchHeader,
+    section: columns.Section,
+    chosen: bytearray,
+    kept: tuple[int, int],
+    largest: int,
+    shift: int | None,
 ) -> Buffer:
-    """The batch with only the chosen records in it, `kept` of them (number and bytes)."""
+    """The batch with only the chosen records in it, `kept` of them (number and bytes); with a `shift` its base
+    timestamp is the delete horizon."""
     count, size = kept
     out = bytearray(HEADER_SIZE + size + (GROWTH_MAX * count if shift else 0))
-    del out[columns.copy_chosen(section, chosen, shift, out, HEADER_SIZE) :]
+    del out[columns.copy_chosen(section, chosen, shift or 0, out, HEADER_SIZE) :]
     return write_batch(
         out,
         room=HEADER_SIZE,
         count=count,
-        base_timestamp=header.base_timestamp - shift,
+        base_timestamp=header.base_timestamp - (shift or 0),
         max_timestamp=header.max_timestamp if header.log_append_time else header.base_timestamp + largest,
         codec=header.codec,
-        attributes=header.attributes | (DELETE_HORIZON_BIT if shift else 0),
+        attributes=header.attributes | (0 if shift is None else DELETE_HORIZON_BIT),
         base_offset=header.base_offset,
         leader_epoch=header.partition_leader_epoch,
         last_offset_delta=header.last_offset_delta,
