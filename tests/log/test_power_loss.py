@@ -196,6 +196,7 @@ def test_a_log_folder_keeps_its_name() -> None:
 def test_a_transaction_that_began_in_what_retention_took_is_still_aborted(seed: int) -> None:
     def story(place: Place) -> None:
         log = place.create()
+        log.flush()
         names = {"producer_id": 7, "producer_epoch": 0, "attributes": TRANSACTIONAL_BIT}
         append(log, 2, base_sequence=0, **names)
         log.roll(NOW_MS)
