@@ -239,9 +239,10 @@ class Broker:
 
     async def _close_folders(self) -> None:
         """Last of all. What was not wholly loaded is not closed cleanly: the next start has to recover it."""
-        clean = self._loaded
-        watermarks = self.partitions.high_watermarks() if clean else None
-        await self.runtime.run(lambda: self.folders.close(clean=clean, high_watermarks=watermarks))
+        if self._loaded:
+            await self.folders.shut(self.partitions.high_watermarks(), self.config.num_recovery_threads_per_data_dir)
+        else:
+            await self.runtime.run(lambda: self.folders.close(clean=False))
 
     @property
     def folder(self) -> LogFolder:

@@ -24,7 +24,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
@@ -37,6 +37,7 @@ from moldau.log.progress import Progress
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 
+T = TypeVar("T")
 LOCK, CLEAN_MARKER, META_PROPERTIES = ".lock", ".kafka_cleanshutdown", "meta.properties"
 DELETE_SUFFIX: Final = "-delete"
 NAME_BYTES_MAX: Final = 255
@@ -72,6 +73,20 @@ def folder_name_for_deletion(tp: TopicPartition, unique: uuid.UUID) -> str:
     """`topic-partition.<unique>-delete`, the topic cut where the name would be too long."""
     suffix = f"-{tp.partition}.{unique.hex}{DELETE_SUFFIX}"
     return tp.topic[: NAME_BYTES_MAX - len(suffix)] + suffix
+
+
+def _shared(items: Iterable[T], workers: int, do: Callable[[T], object]) -> list[Callable[[], None]]:
+    waiting = deque(items)
+
+    def work() -> None:
+        while waiting:
+            try:
+                item = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            do(item)
+
+    return [work] * max(workers, 1)
 
 
 class LogFolder:
@@ -214,18 +229,21 @@ class LogFolder:
 
         Every piece blocks and raises `OSError`.
         """
-        waiting = deque(found)
+        waiting = list(found)
         progress = None if self.clean else Progress(self.path, self.runtime, self._recovery_points, waiting)
+        return _shared(
+            waiting, workers, lambda tp: self._open(tp, known[tp.topic], config_of(tp.topic), self.clean, progress)
+        )
 
-        def work() -> None:
-            while waiting:
-                try:
-                    tp = waiting.popleft()
-                except IndexError:  # another thread was faster
-                    return
-                self._open(tp, known[tp.topic], config_of(tp.topic), self.clean, progress)
+    def closing(self, workers: int) -> list[Callable[[], None]]:
+        """What flushes and closes all logs before `close`, for so many threads at once, as `loading`. A log that cannot
+        be closed has taken the folder offline."""
 
-        return [work] * max(workers, 1)
+        def close(log: Log) -> None:
+            with contextlib.suppress(KafkaError):
+                log.close()
+
+        return _shared(list(self.logs.values()) if self.failed is None else [], workers, close)
 
     def settle(self) -> None:
         """What recovery cut off below a recovery point is forgotten, before what is appended next passes for flushed.
