@@ -64,6 +64,7 @@ class Written:
     partitions: dict[tuple[str, int], Partition]
     groups: dict[str, dict[tuple[str, int], tuple[int, str | None]]]
     topics: dict[str, tuple[str, int]]
+    settings: dict[str, dict[str, str | None]]
 
 
 def write(folder: Path) -> Written:
@@ -88,9 +89,9 @@ def write(folder: Path) -> Written:
                 for index in range(count)
             }
             groups = {group: asking.committed_offsets(raw, group) for group in GROUPS}
-            topics = asking.topic_ids(raw)
+            topics, settings = asking.topic_ids(raw), asking.settings(raw, PARTITIONS)
         stop(process)
-    return Written(folder / "dirty", folder / "killed", folder / "data", partitions, groups, topics)
+    return Written(folder / "dirty", folder / "killed", folder / "data", partitions, groups, topics, settings)
 
 
 def fill(broker: Broker) -> None:

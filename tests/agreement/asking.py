@@ -4,10 +4,12 @@ Batches are compared whole, header by header and record by record, so that not o
 Readers of committed records get what they would keep: what the broker names as aborted is taken out here.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.protocol.apis import FETCH, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
+from moldau.protocol.apis import DESCRIBE_CONFIGS, FETCH, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
+from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -20,6 +22,8 @@ from tests.end_to_end.raw import Raw
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 KINDS = (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED)
 TRANSACTIONAL, CONTROL = 16, 32
+OF_TOPIC = 1
+"""Where a setting is from."""
 STARTING = (14, 15, 16)
 
 Batch = dict[str, Any]
@@ -133,6 +137,16 @@ def topic_ids(raw: Raw) -> dict[str, tuple[str, int]]:
     answer = raw.ask(METADATA, 12, MetadataRequest(topics=None))
     return {
         topic.name: (str(topic.topic_id), len(topic.partitions)) for topic in answer.topics if not topic.is_internal
+    }
+
+
+def settings(raw: Raw, topics: Iterable[str]) -> dict[str, dict[str, str | None]]:
+    """What each topic says for itself."""
+    asked = [DescribeConfigsResource(resource_type=2, resource_name=name) for name in topics]
+    answer = raw.ask(DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(resources=asked))
+    return {
+        result.resource_name: {one.name: one.value for one in result.configs if one.config_source == OF_TOPIC}
+        for result in answer.results
     }
 
 

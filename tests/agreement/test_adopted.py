@@ -49,9 +49,7 @@ def adopted(
     theirs: Path = getattr(written, request.param)
     before = contents(theirs)
     broker = Broker(tmp_path_factory.mktemp("ours"), SETTINGS)
-    settings = ["retention.ms=-1", *(f"{topic}/cleanup.policy=compact" for topic in COMPACTED)]
-    options = [part for setting in settings for part in ("--set", setting)]
-    said = run("log", "adopt", theirs, "--data-dir", broker.data, *options)
+    said = run("log", "adopt", theirs, "--data-dir", broker.data)
     assert said.returncode == 0, said.stdout + said.stderr
     broker.start()
     try:
@@ -108,6 +106,11 @@ def test_groups_have_their_offsets(adopted: Adopted, written: Written) -> None:
 
 def test_topics_keep_their_ids_and_partitions(adopted: Adopted, written: Written) -> None:
     assert asking.topic_ids(adopted.raw) == written.topics
+
+
+def test_topics_keep_their_settings(adopted: Adopted, written: Written) -> None:
+    assert asking.settings(adopted.raw, PARTITIONS) == written.settings
+    assert all(written.settings[topic]["cleanup.policy"] == "compact" for topic in COMPACTED)
 
 
 def test_kafkas_folder_is_as_it_was(adopted: Adopted) -> None:
