@@ -355,3 +355,14 @@ def test_a_tombstone_that_need_not_wait_goes_with_the_second_cleaning(tmp_path: 
     put(log, ("c", "2"))
     assert compact(log)
     assert offsets(log) == [1, 3]
+
+
+@pytest.mark.parametrize("how", ["compaction", "retention"])
+def test_no_open_file_keeps_the_space_of_a_segment_that_went(tmp_path: Path, how: str) -> None:
+    log = compacted_log(tmp_path / "p", cleanup_policy=("compact", "delete"), retention_ms=1000)
+    for number in range(30):
+        put(log, ("a", f"{number}" * 30))
+    log.roll(NOW_MS)
+    old = log.segments[:-1]
+    assert compact(log) if how == "compaction" else log.retain(NOW_MS + 5000, log.log_end_offset)
+    assert not any(lazy.file for segment in old for lazy in (segment.log, segment.offsets.file, segment.times.file))

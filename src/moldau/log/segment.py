@@ -319,7 +319,8 @@ class Segment:
             lazy.let_go()
 
     def doom(self) -> list[Path]:
-        """Give all its files the suffix of the deleted; returns their paths. Those who read them go on."""
+        """Give all its files the suffix of the deleted; returns their paths. Those who read them go on, and when they
+        are done no open file keeps the space."""
         paths = []
         exists = self._files.disk.exists
         aborted = [self.aborted.file] if exists(self.aborted.file.path) else []
@@ -331,6 +332,7 @@ class Segment:
             doomed = snapshot.with_name(snapshot.name + DELETED_SUFFIX)
             self._files.disk.rename(snapshot, doomed)
             paths.append(doomed)
+        self.let_go()
         return paths
 
     def truncate(self, position: int) -> None:
