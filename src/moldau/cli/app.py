@@ -1,28 +1,21 @@
-"""All commands of `moldau` but the fast path of `server start`, put together."""
+"""All commands of `moldau` but the fast path of `server start`, put together.
 
+Those of `log` import most of the storage engine: they are only put in where one of them was given.
+"""
+
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from moldau.cli import groups, log, pipeline, topics
+from moldau.cli import groups, pipeline, topics
 from moldau.cli.consume import consume
-from moldau.cli.log_import import import_files
 from moldau.cli.produce import produce
 from moldau.cli.version import version
 
-app = typer.Typer(
-    name="moldau",
-    help="A commit log that speaks the Apache Kafka protocol.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 server = typer.Typer(name="server", help="The broker: start.", no_args_is_help=True)
 
 
-@app.callback()
 def moldau(
     show_version: Annotated[bool, typer.Option("--version", help="Print the version and end.", is_eager=True)] = False,
 ) -> None:
@@ -40,11 +33,35 @@ def start(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> in
     return start_server(arguments or [])
 
 
-app.add_typer(server)
-app.add_typer(topics.app)
-app.add_typer(groups.app)
-log.app.command("import")(import_files)
-app.add_typer(log.app)
-app.command()(produce)
-app.command()(consume)
-app.add_typer(pipeline.app, name="pipeline")
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The whole command line, for these arguments."""
+    app = typer.Typer(
+        name="moldau",
+        help="A commit log that speaks the Apache Kafka protocol.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(moldau)
+    app.add_typer(server)
+    app.add_typer(topics.app)
+    app.add_typer(groups.app)
+    app.add_typer(_log(arguments))
+    app.command()(produce)
+    app.command()(consume)
+    app.add_typer(pipeline.app, name="pipeline")
+    return app
+
+
+def _log(arguments: Sequence[str]) -> typer.Typer:
+    group = typer.Typer(
+        name="log", help="The files of a stopped broker: dump, verify, adopt, import.", no_args_is_help=True
+    )
+    if list(arguments[:1]) == ["log"]:
+        from moldau.cli.log import adopt, dump, import_files, verify
+
+        for name, command in (("dump", dump), ("verify", verify), ("adopt", adopt), ("import", import_files)):
+            group.command(name)(command)
+    return group

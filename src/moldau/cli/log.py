@@ -10,6 +10,7 @@ import typer
 from moldau.cli.log_adopt import adopt
 from moldau.cli.log_columns import topic_of, write_columns
 from moldau.cli.log_files import FilesOnly, Force, files_of, refuse_if_used
+from moldau.cli.log_import import import_files
 from moldau.cli.log_lines import (
     finding_as_json,
     finding_as_text,
@@ -27,7 +28,7 @@ from moldau.log.inspection.findings import Seen
 from moldau.log.inspection.log_folders import verify as verify_folder
 from moldau.runtime import RealDisk
 
-app = typer.Typer(name="log", help="The files of a stopped broker: dump, verify, adopt, import.", no_args_is_help=True)
+__all__ = ["adopt", "dump", "import_files", "verify"]
 
 
 class Decoder(enum.StrEnum):
@@ -37,7 +38,6 @@ class Decoder(enum.StrEnum):
     TRANSACTIONS = "transactions"
 
 
-@app.command()
 def dump(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, partitions' folders, log folders.")],
     records: Annotated[bool, typer.Option("--records", "-r", help="Also every record.")] = False,
@@ -92,7 +92,6 @@ def _dump_columns(disk: RealDisk, files: list[Path], arrow: Path | None, parquet
     return 1 if problems else 0
 
 
-@app.command()
 def verify(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Log folders, or partitions' folders.")],
     strict: Annotated[bool, typer.Option("--strict", help="Notes count as errors.")] = False,
@@ -124,6 +123,3 @@ def verify(
     out.write((seen_as_json if as_json else seen_as_text)(seen, errors, notes))
     out.flush()
     return 1 if errors or (strict and notes) else 0
-
-
-app.command()(adopt)

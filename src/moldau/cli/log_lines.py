@@ -81,7 +81,7 @@ def _pairs(fields: dict[str, Any]) -> str:
 
 
 def _says(name: str, value: Any) -> bool:
-    return value is not None or name in ("key", "value")
+    return value != [] if name == "headers" else value is not None or name in ("key", "value")
 
 
 def _value(name: str, value: Any) -> str:

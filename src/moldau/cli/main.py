@@ -58,11 +58,11 @@ def _run(arguments: list[str]) -> int:
 def _run_app(arguments: list[str]) -> int:
     import typer
 
-    from moldau.cli.app import app
+    from moldau.cli.app import app_for
 
     usage_error: Any = typer.BadParameter.__base__
     try:
-        result = app(arguments, prog_name="moldau", standalone_mode=False)
+        result = app_for(arguments)(arguments, prog_name="moldau", standalone_mode=False)
     except typer.Abort:
         return INTERRUPTED
     except usage_error as wrong:
