@@ -366,3 +366,13 @@ def test_no_open_file_keeps_the_space_of_a_segment_that_went(tmp_path: Path, how
     old = log.segments[:-1]
     assert compact(log) if how == "compaction" else log.retain(NOW_MS + 5000, log.log_end_offset)
     assert not any(lazy.file for segment in old for lazy in (segment.log, segment.offsets.file, segment.times.file))
+
+
+def test_the_record_with_the_largest_timestamp_is_found_behind_an_emptied_batch(tmp_path: Path) -> None:
+    log = compacted_log(tmp_path / "p")
+    put(log, ("a", "1"))
+    log.roll(NOW_MS)
+    put(log, ("a", "2"))
+    assert compact(log)
+    assert [header.count for header in headers(log)] == [0, 1]
+    assert log.offset_of_max_timestamp() == (NOW_MS, 1)

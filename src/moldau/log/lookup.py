@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from moldau.log.segment import Segment, TimestampOffset
+from moldau.log.segment import NO_TIMESTAMP, Segment, TimestampOffset
 from moldau.names import Offset
 from moldau.records.rows import iterate
 
@@ -96,18 +96,27 @@ def _first_since(segment: Segment, timestamp_ms: int, start: int) -> TimestampOf
 
 
 def first_of_largest(segments: Sequence[Segment]) -> TimestampOffset | None:
-    """The first record that has the largest timestamp of all; None if there is no record with a time."""
-    best: Segment | None = None
+    """The first record that has the largest timestamp of all; None if there is no record with a time, or, as Kafka
+    says, if compaction has emptied the batch that had it."""
+    largest = NO_TIMESTAMP
     for segment in segments:
         segment.look()
-        if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
-            best = segment
-    if best is None or best.max_timestamp < 0:
-        return None
-    entry = best.offsets.floor(best.max_timestamp_offset - best.base_offset)
-    for position, header in best.walk(entry.value if entry is not None else 0):
-        if header.max_timestamp == best.max_timestamp:
-            for record in iterate(best.log.get().read(header.size, position), control=True):
-                if record.timestamp_ms == best.max_timestamp:
+        if segment.size:
+            largest = max(largest, segment.max_timestamp)
+    for segment in segments if largest >= 0 else ():
+        if segment.max_timestamp == largest:
+            found = _first_at(segment, largest)
+            if found is not None:
+                return found
+    return None
+
+
+def _first_at(segment: Segment, timestamp_ms: int) -> TimestampOffset | None:
+    """The first record with the largest timestamp of a segment."""
+    entry = segment.offsets.floor(segment.max_timestamp_offset - segment.base_offset)
+    for position, header in segment.walk(entry.value if entry is not None else 0):
+        if header.max_timestamp == timestamp_ms:
+            for record in iterate(segment.log.get().read(header.size, position), control=True):
+                if record.timestamp_ms == timestamp_ms:
                     return TimestampOffset(record.timestamp_ms, Offset(record.offset))
     return None
