@@ -50,7 +50,7 @@ class Broker:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> None:
+    def start(self, seconds: float = START_SECONDS_MAX) -> None:
         """Start and wait for the line that says it is ready; the second time on the port of the first."""
         port = self.address.rpartition(":")[2] or "0"
         command = [sys.executable, "-m", *self._program, "server", "start", "--host", "127.0.0.1", "--port", port]
@@ -66,7 +66,7 @@ class Broker:
                 text=True,
                 env={**os.environ, **self._environment},
             )
-        line = first_line(self._process)
+        line = first_line(self._process, seconds)
         if not line.startswith("listening on "):
             code = self._process.returncode if self.wait(1) else None
             self.kill()
@@ -86,14 +86,14 @@ class Broker:
             return False
         return True
 
-    def stop(self) -> None:
+    def stop(self, seconds: float = STOP_SECONDS_MAX) -> None:
         """SIGTERM; it has to leave by itself, with success."""
         process = self._take()
         if process is None:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            code = process.wait(STOP_SECONDS_MAX)
+            code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -123,13 +123,13 @@ class ForeignBroker:
         self.address = address
 
 
-def first_line(process: subprocess.Popen[str]) -> str:
+def first_line(process: subprocess.Popen[str], seconds: float = START_SECONDS_MAX) -> str:
     """The first line of its output, or what there is when it ends or takes too long."""
     lines: queue.Queue[str] = queue.Queue()
     output: IO[str] | None = process.stdout
     assert output is not None
     threading.Thread(target=lambda: lines.put(output.readline()), daemon=True).start()
     try:
-        return lines.get(timeout=START_SECONDS_MAX)
+        return lines.get(timeout=seconds)
     except queue.Empty:
         return ""
