@@ -235,3 +235,18 @@ def test_strays_are_told_with_their_folders(paths: list[Path]) -> None:
     folders = LogFolders(paths, Runtime())
     assert asyncio.run(folders.load(KNOWN, config_of)) == [str(paths[1] / "lost+found"), str(paths[2] / "u-0")]
     folders.close()
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def test_all_folders_together_keep_to_the_files_that_may_be_open(paths: list[Path]) -> None:
+    folders = LogFolders(paths, Runtime(), open_files_max=16)
+    folders.claim("cluster", 1)
+    before = open_descriptors()
+    fill(folders, 60)
+    assert open_descriptors() <= before + 16
+    assert [len(read_all(log)) for log in map(folders.find, map(tp, range(60))) if log] == list(range(1, 61))
+    assert open_descriptors() <= before + 16
+    folders.close()

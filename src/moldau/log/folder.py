@@ -107,7 +107,7 @@ class LogFolder:
         self.failed: OSError | None = None
         self.on_failure: Callable[[OSError], None] | None = None
         self._disk = runtime.disk
-        self._files = files or OpenFiles(runtime.disk, open_files_max)
+        self._files = files if files is not None else OpenFiles(runtime.disk, open_files_max)
         self._doomed = Doomed(runtime.disk)
         self._writing = threading.Lock()
         self._make(path)
