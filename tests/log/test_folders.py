@@ -156,8 +156,7 @@ def test_one_failure_takes_one_folder(paths: list[Path]) -> None:
     assert folders.folders[1].directory_id not in folders.place(10)
     folders.checkpoint_recovery_points()
     folders.checkpoint_log_starts()
-    folders.delete(tp(0), NOW_MS)
-    folders.delete(tp(1), NOW_MS)
+    folders.delete([tp(0), tp(1)], NOW_MS)
     assert folders.remove_due(2**62) == 1
     folders.close()
     assert [(path / CLEAN_MARKER).exists() for path in paths] == [True, False, True]

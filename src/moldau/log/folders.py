@@ -13,7 +13,7 @@ import asyncio
 import heapq
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -218,11 +218,12 @@ class LogFolders:
             heapq.heapreplace(heap, (fewest + 1, at, directory_id))
         return placed
 
-    def delete(self, tp: TopicPartition, now_ms: int) -> None:
-        """Take a partition out where it is served. A folder that fails is offline, and says so itself."""
-        folder = self.folder_of(tp)
-        if folder is not None:
-            _quietly(partial(folder.delete, tp, now_ms))
+    def delete(self, partitions: Collection[TopicPartition], now_ms: int) -> None:
+        """Take partitions out where they are served. A folder that fails is offline, and says so itself."""
+        for folder in self.serving:
+            own = [tp for tp in partitions if tp in folder.logs]
+            if own:
+                _quietly(partial(folder.delete_all, own, now_ms))
 
     def remove_due(self, now_ms: int) -> int:
         """Remove deleted files and folders whose time has come; how many those were."""

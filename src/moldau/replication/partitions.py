@@ -151,8 +151,7 @@ class Partitions:
 
     def _change_folders(self, gone: list[TopicPartition], missing: list[Missing]) -> None:
         now_ms = self._runtime.clock.now_ms()
-        for tp in gone:
-            self._folders.delete(tp, now_ms)
+        self._folders.delete(gone, now_ms)
         away = 0
         for tp, topic_id, directory in missing:
             if self._folders.folder_of(tp) is not None:
