@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError, StorageError
 from moldau.log import swapping
+from moldau.log.checkpoints import CLEANER_OFFSETS
 from moldau.log.cleaned_offsets import CleanedOffsets
 from moldau.log.cleaning import IO_BYTES_MIN, Round, groups, new_writer, note_keys, rewrite
 from moldau.log.compaction import Compactor, LastOfProducer, Uncleanable
@@ -72,7 +73,7 @@ class Cleaner:
         self._candidates = candidates
         self._settings = settings
         self._runtime = runtime
-        self._offsets = CleanedOffsets(runtime.disk)
+        self._offsets = CleanedOffsets(runtime)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._stopping = asyncio.Event()
         self._uncleanable: dict[TopicPartition, Log] = {}
@@ -127,7 +128,7 @@ class Cleaner:
         log.cleaning = True
         try:
             cleaned = await self._clean(log, dirt)
-            await self._offsets.put(log, cleaned.up_to, self._runtime)
+            await self._offsets.put(log, cleaned.up_to)
         except (Stopped, KafkaError):
             return not log.offline
         except OSError as error:
@@ -155,13 +156,17 @@ class Cleaner:
         )  # fmt: skip
 
     async def _choose(self) -> tuple[Log, Dirt] | None:
+        if not self._offsets.begun:
+            await self._offsets.begin([log for log, _ in self._candidates()])
         best: tuple[Log, Dirt] | None = None
-        logs = []
+        serving: list[Log] = []
         for turn, (log, stable_offset) in enumerate(self._candidates()):
-            logs.append(log)
             if turn % BREATH == BREATH - 1:
                 await self._rest()
-            if not log.config.compacts or log.offline or log.cleaning or self._uncleanable.get(log.tp) is log:
+            if log.offline:
+                continue
+            serving.append(log)
+            if not log.config.compacts or log.cleaning or self._uncleanable.get(log.tp) is log:
                 continue
             try:
                 dirt = await self._look(log, stable_offset)
@@ -173,8 +178,17 @@ class Cleaner:
                 continue
             if dirt.suffices(log.config) and (best is None or dirt.ratio > best[1].ratio):
                 best = log, dirt
-        await self._offsets.forget_others(logs, self._runtime)
+        await self._forget_others(serving)
         return best
+
+    async def _forget_others(self, logs: list[Log]) -> None:
+        """What is known of logs that are no longer there would be taken for that of others of their names."""
+        if self._uncleanable:
+            self._uncleanable = {log.tp: log for log in logs if self._uncleanable.get(log.tp) is log}
+        try:
+            await self._offsets.forget_others(logs)
+        except OSError as error:
+            logger.error("%s cannot be written: %s", CLEANER_OFFSETS, error)
 
     async def _rest(self) -> None:
         await asyncio.sleep(0)
@@ -187,14 +201,14 @@ class Cleaner:
         config = log.config
         if is_overdue(log.active_segment, config, now_ms):
             log.roll(now_ms)
-        known = await self._offsets.of(log, self._runtime)
+        known = self._offsets.of(log)
         start = first_dirty(known, log.log_start_offset, log.log_end_offset)
         if known is not None and known != start:
             if not (config.deletes and known < start):
                 logger.warning(
                     "%s was said to be compacted up to %d, which it is not: it begins at %d again", log.tp, known, start
                 )
-            await self._offsets.put(log, start, self._runtime)
+            await self._offsets.put(log, start)
         return dirt_of(log.segments, config, start, stable_offset, now_ms)
 
     async def _clean(self, log: Log, dirt: Dirt) -> Cleaned:
