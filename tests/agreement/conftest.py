@@ -1,11 +1,11 @@
-"""One JVM with Kafka's dump tool for the whole session."""
+"""What all tests here share: one JVM with Kafka's dump tool, the folders that Kafka wrote, those that we wrote."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.agreement import apache, dumping
+from tests.agreement import apache, dumping, leaving
 
 SECONDS_MAX = 450
 """The first test may have to wait until Maven has brought Kafka's jars."""
@@ -28,3 +28,15 @@ def tool() -> Iterator[dumping.DumpTool]:
 def written(tmp_path_factory: pytest.TempPathFactory) -> apache.Written:
     """What a Kafka left that its own client had filled."""
     return apache.write(tmp_path_factory.mktemp("kafka"))
+
+
+@pytest.fixture(scope="session")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> leaving.Left:
+    """What our broker left when it was killed."""
+    return leaving.leave_killed(tmp_path_factory.mktemp("broker"))
+
+
+@pytest.fixture(scope="session")
+def recovered(killed: leaving.Left, tmp_path_factory: pytest.TempPathFactory) -> leaving.Left:
+    """What it left when it had recovered from that, with torn tails besides, and was stopped."""
+    return leaving.leave_recovered(killed, tmp_path_factory.mktemp("broker"))

@@ -5,80 +5,13 @@ by copies with one thing wrong.
 """
 
 import json
-import shutil
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from tests.agreement import filling
 from tests.agreement.dumping import DEEP, Dump, DumpTool
-from tests.agreement.filling import Record, Served
-from tests.brokers import Broker
-from tests.end_to_end.raw import Raw
-
-OFFSETS = "__consumer_offsets"
-SETTINGS = {
-    "offsets.topic.num.partitions": "1",
-    "log.initial.task.delay.ms": "3600000",
-    "log.index.size.max.bytes": "100000",
-}
-
-
-@dataclass(frozen=True)
-class Left:
-    """Files of a broker that is gone, and what it had served."""
-
-    data: Path
-    served: dict[str, Served]
-
-    def folder(self, topic: str) -> Path:
-        return self.data / f"{topic}-0"
-
-    def files(self, *suffixes: str, topic: str = "*") -> list[Path]:
-        found = (path for suffix in suffixes for path in self.data.glob(f"{topic}-0/*{suffix}"))
-        return sorted(found)
-
-
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Left:
-    """A broker filled and killed."""
-    broker = Broker(tmp_path_factory.mktemp("broker"), SETTINGS)
-    broker.start()
-    try:
-        with Raw(broker.address) as raw:
-            filling.create(raw)
-            filling.fill(raw)
-            served = {topic: filling.serve(raw, topic) for topic in (*filling.TOPICS, OFFSETS)}
-    finally:
-        broker.kill()
-    return Left(broker.data, served)
-
-
-@pytest.fixture(scope="module")
-def recovered(killed: Left, tmp_path_factory: pytest.TempPathFactory) -> Left:
-    """The same files with torn tails, recovered by a second broker, filled further, cleanly stopped."""
-    folder = tmp_path_factory.mktemp("broker")
-    shutil.copytree(killed.data, folder / "data")
-    copy = Left(folder / "data", killed.served)
-    for topic in filling.TOPICS:
-        with open(copy.files(".log", topic=topic)[-1], "ab") as log:
-            log.write(filling.rows()[:-20])
-    broker = Broker(folder, SETTINGS)
-    broker.start()
-    try:
-        with Raw(broker.address) as raw:
-            for topic in filling.TOPICS:
-                before, after = killed.served[topic], filling.serve(raw, topic)
-                assert after.end == before.end
-                # a start that moved since its last checkpoint, a minute ago, moves back, as Kafka's does
-                assert [one for one in after.records if one.offset >= before.start] == before.records
-            filling.fill(raw, 1)
-            served = {topic: filling.serve(raw, topic) for topic in (*filling.TOPICS, OFFSETS)}
-        broker.stop()
-    finally:
-        broker.kill()
-    return Left(broker.data, served)
+from tests.agreement.filling import Record
+from tests.agreement.leaving import OFFSETS, Left
 
 
 @pytest.fixture(params=["killed", "recovered"])

@@ -43,6 +43,7 @@ CREATING = made(
     new("many", index_interval_bytes="0", segment_index_bytes="80"),
     new("only-compacted", cleanup_policy="compact"),
     new("compacted-deleted", cleanup_policy="compact,delete"),
+    new("no-times", segment_ms="1"),
     new("at-max", message_timestamp_after_max_ms=str(2**63 - 1)),
 )
 
@@ -66,6 +67,7 @@ FILLING: tuple[Step, ...] = tuple(
         ("many", [batch(*[b"%d" % i] * 3, timestamp=T0 + i * 100) for i in range(12)]),
         ("only-compacted", (batch((b"k", b"1"), (b"k", b"2")),)),
         ("compacted-deleted", (batch((b"k", b"1"), (b"k", b"2")),)),
+        ("no-times", [batch(b"%d" % i, b"x", timestamp=-1, max_timestamp=-1) for i in range(3)]),
         ("at-max", (batch(b"x", timestamp=2**63 - 1), batch(b"y", timestamp=0))),
     )
     for i, records in enumerate(batches)
@@ -97,6 +99,8 @@ LISTING: tuple[Step, ...] = (
     step("by the last time there is", LIST_OFFSETS, 7, at("rolled", (0, 2**63 - 1))),
     step("by the last time there is, where a record has it", LIST_OFFSETS, 7, at("at-max", (0, 2**63 - 1))),
     step("the largest time, where it is the last there is", LIST_OFFSETS, 7, at("at-max", (0, MAX_TIMESTAMP))),
+    step("the largest time of records without times", LIST_OFFSETS, 7, at("no-times", (0, MAX_TIMESTAMP))),
+    step("by time among records without times", LIST_OFFSETS, 7, at("no-times", (0, 0))),
     step("by time in what is empty", LIST_OFFSETS, 7, at("hollow", (0, T0))),
     step("by time where the broker stamps in segments", LIST_OFFSETS, 7, at("rolled-stamped", (0, T0))),
     step("by a time long past, committed", LIST_OFFSETS, 7, {**at("rolled", (0, 1)), "isolation_level": 1}),
