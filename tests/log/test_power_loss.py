@@ -190,8 +190,6 @@ def test_a_log_folder_keeps_its_name() -> None:
         assert place.log.log_end_offset == 3
 
 
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_transaction_that_began_in_what_retention_took_is_still_aborted(seed: int) -> None:
     def story(place: Place) -> None:

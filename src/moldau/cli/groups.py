@@ -1,17 +1,20 @@
-"""`moldau groups`: list, describe."""
+"""`moldau groups`: list, describe, delete, reset-offsets."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
+from moldau.cli.groups_reset import reset_offsets
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
-from moldau.cli.output import print_json, print_table
+from moldau.cli.output import note, print_json, print_table
 from moldau.client.admin import Admin
-from moldau.client.offsets import LATEST
+from moldau.client.lag import Lag
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 
-app = typer.Typer(name="groups", help="Consumer groups: list, describe.", no_args_is_help=True)
+app = typer.Typer(name="groups", help="Consumer groups: list, describe, delete, reset-offsets.", no_args_is_help=True)
+app.command("reset-offsets")(reset_offsets)
 
 
 @app.command("list")
@@ -38,7 +41,8 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """
-    Describe groups: members, their partitions, committed offsets, ends and lag.
+    Describe groups: members, their partitions, committed offsets, ends and lag: records that were not read, and the
+    seconds since the oldest of them was written.
 
     Examples:
 
@@ -54,7 +58,7 @@ def describe(
     for number, group in enumerate(found):
         members = len(group["members"])
         print(f"{chr(10) if number else ''}{group['group']}  {group['state']}  {members} member{'s'[: members != 1]}")
-        headers = ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER", "CLIENT", "HOST"]
+        headers = ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "SECONDS", "MEMBER", "CLIENT", "HOST"]
         print_table(headers, [list(p.values()) for p in group["partitions"]])
         idle = [m for m in group["members"] if not m["partitions"]]
         for member in idle:
@@ -72,18 +76,19 @@ def _description(admin: Admin, group_id: str) -> dict[str, Any]:
     else:
         state, members = group.state, group.members
     owners = {tp: m for m in members for tp in m.partitions}
-    ends = _ends(admin, sorted({*committed, *owners}))
+    offsets = {tp: committed[tp].offset if tp in committed else None for tp in sorted({*committed, *owners})}
+    lags = _lags(admin, offsets)
     partitions = []
-    for tp in sorted({*committed, *owners}):
-        offset = committed[tp].offset if tp in committed else None
-        end, owner = ends.get(tp), owners.get(tp)
+    for tp, offset in offsets.items():
+        lag, owner = lags.get(tp), owners.get(tp)
         partitions.append(
             {
                 "topic": tp.topic,
                 "partition": tp.partition,
                 "committed": offset,
-                "end": end,
-                "lag": None if end is None or offset is None else max(end - offset, 0),
+                "end": lag.end if lag else None,
+                "lag": lag.records if lag else None,
+                "lag_seconds": lag.seconds if lag else None,
                 "member_id": owner.member_id if owner else None,
                 "client_id": owner.client_id if owner else None,
                 "host": owner.client_host if owner else None,
@@ -101,8 +106,30 @@ def _description(admin: Admin, group_id: str) -> dict[str, Any]:
     return {"group": group_id, "state": state, "members": described, "partitions": partitions}
 
 
-def _ends(admin: Admin, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    """End offsets of the partitions whose topics still exist."""
+def _lags(admin: Admin, offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Lag]:
+    """Those of the partitions whose topics still exist."""
     existing = admin.list_topics(internal=True)
-    there = [tp for tp in partitions if tp.topic in existing and tp.partition in existing[tp.topic].partitions]
-    return admin.offsets(dict.fromkeys(there, LATEST)) if there else {}
+    there = {
+        tp: offset
+        for tp, offset in offsets.items()
+        if tp.topic in existing and tp.partition in existing[tp.topic].partitions
+    }
+    return admin.lags(there) if there else {}
+
+
+@app.command()
+def delete(
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="One or more groups without members.")],
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+) -> None:
+    """
+    Forget groups that have no members, and what they committed.
+
+    Examples:
+
+      moldau groups delete billing
+    """
+    with Admin(bootstrap_server) as admin:
+        for group in groups:
+            admin.delete_group(group)
+            note(f"group {group} is gone")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from moldau.client.background import LoopThread
 from moldau.client.cluster_view import Address, TopicView
 from moldau.client.failures import check, error_of
+from moldau.client.lag import Lag, lags
 from moldau.client.membership import GroupSettings, Membership, OffsetAndMetadata, read_assignment
 from moldau.client.offsets import EARLIEST, LATEST, offsets_at
 from moldau.client.routing import Router
@@ -27,6 +28,7 @@ from moldau.protocol.apis import (
     DESCRIBE_GROUPS,
     INCREMENTAL_ALTER_CONFIGS,
     LIST_GROUPS,
+    OFFSET_DELETE,
     OFFSET_FETCH,
     Api,
 )
@@ -43,6 +45,11 @@ from moldau.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from moldau.protocol.messages.list_groups import ListGroupsRequest
+from moldau.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from moldau.runtime import Runtime
 
@@ -264,6 +271,24 @@ class AsyncAdmin:
                     )
         return dict(sorted(found.items()))
 
+    async def lags(self, committed: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Lag]:
+        """How far behind the ends of these partitions, of which each must be there, these offsets are."""
+        return await lags(self._router, committed, self._router.runtime.clock.now_ms())
+
+    async def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Let a group without members go on at these offsets. Raises `KafkaError`: UNKNOWN_MEMBER_ID if it has some."""
+        membership = Membership(self._router, GroupSettings(group_id=group_id), lambda: None)
+        await membership.commit({tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()})
+
+    async def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Forget what a group committed for partitions that no member of it subscribes to. Raises `KafkaError`."""
+        topics: dict[str, OffsetDeleteRequestTopic] = {}
+        for tp in partitions:
+            topic = topics.setdefault(tp.topic, OffsetDeleteRequestTopic(name=tp.topic))
+            topic.partitions.append(OffsetDeleteRequestPartition(partition_index=tp.partition))
+        request = OffsetDeleteRequest(group_id=group_id, topics=list(topics.values()))
+        await self._ask_coordinator(group_id, OFFSET_DELETE, request, lambda r: r.error_code or _first_error(r))
+
     async def delete_group(self, group_id: str) -> None:
         """Forget a group without members. Raises `KafkaError(NON_EMPTY_GROUP)` and others."""
         request = DeleteGroupsRequest(groups_names=[group_id])
@@ -299,6 +324,11 @@ def _checked(reply: Any, results: Callable[[Any], list[Any]], about: str) -> Any
             raise Missing(about)
         check(result.error_code, about, result.error_message)
     return reply
+
+
+def _first_error(reply: Any) -> int:
+    """Of the partitions in a reply."""
+    return next((p.error_code for topic in reply.topics for p in topic.partitions if p.error_code), ErrorCode.NONE)
 
 
 class Missing(KafkaError):
@@ -389,6 +419,15 @@ class Admin:
 
     def group_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
         return self._thread.run(self._core.group_offsets(group_id))
+
+    def lags(self, committed: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Lag]:
+        return self._thread.run(self._core.lags(committed))
+
+    def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self._thread.run(self._core.alter_group_offsets(group_id, offsets))
+
+    def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        self._thread.run(self._core.delete_group_offsets(group_id, partitions))
 
     def delete_group(self, group_id: str) -> None:
         self._thread.run(self._core.delete_group(group_id))

@@ -1,0 +1,171 @@
+"""`moldau groups reset-offsets`: let a group go on elsewhere.
+
+What it would do is shown; `--execute` does it. A group with members is left alone: they would go on where they are, and
+commit over it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.output import note, print_json, print_table
+from moldau.client.admin import Admin
+from moldau.client.group_offsets import duration_ms, parse_offsets, parse_partitions, time_ms, within
+from moldau.client.offsets import EARLIEST, LATEST
+from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.runtime import RealClock
+
+WAYS = "--to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, --by-duration or --from-file"
+NO_RECORD = -1
+Offsets = dict[TopicPartition, int]
+
+
+Topics = Annotated[
+    list[str] | None, typer.Option("--topic", "-t", metavar="TOPIC[:P,P]", help="A topic, or some partitions of it.")
+]
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition the group committed.")]
+ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first record.")]
+ToLatest = Annotated[bool, typer.Option("--to-latest", help="Behind the last record.")]
+ToCurrent = Annotated[bool, typer.Option("--to-current", help="Where it is, within what is there.")]
+ToOffset = Annotated[int | None, typer.Option(metavar="N", min=0, help="To an offset.")]
+ShiftBy = Annotated[int | None, typer.Option(metavar="N", help="On, or back if N is negative.")]
+ToDatetime = Annotated[
+    str | None, typer.Option(metavar="TIME", help="To the first record at or after 2026-11-21T08:00:00 (UTC).")
+]
+ByDuration = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="To the first record that is no older than PT1H30M or P7D.")
+]
+FromFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="To the offsets in lines of TOPIC,PARTITION,OFFSET.")
+]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; otherwise it is only shown.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, as without --execute.")]
+Export = Annotated[bool, typer.Option("--export", help="Print lines that --from-file reads.")]
+
+
+def reset_offsets(
+    group: Annotated[str, typer.Argument(help="The group.")],
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    topic: Topics = None,
+    all_topics: AllTopics = False,
+    to_earliest: ToEarliest = False,
+    to_latest: ToLatest = False,
+    to_current: ToCurrent = False,
+    to_offset: ToOffset = None,
+    shift_by: ShiftBy = None,
+    to_datetime: ToDatetime = None,
+    by_duration: ByDuration = None,
+    from_file: FromFile = None,
+    execute: Execute = False,
+    dry_run: DryRun = False,
+    export: Export = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Let a group without members go on elsewhere.
+
+    Examples:
+
+      moldau groups reset-offsets billing --topic orders --to-earliest
+
+      moldau groups reset-offsets billing --topic orders:0,2 --by-duration PT2H --execute
+
+      moldau groups reset-offsets billing --all-topics --to-current --export > offsets.csv
+    """
+    given: dict[str, object] = {
+        "earliest": to_earliest or None,
+        "latest": to_latest or None,
+        "current": to_current or None,
+    }
+    given |= {"offset": to_offset, "shift": shift_by, "time": to_datetime, "duration": by_duration, "file": from_file}
+    ways = {way: value for way, value in given.items() if value is not None}
+    if len(ways) != 1:
+        raise ConfigError(f"say where to: one of {WAYS}")
+    if execute and dry_run:
+        raise ConfigError("--execute and --dry-run exclude each other")
+    if not (topic or all_topics or from_file) or (topic and all_topics):
+        raise ConfigError("say which partitions: either --topic or --all-topics")
+    listed = parse_offsets(from_file.read_text().splitlines(), str(from_file)) if from_file else {}
+    with Admin(bootstrap_server) as admin:
+        if execute:
+            _refuse_members(admin, group)
+        committed = {tp: found.offset for tp, found in admin.group_offsets(group).items()}
+        partitions = _partitions(admin, topic or [], committed if all_topics else {} if topic else listed)
+        [(way, value)] = ways.items()
+        targets = _targets(admin, partitions, committed, way, value, listed)
+        if execute and targets:
+            admin.alter_group_offsets(group, targets)
+    _show(committed, targets, export, as_json)
+    if not execute:
+        note("nothing was changed: add --execute to do it")
+
+
+def _show(committed: Offsets, targets: Offsets, export: bool, as_json: bool) -> None:
+    rows = [[tp.topic, tp.partition, committed.get(tp), offset] for tp, offset in targets.items()]
+    if export:
+        for name, partition, _, offset in rows:
+            print(f"{name},{partition},{offset}")
+    elif as_json:
+        print_json([dict(zip(("topic", "partition", "from", "to"), row, strict=True)) for row in rows])
+    else:
+        print_table(["TOPIC", "PARTITION", "FROM", "TO"], rows)
+
+
+def _refuse_members(admin: Admin, group: str) -> None:
+    try:
+        members = len(admin.describe_group(group).members)
+    except KafkaError as failure:
+        if failure.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return
+    if members:
+        raise ConfigError(f"group {group} has {members} member{'s'[: members != 1]}: stop them first")
+
+
+def _partitions(admin: Admin, topics: list[str], known: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+    """Those of the topics, or those known. Raises `ConfigError` for one that is not there."""
+    views = admin.list_topics(internal=True)
+    wanted: list[TopicPartition] = list(known)
+    for text in topics:
+        name, numbers = parse_partitions(text)
+        everything = list(views[name].partitions) if name in views else [0]
+        wanted += [TopicPartition(name, number) for number in (everything if numbers is None else numbers)]
+    for tp in wanted:
+        if tp.topic not in views or tp.partition not in views[tp.topic].partitions:
+            raise ConfigError(f"there is no partition {tp}")
+    return sorted(set(wanted))
+
+
+def _targets(
+    admin: Admin,
+    partitions: list[TopicPartition],
+    committed: Mapping[TopicPartition, int],
+    way: str,
+    value: object,
+    listed: Mapping[TopicPartition, int],
+) -> Offsets:
+    """Where each partition goes, within what is there. What is not committed cannot be shifted or kept."""
+    starts = admin.offsets(dict.fromkeys(partitions, EARLIEST))
+    ends = admin.offsets(dict.fromkeys(partitions, LATEST))
+    if way == "earliest":
+        return starts
+    if way == "latest":
+        return ends
+    if way in ("time", "duration"):
+        text = str(value)
+        since = time_ms(text) if way == "time" else RealClock().now_ms() - duration_ms(text)
+        found = admin.offsets(dict.fromkeys(partitions, max(since, 0)))
+        return {tp: ends[tp] if offset == NO_RECORD else offset for tp, offset in found.items()}
+    if way == "offset":
+        return within(dict.fromkeys(partitions, int(str(value))), starts, ends)
+    if way == "file":
+        return within({tp: listed[tp] for tp in partitions if tp in listed}, starts, ends)
+    missing = [tp for tp in partitions if tp not in committed]
+    if missing:
+        raise ConfigError(f"the group committed nothing for {missing[0]}, so that cannot be its starting point")
+    shift = int(str(value)) if way == "shift" else 0
+    return within({tp: committed[tp] + shift for tp in partitions}, starts, ends)

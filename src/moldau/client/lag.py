@@ -1,0 +1,81 @@
+"""How far a group is behind: records it has not read, and since when the oldest of them is there.
+
+The records are counted from what is still there: what was deleted before it was read is no lag. Compaction leaves
+offsets without records, which count, as in Kafka. The time is that since the oldest unread record's timestamp, so a
+quiet partition that was read to its end has none, and one record that nobody reads gets older and older.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from moldau.client.failures import check
+from moldau.client.fetching import EARLIEST, LATEST, fetch_request
+from moldau.client.offsets import offsets_at
+from moldau.client.routing import Router
+from moldau.names import TopicPartition
+from moldau.protocol.apis import FETCH
+from moldau.records.batch import batches
+from moldau.records.rows import iterate
+
+ONE_BATCH_BYTES = 1
+"""A Fetch of so little brings the first batch, whole."""
+
+
+class Lag(NamedTuple):
+    """`start` and `end` of the partition; `records` and `seconds` are None where nothing is committed, `seconds` also
+    where the oldest unread record has no timestamp."""
+
+    start: int
+    end: int
+    records: int | None
+    seconds: float | None
+
+
+async def lags(
+    router: Router, committed: Mapping[TopicPartition, int | None], now_ms: int
+) -> dict[TopicPartition, Lag]:
+    """For each partition, of which each must be there, the lag behind its committed offset. Raises `KafkaError`."""
+    starts = await offsets_at(router, dict.fromkeys(committed, EARLIEST))
+    ends = await offsets_at(router, dict.fromkeys(committed, LATEST))
+    found: dict[TopicPartition, Lag] = {}
+    for tp, offset in committed.items():
+        start, end = starts[tp], ends[tp]
+        if offset is None:
+            found[tp] = Lag(start, end, None, None)
+            continue
+        position = max(offset, start)
+        if position >= end:
+            found[tp] = Lag(start, end, 0, 0.0)
+            continue
+        timestamp_ms = await first_timestamp(router, tp, position, end)
+        if timestamp_ms is None:  # nothing but holes and markers up to the end
+            seconds: float | None = 0.0
+        else:
+            seconds = max(now_ms - timestamp_ms, 0) / 1000 if timestamp_ms >= 0 else None
+        found[tp] = Lag(start, end, end - position, seconds)
+    return found
+
+
+async def first_timestamp(router: Router, tp: TopicPartition, offset: int, end: int) -> int | None:
+    """The time of the first record with offset <= its offset < end; None if there is none."""
+    while offset < end:
+        following = offset
+
+        async def ask(at: int = offset) -> bytes:
+            link = await router.broker(await router.leader(tp))
+            request = fetch_request(tp, at, ONE_BATCH_BYTES, wait_ms=0)
+            reply = await link.call(FETCH, request, router.request_timeout_ms)
+            check(reply.error_code, f"fetching {tp}")
+            part = reply.responses[0].partitions[0]
+            check(part.error_code, f"fetching {tp} from offset {at}")
+            return bytes(part.records or b"")
+
+        data = await router.retrying(ask)
+        for record in iterate(data):
+            if record.offset >= offset:
+                return record.timestamp_ms
+        following = max((header.next_offset for _, header in batches(data)), default=offset)
+        if following <= offset:
+            return None
+        offset = following
+    return None
