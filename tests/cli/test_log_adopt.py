@@ -184,6 +184,12 @@ def test_what_cannot_be_adopted_is_said_in_a_sentence(offline: Moldau, theirs: P
     (ours / "flights-0").mkdir()
     assert offline(*base).error == f"{ours / 'flights-0'} is in the way, and belongs to no topic: move it elsewhere"
     (ours / "flights-0").rmdir()
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(theirs, elsewhere)
+    (elsewhere / "meta.properties").write_text("version=1\ncluster.id=other\nnode.id=1\n")
+    for name in IDS:
+        shutil.rmtree(elsewhere / f"{name}-0")
+    assert "belong to different clusters" in offline("log", "adopt", str(theirs), str(elsewhere)).error
     broken = tmp_path / "broken"
     shutil.copytree(theirs, broken)
     path = broken / "flights-0" / f"{0:020d}.log"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from moldau.config import TopicConfig
+from moldau.errors import StorageError
 from moldau.log import checkpoints
 from moldau.log.adoption import Adopted, Intake
 from moldau.log.folder import LogFolder
@@ -163,3 +164,21 @@ def test_a_copy_of_what_has_changed_since_is_made_anew() -> None:
     take_in(disk, known)
     assert known["flights"][0].end == RECORDS + 4
     assert served(disk.fork(), known) == originals(disk.fork())
+
+
+def test_what_is_not_as_we_left_it_is_a_sentence() -> None:
+    disk = foreign()
+    with Intake(runtime_of(disk), OURS) as intake:
+        ready = intake.stage(topics(disk)["flights"], SMALL)
+        [said] = [OURS / name for name in disk.list(OURS) if name.endswith(".tmp") and name.count("-") == 1]
+        sound = checkpoints.read_whole(disk, said)
+        assert sound is not None
+        for wrong in (b"{", b"\xff", b"[]", sound.replace(b"end", b"and")):
+            checkpoints.replace_file(disk, said, wrong)
+            with pytest.raises(StorageError, match="is not what an adoption left"):
+                intake.ready("flights")
+        checkpoints.replace_file(disk, said, sound)
+        assert intake.ready("flights") == ready
+        checkpoints.replace_file(disk, OURS / checkpoints.HIGH_WATERMARKS, b"what")
+        with pytest.raises(StorageError, match="start and stop our broker once"):
+            intake.place("flights", ready)

@@ -85,6 +85,12 @@ def test_messages_of_old_formats_are_for_the_import(folder: Path) -> None:
     assert "moldau log import" in (refusal(DISK, survey(DISK, [folder]).topics["hollow"]) or "")
 
 
+def test_properties_that_are_no_text_are_said_to_be_none(folder: Path) -> None:
+    (folder / "meta.properties").write_bytes(b"cluster.id=\xff")
+    with pytest.raises(StorageError, match=r"meta\.properties: it is no text"):
+        survey(DISK, [folder])
+
+
 def test_what_is_no_log_folder_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "thing").write_text("")
     with pytest.raises(StorageError, match="is no log folder"):

@@ -21,7 +21,9 @@ from types import TracebackType
 from typing import Final
 
 from moldau.config import TopicConfig
+from moldau.errors import StorageError
 from moldau.log import checkpoints
+from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.folder import LOCK, META_PROPERTIES
 from moldau.log.foreign import ForeignPartition, ForeignTopic
 from moldau.log.inspection import reading
@@ -88,7 +90,7 @@ class Intake:
     @property
     def properties(self) -> dict[str, str]:
         """What our meta.properties says; nothing if the folder is new."""
-        return reading.properties(reading.text(self._disk, self.folder / META_PROPERTIES) or "")
+        return reading.properties_in(self._disk, self.folder / META_PROPERTIES)
 
     def claim(self, cluster_id: str, node_id: int, directory_id: str) -> None:
         """Write down whose the new folder is."""
@@ -103,13 +105,19 @@ class Intake:
         return next((path for path in paths if self._disk.exists(path)), None)
 
     def ready(self, topic: str) -> Ready | None:
-        """The topic, if its partitions were completed before."""
-        text = reading.text(self._disk, self.folder / _copy_name(topic))
-        if text is None:
-            return None
-        said = json.loads(text)
-        partitions = {int(number): Adopted(**fields) for number, fields in said["partitions"].items()}
-        return Ready(uuid.UUID(said["topic_id"]), partitions)
+        """The topic, if its partitions were completed before. Raises `StorageError`."""
+        path = self.folder / _copy_name(topic)
+        try:
+            text = reading.text(self._disk, path)
+            if text is None:
+                return None
+            said = json.loads(text)
+            partitions = {int(number): Adopted(**fields) for number, fields in said["partitions"].items()}
+            return Ready(uuid.UUID(said["topic_id"]), partitions)
+        except (CorruptCheckpoint, ValueError, KeyError, TypeError, AttributeError) as wrong:
+            raise StorageError(
+                f"{path} is not what an adoption left: remove it, and what it made of {topic}"
+            ) from wrong
 
     def current(self, topic: ForeignTopic) -> Ready | None:
         """The same, unless the original has changed since: then what was made of it goes."""
@@ -195,7 +203,11 @@ class Intake:
 
     def _note(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         path = self.folder / name
-        checkpoints.write_offsets(self._disk, path, {**checkpoints.read_offsets(self._disk, path), **offsets})
+        try:
+            known = checkpoints.read_offsets(self._disk, path)
+        except CorruptCheckpoint as corrupt:
+            raise StorageError(f"{corrupt}: start and stop our broker once, which writes it anew") from corrupt
+        checkpoints.write_offsets(self._disk, path, {**known, **offsets})
 
     def forget(self, topic: str) -> None:
         """The topic is known to the metadata: nothing is left to do."""

@@ -25,7 +25,7 @@ from moldau.records.batch import MAGIC
 from moldau.runtime import Disk
 
 SKIPPED_TOPICS: Final = {
-    "__cluster_metadata": "the metadata log of Kafka's controllers, which means nothing here",
+    "__cluster_metadata": "the metadata log of Kafka's controllers, read for the settings of topics alone",
     "__share_group_state": "the state of share groups, which are not served here",
 }
 SKIPPED_SUFFIXES: Final = {
@@ -88,7 +88,7 @@ def survey(disk: Disk, folders: Sequence[Path]) -> Survey:
         around, _ = read_surroundings(disk, folder)
         if META_PROPERTIES not in names and not any(partition_of(name) for name in names):
             raise StorageError(f"{folder} is no log folder: it has neither {META_PROPERTIES} nor a partition")
-        properties = reading.properties(reading.text(disk, folder / META_PROPERTIES) or "")
+        properties = reading.properties_in(disk, folder / META_PROPERTIES)
         if "cluster.id" in properties:
             found.clusters.add(properties["cluster.id"])
         for name in names:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from moldau.errors import KafkaError
+from moldau.errors import KafkaError, StorageError
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.records import columns, compression, legacy
 from moldau.records.batch import HEADER_SIZE, MAGIC, read_header
@@ -110,6 +110,14 @@ def text(disk: Disk, path: Path, bytes_max: int = SMALL_FILE_BYTES_MAX) -> str |
         return None
     except UnicodeDecodeError:
         raise CorruptCheckpoint("it is no text") from None
+
+
+def properties_in(disk: Disk, path: Path) -> dict[str, str]:
+    """What a file of such lines says; nothing if it is not there. Raises `StorageError`, `OSError`."""
+    try:
+        return properties(text(disk, path) or "")
+    except CorruptCheckpoint as corrupt:
+        raise StorageError(f"{path}: {corrupt}") from corrupt
 
 
 def properties(lines: str) -> dict[str, str]:
