@@ -63,6 +63,9 @@ class Disk(Protocol):
     def modified_ms(self, path: Path) -> int:
         """When a file was last written, in milliseconds since 1970 UTC."""
 
+    def set_modified_ms(self, path: Path, ms: int) -> None:
+        """Let a file be as old as the one it stands for."""
+
     def list(self, folder: Path) -> list[str]:
         """The names in a folder, sorted."""
 
@@ -182,6 +185,9 @@ class RealDisk:
 
     def modified_ms(self, path: Path) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: Path, ms: int) -> None:
+        os.utime(path, ns=(ms * 1_000_000, ms * 1_000_000))
 
     def list(self, folder: Path) -> list[str]:
         return sorted(os.listdir(folder))

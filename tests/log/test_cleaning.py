@@ -1,4 +1,5 @@
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -375,3 +376,18 @@ def test_the_record_with_the_largest_timestamp_is_found_behind_an_emptied_batch(
     assert compact(log)
     assert [header.count for header in headers(log)] == [0, 1]
     assert log.offset_of_max_timestamp() == (NOW_MS, 1)
+
+
+def test_a_log_whose_records_have_no_time_stays_as_old_as_it_was(tmp_path: Path) -> None:
+    """Retention goes by the time of the file then."""
+    log = compacted_log(tmp_path / "p")
+    for number in range(30):
+        append(log, [Row(b"a", b"%d" % number * 30, -1)])
+    log.roll(NOW_MS)
+    for at, segment in enumerate(log.segments):
+        os.utime(segment.log.path, (1000 + at, 1000 + at))
+    count = len(log.segments)
+    assert compact(log)
+    assert [segment.largest_timestamp() for segment in log.segments[:-1]] == [
+        1_000_000 + 1000 * at for at in range(count - 1)
+    ]

@@ -190,6 +190,8 @@ def rewrite(round: Round, group: Sequence[Segment], compactor: Compactor, writer
                 done = 0
     writer.write()
     writer.segment.close()
+    disk = round.files.disk
+    disk.set_modified_ms(writer.segment.log.path, disk.modified_ms(group[-1].log.path))
     writer.segment.flush(active=False)
     yield done
 

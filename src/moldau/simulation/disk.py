@@ -175,6 +175,10 @@ class SimulatedDisk:
         self.size(path)
         return 0
 
+    def set_modified_ms(self, path: Path, ms: int) -> None:
+        """As `modified_ms`: there is nothing to keep."""
+        self.call("stat", path)
+
     def list(self, folder: Path) -> list[str]:
         found = self._folder(folder)
         self.call("list", folder)
