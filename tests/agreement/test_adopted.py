@@ -122,6 +122,20 @@ def test_what_is_written_next_follows(adopted: Adopted, written: Written) -> Non
     assert adopted.raw.produce("hollow", batch(b"next")) == (0, written.partitions["hollow", 0].end + 1)
 
 
+@pytest.mark.parametrize("topic", ["codecs", "segments", "spread"])
+def test_what_was_sent_to_kafka_is_a_duplicate_when_it_is_sent_to_us(
+    adopted: Adopted, written: Written, topic: str
+) -> None:
+    """What Kafka knew of its producers came along."""
+    last = written.partitions[topic, 0].batches[-1]
+    assert last["producer_id"] >= 0
+    found = asking.fetch(adopted.raw, topic, 0, last["base_offset"], committed=False)
+    again = bytearray(found.records or b"")[: last["batch_length"] + 12]
+    again[:8] = bytes(8)
+    assert adopted.raw.produce(topic, bytes(again)) == (0, last["base_offset"])
+    assert asking.look_up(adopted.raw, topic, 0, asking.LATEST)[1] == written.partitions[topic, 0].end
+
+
 @pytest.mark.parametrize("which", ["clean", "killed"])
 def test_our_verify_has_nothing_against_kafkas_files(written: Written, which: str) -> None:
     found = run("log", "verify", getattr(written, which))

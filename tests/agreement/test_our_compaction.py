@@ -6,31 +6,14 @@ from pathlib import Path
 import pytest
 
 from moldau.log.log import Log
-from moldau.records.batch import TRANSACTIONAL_BIT, Marker
 from moldau.runtime import Runtime
 from tests.agreement.dumping import DEEP, Dump, DumpTool
+from tests.agreement.logs import fill_compacted
 from tests.log.compacting import compact, compacted_log, put
-from tests.log.making import NOW_MS, HandClock, open_log, read_all
+from tests.log.making import HandClock, open_log, read_all
 
 DELETE_RETENTION_MS = 1000
 SETTINGS = {"delete_retention_ms": DELETE_RETENTION_MS, "segment_bytes": 2000}
-
-
-def fill(log: Log, begin: int) -> None:
-    """Keys written over and over in all codecs, tombstones, an idempotent producer, transactions."""
-    for number in range(begin, begin + 60):
-        pairs = [(f"k{(number * 7 + i) % 23}", f"value {number}") for i in range(4)]
-        put(log, *pairs, codec=number % 5)
-        if number % 6 == 0:
-            put(log, (f"k{number % 23}", None), (f"gone{number}", None))
-        if number % 5 == 0:
-            put(log, ("sequenced", str(number)), producer_id=70, producer_epoch=0, base_sequence=number // 5)
-        if number % 10 == 0:
-            at = number // 10
-            written = {"attributes": TRANSACTIONAL_BIT, "producer_id": 71, "producer_epoch": at, "base_sequence": 0}
-            put(log, (f"k{number % 23}", "in a transaction"), (f"t{number % 20}", str(number)), codec=3, **written)
-            ended = log.append_marker(71, at + 1, Marker(at % 2 == 0, 0), 2, 0, NOW_MS)
-            assert not ended.error
 
 
 @pytest.fixture(params=["once", "twice, its horizons past", "recovered"])
@@ -39,11 +22,11 @@ def compacted(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Log, Path
     folder, clock = tmp_path / "t-0", HandClock()
     runtime = Runtime(clock=clock)
     log = compacted_log(folder, runtime=runtime, **SETTINGS)
-    fill(log, 0)
+    fill_compacted(log, 0)
     assert compact(log)
     if request.param != "once":
         clock.ms += 2 * DELETE_RETENTION_MS
-        fill(log, 60)
+        fill_compacted(log, 60)
         assert compact(log)
     put(log, ("last", "value"))
     if request.param == "recovered":

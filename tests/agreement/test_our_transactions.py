@@ -1,72 +1,19 @@
 """Kafka's dump tool reads what transactions leave in a partition: markers, aborted ones in the index, who is open."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from moldau.log.log import Log
-from moldau.records.batch import TRANSACTIONAL_BIT, Marker
 from tests.agreement.dumping import DEEP, Dump, DumpTool
-from tests.log.making import NOW_MS, append, config, open_log, rows
-
-SEGMENT = config(segment_bytes=1500, index_interval_bytes=100)
-COORDINATOR_EPOCH = 4
-
-
-class Ended(NamedTuple):
-    producer_id: int
-    marker: int
-    """The offset of its marker."""
-    commits: bool
-    first: int
-
-
-class Writer:
-    """A transactional producer."""
-
-    def __init__(self, log: Log, producer_id: int):
-        self.log, self.producer_id = log, producer_id
-        self.epoch = self.sequence = 0
-        self.first = -1
-
-    def write(self, count: int, codec: int = 0) -> None:
-        appended = append(
-            self.log,
-            rows(count),
-            codec=codec,
-            attributes=TRANSACTIONAL_BIT,
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            base_sequence=self.sequence,
-        )
-        self.sequence += count
-        self.first = appended.base_offset if self.first < 0 else self.first
-
-    def end(self, commits: bool) -> Ended:
-        self.epoch, self.sequence = self.epoch + 1, 0
-        marker = Marker(commits, COORDINATOR_EPOCH)
-        appended = self.log.append_marker(self.producer_id, self.epoch, marker, 2, 0, NOW_MS)
-        first, self.first = self.first, -1
-        return Ended(self.producer_id, appended.base_offset, commits, first)
+from tests.agreement.logs import COORDINATOR_EPOCH, SEGMENT, Ended, with_transactions
+from tests.log.making import open_log
 
 
 @pytest.fixture(params=["stopped", "recovered"])
 def left(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, list[Ended]]:
     """A partition of many transactions in several segments, one of which is left open; how each ended."""
     folder = tmp_path / "t-0"
-    log = open_log(folder, config=SEGMENT)
-    one, other, open_one = Writer(log, 1), Writer(log, 2), Writer(log, 3)
-    ended = []
-    for i in range(12):
-        one.write(2 + i % 3, codec=i % 5)
-        append(log, 2)
-        other.write(1)
-        if i == 6:
-            open_one.write(2)
-        ended.append(one.end(commits=i % 2 == 0))
-        if i % 4 == 3:
-            ended.append(other.end(commits=False))
+    log, ended = with_transactions(folder)
     if request.param == "stopped":
         log.close()
     else:
