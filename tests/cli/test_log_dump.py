@@ -136,6 +136,18 @@ def test_what_cannot_be_read_is_a_line_and_an_exit_code(offline: Moldau, folder:
     assert "it is no file" in offline("log", "dump", str(tmp_path / f"{1:020d}.log")).error
 
 
+def test_what_a_terminal_would_obey_is_only_shown(offline: Moldau, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"a\x1b[2J\xff-0")
+    folder.mkdir()
+    (folder / f"{0:020d}.log").write_bytes(message(0, b"\x1b[31m", "\x9b31m".encode()))
+    (folder / "meta.properties").write_text("cluster.id=\x1b]0;title\x07\n")
+    for arguments in (("dump", "-r"), ("verify",)):
+        shown = offline("log", *arguments, str(folder))
+        assert not {"\x1b", "\x9b", "\x07"} & set(shown.out), shown.out
+        said = offline("log", *arguments, str(folder), "--json").out
+        assert all(json.loads(line) for line in said.splitlines())
+
+
 def test_a_running_broker_s_files_are_looked_at_only_if_one_insists(offline: Moldau, folder: Path) -> None:
     release = RealDisk().lock(folder / ".lock")
     try:

@@ -14,6 +14,7 @@ from moldau.log.inspection.findings import Finding, Seen
 
 _TIMES = ("timestamp_ms", "base_timestamp_ms", "max_timestamp_ms", "delete_horizon_ms")
 
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 _NOUNS = {
     "offset_index_entry": "entry",
     "time_index_entry": "entry",
@@ -27,7 +28,7 @@ _NOUNS = {
 
 
 def json_line(document: dict[str, Any]) -> bytes:
-    return json.dumps(_shown(document), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    return json.dumps(_shown(document), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _shown(value: Any) -> Any:
@@ -58,7 +59,12 @@ def text_line(document: dict[str, Any]) -> bytes:
         line = f"    record {fields.pop('offset')} {_pairs(fields)}"
     else:
         line = f"  {_NOUNS.get(kind, kind)} {_pairs(fields)}".rstrip()
-    return line.encode("utf-8", "backslashreplace") + b"\n"
+    return _line(line)
+
+
+def _line(text: str) -> bytes:
+    """What a terminal would take for a command is shown as what it is: files may hold anything."""
+    return text.translate(_CONTROLS).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _batch(fields: dict[str, Any]) -> str:
@@ -99,13 +105,12 @@ def _value(name: str, value: Any) -> str:
 
 def finding_as_text(finding: Finding) -> bytes:
     kind = "error" if finding.wrong else "note"
-    return f"{kind}: {finding.path}: {finding.message}\n".encode("utf-8", "backslashreplace")
+    return _line(f"{kind}: {finding.path}: {finding.message}")
 
 
 def finding_as_json(finding: Finding) -> bytes:
     kind = "error" if finding.wrong else "note"
-    path = str(finding.path).encode("utf-8", "backslashreplace").decode()
-    return json_line({"type": kind, "path": path, "message": finding.message})
+    return json_line({"type": kind, "path": str(finding.path), "message": finding.message})
 
 
 def seen_as_text(seen: Seen, errors: int, notes: int) -> bytes:
