@@ -1,6 +1,6 @@
 """`make bench`: figures, and ratios to Apache Kafka where a JDK and Maven can bring it.
 
-usage: python -m benchmarks [--alone] [--only produce,fetch,latency]
+usage: python -m benchmarks [--alone] [--only startup,produce,fetch,latency,storage,partitions,pipeline]
 
 Both brokers run on this machine and are measured in turns, case by case, both warm; nothing else should run meanwhile.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import broker_load, pipeline_load, startup
+from benchmarks import broker_load, partitions, pipeline_load, startup, storage
 from benchmarks.broker_load import Case
 from tests.differential import apache_kafka
 
@@ -48,10 +48,22 @@ def ratio(ours: Case, theirs: Case | None) -> str:
     return f"{better:.2f}"
 
 
+def both_brokers(only: str, *, alone: bool) -> Iterator[tuple[Case, Case | None]]:
+    """Each case of ours, beside Kafka's where it can be had and is asked for."""
+    compare = not alone and shutil.which("mvn") and shutil.which("java")
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(moldau())
+        if not compare:
+            yield from ((case, None) for case in broker_load.cases(port, only))
+            return
+        kafka = stack.enter_context(apache_kafka.running(KAFKA_SETTINGS, AS_SHIPPED))
+        yield from zip_longest(broker_load.cases(port, only), broker_load.cases(kafka.port, only))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="The benchmark suite.")
     parser.add_argument("--alone", action="store_true", help="do not compare with Apache Kafka")
-    parser.add_argument("--only", default="startup,produce,fetch,latency,pipeline")
+    parser.add_argument("--only", default="startup,produce,fetch,latency,storage,partitions,pipeline")
     asked = parser.parse_args()
     table = Table("case", "Moldau", "Apache Kafka", "times better", title="Benchmarks")
     for number in range(1, 4):
@@ -66,16 +78,13 @@ def main() -> int:
     if "startup" in asked.only:
         for case in startup.cases():
             show(case)
-    compare = not asked.alone and shutil.which("mvn") and shutil.which("java")
-    with contextlib.ExitStack() as stack:
-        port = stack.enter_context(moldau())
-        turns: Iterator[tuple[Case, Case | None]] = ((case, None) for case in broker_load.cases(port, asked.only))
-        if compare:
-            kafka = stack.enter_context(apache_kafka.running(KAFKA_SETTINGS, AS_SHIPPED))
-            turns = zip_longest(broker_load.cases(port, asked.only), broker_load.cases(kafka.port, asked.only))
-        for ours, theirs in turns:
+    if any(name in asked.only for name in ("produce", "fetch", "latency")):
+        for ours, theirs in both_brokers(asked.only, alone=asked.alone):
             show(ours, theirs)
     console.print(table)
+    for name, part in (("storage", storage), ("partitions", partitions)):
+        if name in asked.only:
+            part.main([])
     return pipeline_load.main([]) if "pipeline" in asked.only else 0
 
 
