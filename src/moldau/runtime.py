@@ -84,6 +84,9 @@ class Disk(Protocol):
     def lock(self, path: Path) -> Callable[[], None]:
         """Hold the lock file; returns what releases it. Raises `StorageError` if another process holds it."""
 
+    def space(self, folder: Path) -> tuple[int, int]:
+        """The bytes of the volume that the folder is on: all of them, and those that can still be used."""
+
 
 class Clock(Protocol):
     def now_ms(self) -> int:
@@ -212,6 +215,10 @@ class RealDisk:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def space(self, folder: Path) -> tuple[int, int]:
+        found = os.statvfs(folder)
+        return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
 
     def lock(self, path: Path) -> Callable[[], None]:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -113,6 +113,12 @@ def _delete_records(parts: Parts) -> Handler:
     return DeleteRecordsHandler(parts.partitions)
 
 
+def _describe_log_dirs(parts: Parts) -> Handler:
+    from moldau.handlers.describe_log_dirs import DescribeLogDirs
+
+    return DescribeLogDirs(parts.partitions)
+
+
 def _find_coordinator(parts: Parts) -> Handler:
     from moldau.cluster.controller import Refusal
     from moldau.handlers.find_coordinator import FindCoordinatorHandler
@@ -140,6 +146,16 @@ def _group_admin(method: str) -> Callable[[Parts], Handler]:
         from moldau.handlers.group_admin import GroupAdminHandlers
 
         handler: Handler = getattr(GroupAdminHandlers(parts.groups()), method)
+        return handler
+
+    return make
+
+
+def _consumer_groups(method: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers.consumer_groups import ConsumerGroupHandlers
+
+        handler: Handler = getattr(ConsumerGroupHandlers(parts.groups(), lambda: parts.cluster.image), method)
         return handler
 
     return make
@@ -180,6 +196,7 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.INIT_PRODUCER_ID: _producer_ids,
     apis.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
     apis.DESCRIBE_CONFIGS: _configs("describe"),
+    apis.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     apis.CREATE_PARTITIONS: _topics("create_partitions"),
     apis.DELETE_GROUPS: _group_admin("delete_groups"),
     apis.INCREMENTAL_ALTER_CONFIGS: _configs("alter"),

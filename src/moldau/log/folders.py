@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from moldau.config import TopicConfig
 from moldau.errors import KafkaError, StorageError
@@ -33,6 +33,16 @@ UNASSIGNED = ""
 logger = logging.getLogger(__name__)
 
 
+class FolderUse(NamedTuple):
+    """What is in one log folder: its path, the size of each partition's records (None if the folder is offline), and
+    the bytes of its volume, all of them and those left."""
+
+    path: str
+    sizes: Mapping[TopicPartition, int] | None
+    total_bytes: int = -1
+    usable_bytes: int = -1
+
+
 class LogFolders:
     """`folders` are those that could be opened, in the order they were named; some of them may have `failed` since.
     `unusable` says why the others could not. `on_failure` is told of every folder that fails from now on."""
@@ -44,6 +54,7 @@ class LogFolders:
         self.needed: Path | None = None
         self.on_failure: Callable[[LogFolder], None] | None = None
         self._runtime = runtime
+        self._paths = list(paths)
         files = OpenFiles(runtime.disk, open_files_max)
         try:
             for path in paths:
@@ -186,6 +197,11 @@ class LogFolders:
         except OSError as error:
             folder.fail(error)
 
+    def in_use(self) -> list[FolderUse]:
+        """What is in every folder that was named. Blocks."""
+        by_path = {folder.path: folder for folder in self.serving}
+        return [_use_of(path, by_path.get(path)) for path in self._paths]
+
     def folder_of(self, tp: TopicPartition) -> LogFolder | None:
         """Where a partition is served; None if it is nowhere, or where it was is offline."""
         for folder in self.folders:
@@ -261,6 +277,16 @@ class LogFolders:
             if high_watermarks is not None:
                 own = {tp: offset for tp, offset in high_watermarks.items() if tp in folder.logs}
             folder.close(clean, own, broker_epoch)
+
+
+def _use_of(path: Path, folder: LogFolder | None) -> FolderUse:
+    if folder is None:
+        return FolderUse(str(path), None)
+    try:
+        total, usable = folder.runtime.disk.space(path)
+    except OSError:
+        return FolderUse(str(path), None)
+    return FolderUse(str(path), {tp: log.size for tp, log in list(folder.logs.items())}, total, usable)
 
 
 def _quietly(work: Callable[[], T]) -> T | None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.image import Image, TopicImage
 from moldau.errors import ErrorCode, KafkaError, StorageError
-from moldau.log.folders import LogFolders
+from moldau.log.folders import FolderUse, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
 from moldau.replication.hosted import Hosted
 from moldau.replication.partition import Partition
@@ -74,6 +74,9 @@ class Partitions:
             for hosted in list(hosts):
                 if hosted is not None and self._by_name.get(name) is hosts:
                     yield hosted
+
+    async def folders_in_use(self) -> list[FolderUse]:
+        return await self._runtime.run(self._folders.in_use)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         return {hosted.tp: hosted.high_watermark for hosted in self}

@@ -237,6 +237,11 @@ class SimulatedDisk:
             raise error
         found.sync()
 
+    def space(self, folder: Path) -> tuple[int, int]:
+        """Boundless, but for the faults that say otherwise."""
+        self._folder(folder)
+        return 2**62, 2**62
+
     def lock(self, path: Path) -> Callable[[], None]:
         if str(path) in self._locked:
             raise StorageError(f"another broker uses {path.parent}: stop it, or give this one a --data-dir of its own")

@@ -1,0 +1,51 @@
+"""DescribeLogDirs (key 35), versions 1 to 5: how much each partition takes in which log folder.
+
+Every folder in log.dirs has a result, one that is offline with KAFKA_STORAGE_ERROR and nothing in it. A null list asks
+for all partitions. The size is that of the records; nothing ever lags, as no replica is moved between folders here.
+From version 4 the size of the volume is told (KIP-827).
+"""
+
+from collections.abc import Mapping
+
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.log.folders import FolderUse
+from moldau.names import TopicPartition
+from moldau.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from moldau.replication.partitions import Partitions
+
+
+class DescribeLogDirs:
+    def __init__(self, partitions: Partitions):
+        self._partitions = partitions
+
+    async def __call__(self, request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
+        wanted = None
+        if request.topics is not None:
+            wanted = {
+                TopicPartition(topic.topic, number): None for topic in request.topics for number in topic.partitions
+            }
+        uses = await self._partitions.folders_in_use()
+        return DescribeLogDirsResponse(results=[_result(use, wanted) for use in uses])
+
+
+def _result(use: FolderUse, wanted: Mapping[TopicPartition, None] | None) -> DescribeLogDirsResult:
+    if use.sizes is None:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=use.path)
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for tp, size in use.sizes.items():
+        if wanted is None or tp in wanted:
+            part = DescribeLogDirsPartition(partition_index=tp.partition, partition_size=size, offset_lag=0)
+            topics.setdefault(tp.topic, []).append(part)
+    return DescribeLogDirsResult(
+        log_dir=use.path,
+        topics=[DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()],
+        total_bytes=use.total_bytes,
+        usable_bytes=use.usable_bytes,
+    )
