@@ -223,7 +223,7 @@ class Broker:
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         )
         topic = InternalTopic(OFFSETS_TOPIC, self.partitions, config.offsets_load_buffer_size, self.runtime)
-        return GroupCoordinator(settings, topic, self.runtime, self._offsets_partitions)
+        return GroupCoordinator(settings, topic, self.runtime, self._offsets_partitions, lambda: self.cluster.image)
 
     @property
     def _has_groups(self) -> bool:

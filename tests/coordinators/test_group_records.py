@@ -90,7 +90,8 @@ def test_the_oldest_kind_of_key_is_an_offset_too() -> None:
 
 
 def test_kinds_and_versions_nobody_knows_are_passed_over() -> None:
-    assert read_record(Record(b"\0\3\0\1g", b"\0\0")) is None
+    assert read_record(Record(b"\0\x0a\0\1g", b"\0\0")) is None
+    assert read_record(Record(b"\0\3\0\1g", b"\0\x09rest")) is None
     assert read_record(Record(group_record("g", None).key, b"\0\x63rest")) is None
     assert read_record(Record(offset_record("g", TP, None).key, b"\xff\xff")) is None
 

@@ -7,6 +7,9 @@ still loading) becomes the error of that answer. Handlers know this class and `e
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
+from moldau.cluster.image import Image
+from moldau.coordinators.consumer_exchange import Beat, Beaten, DescribedConsumers
+from moldau.coordinators.consumer_groups import Match
 from moldau.coordinators.exchange import (
     Commit,
     Described,
@@ -21,7 +24,7 @@ from moldau.coordinators.exchange import (
 )
 from moldau.coordinators.host import Host, InternalLog, partition_of
 from moldau.coordinators.outcome import Now, Outcome, Ticket
-from moldau.coordinators.shard import GroupShard
+from moldau.coordinators.shard import GroupShard, no_expressions
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
@@ -31,13 +34,25 @@ A = TypeVar("A")
 
 
 class GroupCoordinator:
-    """`partitions` is how many the offsets topic has, or will have once it is made."""
+    """`partitions` is how many the offsets topic has, or will have once it is made; `image` the cluster as it is now;
+    `match` understands expressions that members subscribe with."""
 
-    def __init__(self, settings: GroupSettings, internal: InternalLog, runtime: Runtime, partitions: Callable[[], int]):
+    def __init__(
+        self,
+        settings: GroupSettings,
+        internal: InternalLog,
+        runtime: Runtime,
+        partitions: Callable[[], int],
+        image: Callable[[], Image] = lambda: Image(""),
+        match: Match = no_expressions,
+    ):
+        self.settings = settings
         self._partitions = partitions
-        self._host: Host[GroupShard] = Host(
-            internal, lambda _: GroupShard(settings, lambda: str(runtime.random.uuid())), runtime.clock
-        )
+
+        def shard(_: int) -> GroupShard:
+            return GroupShard(settings, lambda: str(runtime.random.uuid()), image, match)
+
+        self._host: Host[GroupShard] = Host(internal, shard, runtime.clock)
 
     def lead(self, partition: int) -> None:
         """Load that partition of the offsets topic and answer for it."""
@@ -70,7 +85,12 @@ class GroupCoordinator:
         def refused(error: ErrorCode) -> Joined:
             return Joined(error=error, member_id=ask.member_id)
 
-        return self._ask(ask.group_id, lambda shard, ticket, now: shard.groups.join(ask, ticket, now), refused)
+        return self._ask(ask.group_id, lambda shard, ticket, now: shard.join(ask, ticket, now), refused)
+
+    def beat(self, ask: Beat) -> Beaten | Awaitable[Beaten]:
+        return self._ask(
+            ask.group_id, lambda shard, ticket, now: shard.beat(ask, ticket, now), lambda error: Beaten(error=error)
+        )
 
     def sync(self, ask: Sync) -> Synced | Awaitable[Synced]:
         return self._ask(
@@ -104,6 +124,10 @@ class GroupCoordinator:
     def offsets(self, group_id: str) -> dict[TopicPartition, OffsetCommitValue]:
         """All that a group has committed. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
         return self._host.machine(self.partition_of(group_id)).offsets.of(group_id)
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether who says to be that member may read the group's offsets. Raises `KafkaError` as `offsets` does."""
+        return self._host.machine(self.partition_of(group_id)).consumers.check_fetch(group_id, member_id, epoch)
 
     def delete_groups(
         self, group_ids: list[str]
@@ -142,9 +166,19 @@ class GroupCoordinator:
         """None for a group that is not there. Raises `KafkaError` as `offsets` does."""
         return self._host.machine(self.partition_of(group_id)).groups.describe(group_id)
 
+    def describe_consumers(self, group_id: str) -> DescribedConsumers:
+        """A group of the newer protocol. Raises `KafkaError` as `offsets` does, and GROUP_ID_NOT_FOUND."""
+        shard = self._host.machine(self.partition_of(group_id))
+        described = shard.consumers.describe(group_id)
+        if described is None:
+            classic = shard.groups.describe(group_id) is not None
+            what = f"Group {group_id} is no consumer group." if classic else f"There is no group {group_id}."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, what)
+        return described
+
     def listed(self) -> list[Listed]:
         """All groups of this broker. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS)."""
-        return [listed for shard in self._host.machines() for listed in shard.groups.listed()]
+        return [listed for shard in self._host.machines() for listed in shard.listed()]
 
     def _ask(
         self,

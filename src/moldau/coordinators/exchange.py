@@ -9,6 +9,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from moldau.coordinators.consumer_exchange import ConsumerSettings
 from moldau.coordinators.group import Protocols
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
@@ -16,7 +17,7 @@ from moldau.names import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Kafka's settings for groups; the last two are constants in Kafka."""
+    """Kafka's settings for groups; two are constants in Kafka, and `consumer` is for those of the newer protocol."""
 
     initial_rebalance_delay_ms: int = 3000
     min_session_timeout_ms: int = 6000
@@ -27,6 +28,7 @@ class GroupSettings:
     offsets_retention_check_interval_ms: int = 600_000
     new_member_join_timeout_ms: int = 300_000
     expected_members_max: int = 10_000
+    consumer: ConsumerSettings = field(default_factory=ConsumerSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +136,8 @@ class NewOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """`retention_ms` is -1 unless the client asks for an expiry of its own (OffsetCommit 2 to 4)."""
+    """`retention_ms` is -1 unless the client asks for an expiry of its own (OffsetCommit 2 to 4); `generation` is an
+    epoch in a group of the newer protocol, whose members must say so (`knows_epochs`: OffsetCommit 9)."""
 
     group_id: str
     member_id: str
@@ -142,3 +145,4 @@ class Commit:
     generation: int
     retention_ms: int
     offsets: list[NewOffset]
+    knows_epochs: bool = True

@@ -1,9 +1,9 @@
 """The records of `__consumer_offsets` as bytes: which versions we write, and reading whatever Kafka has ever written.
 
-A key is an int16 that says what it is (0 and 1 an offset, 2 a classic group) and its fields; a value is an int16
-version and its fields. As Kafka 4.3 does, groups are written as version 3, offsets as version 4, or as 1 where a
-client asked for an expiry of its own. Kinds and versions we do not know are skipped, not fatal: newer groups may have
-written beside us.
+A key is an int16 that says what it is (0 and 1 an offset, 2 a classic group, others see `consumer_records`) and its
+fields; a value is an int16 version and its fields. As Kafka 4.3 does, groups are written as version 3, offsets as
+version 4, or as 1 where a client asked for an expiry of its own. Kinds and versions we do not know are skipped, not
+fatal: share and streams groups may have written beside us.
 """
 
 import struct
@@ -11,6 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from moldau.coordinators.consumer_records import CONSUMER_KINDS, ConsumerGroupRecord, read_consumer_group_record
 from moldau.coordinators.outcome import Record
 from moldau.errors import ProtocolViolation
 from moldau.names import TopicPartition
@@ -55,7 +56,7 @@ class OffsetRecord:
     value: OffsetCommitValue | None
 
 
-Known: TypeAlias = GroupRecord | OffsetRecord
+Known: TypeAlias = GroupRecord | OffsetRecord | ConsumerGroupRecord
 
 
 def group_record(group: str, value: GroupMetadataValue | None) -> Record:
@@ -107,6 +108,8 @@ def read_record(record: Record) -> Known | None:
         group_id, partition = _offset_key(record.key, at)
         offset = _usual_offset(record.value) or _value(OffsetCommitValue, record.value)
         return OffsetRecord(group_id, partition, offset) if offset is not None or record.value is None else None
+    if kind in CONSUMER_KINDS:
+        return read_consumer_group_record(kind, record, at)
     return None
 
 

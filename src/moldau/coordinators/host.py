@@ -242,6 +242,11 @@ class Host(Generic[M]):
 
     async def _append(self, hosted: _Hosted[M], outcomes: list[Outcome]) -> None:
         """Commit these together, or one by one if together they are refused. Raises `KafkaError` if nobody knows."""
+        for outcome in [outcome for outcome in outcomes if outcome.chain is not None and outcome.chain.broken]:
+            self._refuse(outcome, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            outcomes = [one for one in outcomes if one is not outcome]
+        if not outcomes:
+            return
         records = [record for outcome in outcomes for record in outcome.records]
         try:
             for part in _parts(records):

@@ -7,6 +7,7 @@ offset once it is in the log, and of two commits the later record wins, whatever
 
 from collections.abc import Callable, Iterable
 
+from moldau.coordinators.consumer_group import ConsumerGroup
 from moldau.coordinators.exchange import GroupSettings, NewOffset
 from moldau.coordinators.group import Group, State
 from moldau.coordinators.group_records import OffsetRecord, offset_record
@@ -67,7 +68,9 @@ class Offsets:
         gone = [partition for partition in self.of(group_id) if partition.topic in topics]
         out.records += self._tombstones(group_id, gone)
 
-    def delete(self, group: Group, partitions: Iterable[TopicPartition], out: Outcome) -> list[ErrorCode]:
+    def delete(
+        self, group: Group | ConsumerGroup, partitions: Iterable[TopicPartition], out: Outcome
+    ) -> list[ErrorCode]:
         """Forget these offsets, but for topics that the group's members are reading (KIP-496)."""
         known = self.of(group.group_id)
         errors = []
@@ -80,7 +83,7 @@ class Offsets:
                 out.records += self._tombstones(group.group_id, [partition])
         return errors
 
-    def expire(self, group: Group, stamp_ms: int, out: Outcome) -> bool:
+    def expire(self, group: Group | ConsumerGroup, stamp_ms: int, out: Outcome) -> bool:
         """Forget what is past `offsets.retention.minutes` (KIP-211); whether none is left."""
         since = self._retained_since(group)
         if since is None:
@@ -99,8 +102,10 @@ class Offsets:
         return stamp_ms - since_ms >= self.settings.offsets_retention_ms
 
     @staticmethod
-    def _retained_since(group: Group) -> Callable[[OffsetCommitValue], int] | None:
+    def _retained_since(group: Group | ConsumerGroup) -> Callable[[OffsetCommitValue], int] | None:
         """From when on the retention of an offset counts; None while its group is busy with it."""
+        if isinstance(group, ConsumerGroup):
+            return lambda value: value.commit_timestamp
         if group.protocol_type is None:  # nobody ever joined: its commits are all there is
             return lambda value: value.commit_timestamp
         if group.state is State.EMPTY:

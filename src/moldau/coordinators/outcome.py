@@ -32,12 +32,20 @@ Replies: TypeAlias = list[tuple[Ticket, Any]]
 
 
 @dataclass(slots=True)
+class Chain:
+    """Decisions that build on one another. Once one of them is refused, those behind it must not be appended."""
+
+    broken: bool = False
+
+
+@dataclass(slots=True)
 class Outcome:
     """One decision. Should its records not be committed, `refused` gives the replies; without it they stay."""
 
     records: list[Record] = field(default_factory=list)
     replies: Replies = field(default_factory=list)
     refused: Callable[[ErrorCode], Replies] | None = None
+    chain: Chain | None = None
 
     def reply(self, ticket: Ticket | None, answer: Any) -> None:
         if ticket is not None:

@@ -7,8 +7,13 @@ offsets along. A group without members lives as long as it has offsets, or until
 
 from collections.abc import Callable, Iterable
 
+from moldau.cluster.image import Image
+from moldau.coordinators.consumer_exchange import Beat, Beaten
+from moldau.coordinators.consumer_group import ConsumerGroup
+from moldau.coordinators.consumer_groups import ConsumerGroups, Match
+from moldau.coordinators.consumer_records import ConsumerGroupRecord
 from moldau.coordinators.deadlines import Deadlines
-from moldau.coordinators.exchange import Commit, GroupSettings
+from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Listed
 from moldau.coordinators.group import Group, State
 from moldau.coordinators.group_records import GroupRecord, read_record
 from moldau.coordinators.groups import Groups
@@ -18,12 +23,23 @@ from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.names import TopicPartition
 
 
+def no_expressions(expression: str, topics: Iterable[str]) -> list[str]:
+    raise ValueError("expressions are not understood here")
+
+
 class GroupShard:
     """What `host.Host` runs for every partition of the offsets topic that this broker leads."""
 
-    def __init__(self, settings: GroupSettings, new_id: Callable[[], str]):
+    def __init__(
+        self,
+        settings: GroupSettings,
+        new_id: Callable[[], str],
+        image: Callable[[], Image] = lambda: Image(""),
+        match: Match = no_expressions,
+    ):
         self.settings = settings
         self.groups = Groups(settings, new_id)
+        self.consumers = ConsumerGroups(settings.consumer, new_id, image, match)
         self.offsets = Offsets(settings)
         self._forgetting: Deadlines[str] = Deadlines()
 
@@ -38,26 +54,39 @@ class GroupShard:
         if isinstance(known, GroupRecord):
             replies = self.groups.apply(known, now)
             if known.value is None and self.offsets.of(known.group):
-                self.groups.ensure(known.group)
+                self._ensure(known.group)
             return replies
+        if isinstance(known, ConsumerGroupRecord):
+            self.consumers.apply(known)
+            if self.offsets.of(known.group):
+                self._ensure(known.group)
+            return []
         self.offsets.apply(known)
         if known.value is not None:
-            self.groups.ensure(known.group)
+            self._ensure(known.group)
         return []
+
+    def _ensure(self, group_id: str) -> None:
+        """Offsets without a group make one, of the classic kind."""
+        if group_id not in self.consumers.live:
+            self.groups.ensure(group_id)
 
     def start(self, now: Now) -> Outcome:
         out = self.groups.start(now)
+        self.consumers.start(now)
         for group_id in self.offsets.groups():
-            self.groups.ensure(group_id)
+            self._ensure(group_id)
         self._forgetting.set("", now.ms + self.settings.offsets_retention_check_interval_ms)
         return out
 
     def next_ms(self) -> int | None:
-        return min((ms for ms in (self.groups.next_ms(), self._forgetting.next_ms()) if ms is not None), default=None)
+        due = (self.groups.next_ms(), self.consumers.next_ms(), self._forgetting.next_ms())
+        return min((ms for ms in due if ms is not None), default=None)
 
     def tick(self, now: Now) -> Outcome | None:
         if self._forgetting.take(now.ms) is None:
-            return self.groups.tick(now)
+            outcome = self.groups.tick(now)
+            return outcome if outcome is not None else self.consumers.tick(now)
         self._forgetting.set("", now.ms + self.settings.offsets_retention_check_interval_ms)
         return self.forget(now)
 
@@ -66,9 +95,65 @@ class GroupShard:
 
     # -- decisions that need both
 
+    def join(self, ask: Join, ticket: Ticket, now: Now) -> Outcome:
+        """A JoinGroup of the classic protocol; a group of the newer one that is empty makes way for it."""
+        newer = self.consumers.live.get(ask.group_id)
+        if newer is None:
+            return self.groups.join(ask, ticket, now)
+        out = Outcome()
+        if newer.members or ask.member_id:
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if newer.members else ErrorCode.UNKNOWN_MEMBER_ID
+            out.reply(ticket, Joined(error=error, member_id=ask.member_id))
+            return out
+        self.consumers.delete(ask.group_id, out)
+        joined = self.groups.join(ask, ticket, now)
+        out.records += joined.records
+        out.replies = joined.replies
+
+        def refused(error: ErrorCode) -> Replies:
+            self.groups.live.pop(ask.group_id, None)
+            return [(ticket, Joined(error=error, member_id=ask.member_id))]
+
+        out.refused = refused
+        return self.consumers.chained(out, now)
+
+    def beat(self, ask: Beat, ticket: Ticket, now: Now) -> Outcome:
+        """A ConsumerGroupHeartbeat; a classic group that is empty makes way for a group of the newer protocol."""
+        group = self.groups.live.get(ask.group_id)
+        if group is None or ask.epoch != 0 or ask.group_id in self.consumers.live:
+            return self.consumers.beat(ask, ticket, now)
+        if group.state is not State.EMPTY:
+            out = Outcome()
+            out.reply(ticket, Beaten(error=ErrorCode.GROUP_ID_NOT_FOUND, message=f"{ask.group_id} is a classic group."))
+            return out
+        out = self.consumers.beat(ask, ticket, now)
+        if ask.group_id in self.consumers.live:
+            classic, refused = Outcome(), out.refused
+            self.groups.delete(ask.group_id, classic)
+            out.records[:0] = classic.records
+
+            def undone(error: ErrorCode) -> Replies:
+                if ask.group_id in self.groups.live:
+                    self.groups.undelete(ask.group_id)
+                return refused(error) if refused is not None else []
+
+            out.refused = undone
+        return out
+
+    def listed(self) -> list[Listed]:
+        """All groups, of both kinds."""
+        newer = [
+            Listed(group.group_id, "consumer", group.state.value, "consumer")
+            for group in self.consumers.stored.values()
+        ]
+        return newer + [listed for listed in self.groups.listed() if listed.group_id not in self.consumers.stored]
+
     def commit(self, ask: Commit, ticket: Ticket, now: Now) -> Outcome:
         """The reply is a list of errors, one for each offset."""
         out = Outcome()
+        newer = self.consumers.live.get(ask.group_id)
+        if newer is not None:
+            return self._commit_newer(newer, ask, ticket, now)
         error = self.groups.check_commit(ask.group_id, ask.generation, ask.member_id, ask.instance_id, now)
         if error is not ErrorCode.NONE:
             out.reply(ticket, [error] * len(ask.offsets))
@@ -78,11 +163,29 @@ class GroupShard:
         out.reply(ticket, errors)
         return out
 
+    def _commit_newer(self, group: ConsumerGroup, ask: Commit, ticket: Ticket, now: Now) -> Outcome:
+        out = Outcome()
+        errors = self.consumers.check_commit(group, ask)
+        fine = [new for new, error in zip(ask.offsets, errors, strict=True) if error is ErrorCode.NONE]
+        written = iter(self.offsets.commit(ask.group_id, fine, ask.retention_ms, now.stamp_ms, out))
+        errors = [next(written) if error is ErrorCode.NONE else error for error in errors]
+        out.refuse(ticket, lambda refusal: [refusal if e is ErrorCode.NONE else e for e in errors])
+        out.reply(ticket, errors)
+        return out
+
     def delete_groups(self, group_ids: list[str], ticket: Ticket, now: Now) -> Outcome:
         """The reply is a list of errors, one for each group."""
         out = Outcome()
         errors, deleted = [], []
         for group_id in group_ids:
+            newer = self.consumers.live.get(group_id)
+            if newer is not None:
+                error = ErrorCode.NON_EMPTY_GROUP if newer.members else ErrorCode.NONE
+                if not newer.members:
+                    self.offsets.delete_all(group_id, out)
+                    self.consumers.delete(group_id, out)
+                errors.append(error)
+                continue
             error = self.groups.check_delete(group_id)
             if error is ErrorCode.NONE:
                 self.offsets.delete_all(group_id, out)
@@ -97,13 +200,18 @@ class GroupShard:
             return [(ticket, [error if e is ErrorCode.NONE else e for e in errors])]
 
         out.refused = refused
-        return out
+        return self.consumers.chained(out, now)
 
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition], ticket: Ticket, now: Now) -> Outcome:
         """The reply is an error for the whole, and one for each partition."""
         out = Outcome()
+        newer = self.consumers.live.get(group_id)
         group = self.groups.live.get(group_id)
-        if not group_id:
+        if newer is not None:
+            errors = self.offsets.delete(newer, partitions, out)
+            out.refuse(ticket, lambda error: (error, []))
+            out.reply(ticket, (ErrorCode.NONE, errors))
+        elif not group_id:
             out.reply(ticket, (ErrorCode.INVALID_GROUP_ID, []))
         elif group is None or group.state is State.DEAD:
             out.reply(ticket, (ErrorCode.GROUP_ID_NOT_FOUND, []))
@@ -126,6 +234,9 @@ class GroupShard:
         """Offsets past their retention, and groups that have nothing left."""
         out = Outcome()
         gone: list[Group] = []
+        for newer in list(self.consumers.live.values()):
+            if self.offsets.expire(newer, now.stamp_ms, out) and not newer.members:
+                self.consumers.delete(newer.group_id, out)
         for group in list(self.groups.live.values()):
             nothing_left = self.offsets.expire(group, now.stamp_ms, out)
             if nothing_left and not group.expected and self.groups.check_delete(group.group_id) is ErrorCode.NONE:
@@ -138,4 +249,4 @@ class GroupShard:
             return []
 
         out.refused = refused
-        return out
+        return self.consumers.chained(out, now)

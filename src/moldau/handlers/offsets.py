@@ -45,6 +45,7 @@ from moldau.protocol.messages.offset_fetch import (
 
 COMMIT_BY_ID = 10
 COMMIT_GROUP_NOT_FOUND = 9
+COMMIT_KNOWS_EPOCHS = 9
 FETCH_BY_ID = 10
 
 Errors = dict[Hashable, list[tuple[int, ErrorCode]]]
@@ -97,6 +98,7 @@ class OffsetHandlers:
             generation=request.generation_id_or_member_epoch,
             retention_ms=request.retention_time_ms,
             offsets=offsets,
+            knows_epochs=context.version >= COMMIT_KNOWS_EPOCHS,
         )
         return answer(self._coordinator.commit(ask), respond)
 
@@ -115,9 +117,12 @@ class OffsetHandlers:
 
     def _fetch_group(self, asked: OffsetFetchRequestGroup, by_id: bool) -> OffsetFetchResponseGroup:
         try:
+            refused = self._coordinator.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
             offsets = self._coordinator.offsets(asked.group_id)
         except KafkaError as error:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+        if refused is not ErrorCode.NONE:
+            return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused)
         topics = (
             self._all(offsets, by_id)
             if asked.topics is None

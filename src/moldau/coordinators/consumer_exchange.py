@@ -1,0 +1,86 @@
+"""What members of groups of the newer protocol say to the coordinator, and what they hear, in its own words.
+
+Handlers translate from and to the protocol's. A field that is None in a `Beat` did not change since the last one.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from moldau.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """Kafka's settings for groups of the newer protocol."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    max_size: int = 0x7FFFFFFF
+    assignors: tuple[str, ...] = ("uniform", "range")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """One heartbeat. `owned` is what the member says it has; `epoch` 0 joins, -1 leaves, -2 leaves for now."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    topics: tuple[str, ...] | None = None
+    expression: str | None = None
+    assignor: str | None = None
+    owned: Mapping[uuid.UUID, frozenset[int]] | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all is said that is optional: the answer then has the assignment, changed or not."""
+        subscribes = self.topics is not None or self.expression is not None
+        return self.epoch == 0 or (self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None)
+
+
+Assigned = Mapping[uuid.UUID, list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beaten:
+    """The answer. `assignment` is None if it did not change."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    member_id: str | None = None
+    epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: Assigned | None = None
+
+
+class DescribedConsumer(NamedTuple):
+    """`is_classic`: it speaks the classic protocol to a group that has gone on to the newer one."""
+
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    epoch: int
+    client_id: str
+    client_host: str
+    topics: tuple[str, ...]
+    expression: str
+    assigned: Assigned
+    target: Assigned
+    is_classic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedConsumers:
+    state: str
+    epoch: int
+    target_epoch: int
+    assignor: str
+    members: list[DescribedConsumer] = field(default_factory=list)

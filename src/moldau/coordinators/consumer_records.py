@@ -1,0 +1,102 @@
+"""The records of `__consumer_offsets` that make up a group of the newer protocol (KIP-848), as bytes.
+
+    key    int16 kind | group | member id, or expression, where there is one of these to a group
+    value  int16 0 | the fields of the kind, flexible; without a value the thing is gone
+
+What `epoch`, `target` and `current` mean is said in `consumer_group`. `TOPICS` was written by Kafka before 4.1; it is
+read so that it can be deleted.
+"""
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.coordinators.outcome import Record
+from moldau.errors import ProtocolViolation
+from moldau.protocol import schema
+from moldau.protocol.internal import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupKey,
+    ConsumerGroupMemberKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from moldau.protocol.primitives import read_int16, write_int16
+
+
+class Kind(enum.IntEnum):
+    """What a record is about; the value is the number its key begins with."""
+
+    EPOCH = 3
+    TOPICS = 4
+    MEMBER = 5
+    TARGET_EPOCH = 6
+    TARGET = 7
+    CURRENT = 8
+    EXPRESSION = 16
+
+
+_VALUES: dict[Kind, type] = {
+    Kind.EPOCH: ConsumerGroupMetadataValue,
+    Kind.TOPICS: ConsumerGroupPartitionMetadataValue,
+    Kind.MEMBER: ConsumerGroupMemberMetadataValue,
+    Kind.TARGET_EPOCH: ConsumerGroupTargetAssignmentMetadataValue,
+    Kind.TARGET: ConsumerGroupTargetAssignmentMemberValue,
+    Kind.CURRENT: ConsumerGroupCurrentMemberAssignmentValue,
+    Kind.EXPRESSION: ConsumerGroupRegularExpressionValue,
+}
+CONSUMER_KINDS = frozenset(int(kind) for kind in Kind)
+_OF_A_GROUP = frozenset({Kind.EPOCH, Kind.TOPICS, Kind.TARGET_EPOCH})
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupRecord:
+    """`name` is a member id or an expression, empty for what is one to a group; without a value it is deleted."""
+
+    kind: Kind
+    group: str
+    name: str
+    value: Any
+
+
+def consumer_group_record(record: ConsumerGroupRecord) -> Record:
+    """The record as bytes."""
+    key = bytearray()
+    write_int16(key, record.kind)
+    if record.kind in _OF_A_GROUP:
+        key += schema.write(ConsumerGroupKey(group=record.group), 0, False)
+    else:
+        key += schema.write(ConsumerGroupMemberKey(group=record.group, member_id=record.name), 0, False)
+    if record.value is None:
+        return Record(bytes(key), None)
+    value = bytearray()
+    write_int16(value, 0)
+    value += schema.write(record.value, 0, True)
+    return Record(bytes(key), bytes(value))
+
+
+def read_consumer_group_record(number: int, record: Record, at: int) -> ConsumerGroupRecord | None:
+    """The record whose key's fields begin at `at`; None for a version of a value that we do not know.
+
+    Raises `ProtocolViolation` if it is cut short.
+    """
+    kind = Kind(number)
+    name = ""
+    if kind in _OF_A_GROUP:
+        group = schema.read(ConsumerGroupKey, 0, False, record.key, at)[0].group
+    else:
+        key, _ = schema.read(ConsumerGroupMemberKey, 0, False, record.key, at)
+        group, name = key.group, key.member_id
+    if record.value is None:
+        return ConsumerGroupRecord(kind, group, name, None)
+    if len(record.value) < 2:
+        raise ProtocolViolation("a value shorter than the number of its version")
+    version, at = read_int16(record.value, 0)
+    if version != 0:
+        return None
+    value: Any = schema.read(_VALUES[kind], 0, True, record.value, at)[0]
+    return ConsumerGroupRecord(kind, group, name, value)
