@@ -209,4 +209,4 @@ def test_a_segment_goes_with_its_transaction_index(tmp_path: Path) -> None:
     assert len(gone) > 1
     assert names(tmp_path / "p", ".txnindex") == before[len(gone) :]
     assert not names(tmp_path / "p", ".deleted")
-    assert aborted(log)[0][2] == log.log_start_offset == gone[-1].next_offset()
+    assert aborted(log)[0][2] >= log.log_start_offset == log.segments[0].base_offset > 0
