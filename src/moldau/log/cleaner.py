@@ -33,6 +33,8 @@ T = TypeVar("T")
 BREATH: Final = 100
 """So many logs are looked at before the loop gets a turn."""
 MEGABYTE: Final = 1_000_000
+PAUSE_SECONDS_MAX: Final = 86_400.0
+"""Whoever is to wait longer looks again: event loops know no number as large as a setting may be."""
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +115,7 @@ class Cleaner:
 
     async def _pause(self, seconds: float) -> None:
         try:
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+            await asyncio.wait_for(self._stopping.wait(), min(seconds, PAUSE_SECONDS_MAX))
         except TimeoutError:
             pass
 
