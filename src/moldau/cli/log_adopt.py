@@ -6,7 +6,7 @@ after the other, each wholly or not at all; the command may be given again after
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -41,7 +41,8 @@ class Plan:
     settings: Mapping[str, Mapping[str, str]]
     config: BrokerConfig
     cluster_id: str
-    node_id: int
+    node_id: int | None
+    """None until our folder was asked."""
 
 
 def adopt(
@@ -76,40 +77,53 @@ def adopt(
       moldau log adopt /var/lib/kafka/data --set retention.ms=-1 --set accounts/cleanup.policy=compact
     """
     runtime = Runtime(disk=FilesOnly())
-    for folder in folders:
-        if is_locked(folder / LOCK):
-            raise StorageError(f"a broker is using {folder}: stop it first")
-        if folder.resolve() == data_dir.resolve():
-            raise ConfigError("DIR and --data-dir are the same folder")
+    _check_folders(folders, data_dir)
     found = survey(runtime.disk, folders)
+    if len(found.clusters) > 1:
+        raise ConfigError("these folders belong to different clusters: take in one after the other")
     chosen = _chosen(found, topic)
     base, _ = broker_config({})
     kafkas = None if default_settings else read_kafkas(runtime.disk, folders)
     given = [*(lines_of(config) if config else ()), *(settings or ())]
     overrides = settings_of([topic.name for topic in chosen], kafkas, given, base)
-    if len(found.clusters) > 1:
-        raise ConfigError("these folders belong to different clusters: take in one after the other")
     cluster_id = min(found.clusters, default=None) or short_id(runtime.random.uuid())
+    plan = Plan(chosen, overrides, base, cluster_id, node_id)
     if dry_run and not (data_dir / STORE_FILE).exists():
-        plan = Plan(chosen, overrides, base, cluster_id, _node_id({}, node_id))
-        _check(plan, Image(plan.cluster_id), runtime.disk)
-        _report(plan, found, as_json, dry_run)
-        return
+        _check(plan, Image(cluster_id), runtime.disk)
+    else:
+        plan = _carry_out(plan, found, data_dir, runtime, dry_run)
+    _report(plan, found, as_json, dry_run)
+
+
+def _check_folders(folders: Sequence[Path], data_dir: Path) -> None:
+    for folder in folders:
+        if is_locked(folder / LOCK):
+            raise StorageError(f"a broker is using {folder}: stop it first")
+        if folder.resolve() == data_dir.resolve():
+            raise ConfigError("DIR and --data-dir are the same folder")
+
+
+def _carry_out(plan: Plan, found: Survey, data_dir: Path, runtime: Runtime, dry_run: bool) -> Plan:
+    """Check everything and, unless it is dry, take it in; returns the plan without what was here before."""
     with Intake(runtime, data_dir) as intake:
         ours = intake.properties
         _check_ours(data_dir, ours)
         store = EmbeddedStore(data_dir)
         try:
             image = read_image(store)
-            chosen = _without_known(chosen, image, found, intake)
-            plan = Plan(chosen, overrides, base, ours.get("cluster.id", cluster_id), _node_id(ours, node_id))
+            plan = replace(
+                plan,
+                topics=_without_known(plan.topics, image, found, intake),
+                cluster_id=ours.get("cluster.id", plan.cluster_id),
+                node_id=_node_id(ours, plan.node_id),
+            )
             _check(plan, image or Image(plan.cluster_id), runtime.disk, intake)
             if not dry_run:
                 _check_room(runtime.disk, plan, data_dir)
                 _take_in(intake, plan, store, runtime)
+            return plan
         finally:
             store.close()
-    _report(plan, found, as_json, dry_run)
 
 
 def _chosen(found: Survey, names: list[str] | None) -> list[ForeignTopic]:
@@ -177,9 +191,11 @@ def _check_room(disk: Disk, plan: Plan, data_dir: Path) -> None:
 
 
 def _take_in(intake: Intake, plan: Plan, store: EmbeddedStore, runtime: Runtime) -> None:
+    node_id = plan.node_id
+    assert node_id is not None
     image = registering.open_cluster(store, plan.cluster_id)
     if not intake.properties:
-        intake.claim(image.cluster_id, plan.node_id, short_id(runtime.random.uuid()))
+        intake.claim(image.cluster_id, node_id, short_id(runtime.random.uuid()))
     for topic in plan.topics:
         overrides = plan.settings[topic.name]
         ready = intake.current(topic) or intake.stage(topic, topic_config(plan.config, overrides))
@@ -187,7 +203,7 @@ def _take_in(intake: Intake, plan: Plan, store: EmbeddedStore, runtime: Runtime)
         done = [ready.partitions[number] for number in sorted(ready.partitions)]
         registering.register(
             store,
-            plan.node_id,
+            node_id,
             topic.name,
             ready.topic_id,
             [partition.leader_epoch for partition in done],

@@ -1,6 +1,7 @@
 """What is wrong with a folder is found, and nothing is where nothing is."""
 
 import base64
+import os
 import random
 import shutil
 import struct
@@ -19,7 +20,7 @@ from moldau.runtime import RealDisk, Runtime
 from tests.log.inspection.filled import BATCHES, FLIGHTS, IDS, RECORDS, SMALL, fill
 from tests.log.making import NOW_MS, HandClock, append, config, names, rows
 
-FLIPS = 500
+FLIPS = 20_000 if os.environ.get("MOLDAU_PROFILE") == "long" else 500
 
 
 @pytest.fixture(scope="module")
@@ -322,6 +323,7 @@ def test_one_file_with_much_that_is_wrong_does_not_fill_the_screen(folder: Path)
     assert len(found) < 30 and any("more like these" in error for error in found)
 
 
+@pytest.mark.timeout(1200)
 def test_any_bit_of_any_file_may_flip_and_what_covers_it_says_so(original: Path, tmp_path: Path) -> None:
     """In every kind of file; what no checksum covers and nothing contradicts may pass, but never raise."""
     shutil.copytree(original, tmp_path / "f")
@@ -342,7 +344,7 @@ def test_any_bit_of_any_file_may_flip_and_what_covers_it_says_so(original: Path,
         passed[kind] += not look(tmp_path / "f" if path.parent.name == "f" else path.parent)
         path.write_bytes(sound)
     assert passed[".log"] == passed[".snapshot"] == passed[".index"] == 0, passed
-    assert passed[".timeindex"] < 10 and passed[".txnindex"] < 10, passed
+    assert passed[".timeindex"] < FLIPS / 50 and passed[".txnindex"] < FLIPS / 50, passed
 
 
 def test_what_no_file_can_be_is_named_and_not_followed(tmp_path: Path) -> None:
