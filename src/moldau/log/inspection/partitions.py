@@ -78,7 +78,8 @@ class PartitionCheck:
         if said is None or said.kind in (Kind.OFFSETS, Kind.PROPERTIES, Kind.CLEAN_MARKER):
             yield Finding(path, "it is no file of a partition", False)
         elif said.kind in INDEX_KINDS and said.offset not in bases:
-            yield Finding(path, "there is no log that it is the index of")
+            unclean = self._around.clean is False  # of a segment's files the log is the first that goes
+            yield Finding(path, "there is no log that it is the index of", not unclean)
 
     def _small_files(self, names: set[str]) -> Iterator[Finding]:
         unclean = self._around.clean is False
