@@ -44,6 +44,8 @@ UNORDERED = {
     ("DescribeConfigs", "results"): ("resource_type", "resource_name"),
     ("CreatePartitions", "results"): ("name",),
     ("DeleteGroups", "results"): ("group_id",),
+    ("DescribeLogDirs", "topics"): ("name",),
+    ("DescribeLogDirs", "partitions"): ("partition_index",),
 }
 """Arrays that Kafka fills from hash maps, and by what they are compared."""
 
@@ -84,6 +86,13 @@ def member_ids(at: At, value: Any) -> Any:
 
 def producer_ids(at: At, value: Any) -> Any:
     return _named(at, value, "<a producer id>") if at.field == "producer_id" and value >= 0 else value
+
+
+def volumes(at: At, value: Any) -> Any:
+    """Where a broker keeps its data, and how large that disk is."""
+    if at.api != "DescribeLogDirs" or at.field not in ("log_dir", "total_bytes", "usable_bytes"):
+        return value
+    return "<disk>" if value not in ("", -1, 0) else value
 
 
 def sessions(at: At, value: Any) -> Any:
@@ -131,6 +140,7 @@ RULES: tuple[Rule, ...] = (
     topic_ids,
     member_ids,
     producer_ids,
+    volumes,
     sessions,
     feature_epochs,
     texts,
