@@ -5,18 +5,26 @@ the recovery point that the log itself claimed when the power went.
 """
 
 import random
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
 from moldau.log.producers import Batch
 from moldau.log.segment import Segment
+from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, BatchHeader, batches, crc_holds, read_header
 from moldau.records.rows import Record, iterate
 from tests.crash_points.model import Partition, Replayed, Written
 
 TIMES = 3
 """So many look-ups by time are made at each check."""
+
+
+class Served(NamedTuple):
+    """A batch as it is served, and its records."""
+
+    header: BatchHeader
+    records: tuple[Record, ...]
 
 
 class Broken(AssertionError):
@@ -27,12 +35,13 @@ def broken(sentence: str) -> NoReturn:
     raise Broken(sentence)
 
 
-def check_partition(partition: Partition, log: Log, floor: int, seed: random.Random) -> None:
-    """All that can be asked of a log without changing it. Raises `Broken`."""
+def check_partition(partition: Partition, log: Log, floor: int, seed: random.Random) -> set[int]:
+    """All that can be asked of a log without changing it; the base offsets of batches that are missing from a compacted
+    log, which alone may have lost something in the middle of what was not flushed. Raises `Broken`."""
     start, end = int(log.log_start_offset), int(log.log_end_offset)
     name = f"{partition.tp}"
     possible = {batch.base: batch for batch in partition.possible}
-    ends = {batch.last + 1 for batch in possible.values()}
+    ends = {batch.last + 1 for batch in possible.values()} | set(possible)
     if end not in ends and end != start and possible:
         broken(f"{name} ends at {end}, where no batch ever ended")
     if end < floor:
@@ -43,39 +52,62 @@ def check_partition(partition: Partition, log: Log, floor: int, seed: random.Ran
         broken(f"{name} claims to be flushed up to {log.recovery_point}, and is up to {floor}")
     if log.offline:
         broken(f"{name} came back offline")
-    found = check_records(partition, log, possible)
-    check_segments(name, log)
-    check_lookups(partition, log, found, seed)
+    compacted = min(partition.compacted, floor)  # no more than was flushed is ever compacted
+    there = check_segments(name, log)
+    lost: set[int] = set()
+    if partition.config.compacts:
+        looked = max(floor, compacted, log.segments[0].base_offset)
+        lost = {base for base in possible if base >= looked and base not in there}
+    served = check_records(partition, log, possible, compacted, lost)
+    found = [header for header, _ in served]
+    check_lookups(partition, log, served, compacted, seed)
     check_epochs(partition, log, found)
-    replayed = partition.replayed(end)
-    check_producers(partition, log, replayed)
-    check_transactions(partition, log, replayed)
+    replayed = partition.replayed(end, lost)
+    if compacted:
+        check_compacted(partition, log, served, replayed, lost, compacted)
+    check_producers(partition, log, replayed, compacted)
+    check_transactions(partition, log, replayed, compacted, served)
+    return lost
 
 
-def check_records(partition: Partition, log: Log, possible: dict[int, Written]) -> list[BatchHeader]:
-    """What is served from the log's start on is what was written, byte for byte and without a gap."""
-    at, end = int(log.log_start_offset), int(log.log_end_offset)
-    headers: list[BatchHeader] = []
-    while at < end:
-        data = log.read_batches(at, 3000)
-        if not data:
-            broken(f"{partition.tp}: nothing is served from {at} on, and the log ends at {end}")
+def check_records(
+    partition: Partition, log: Log, possible: dict[int, Written], compacted: int, lost: set[int]
+) -> list[Served]:
+    """What is served from the log's start on is what was written, byte for byte and in order, and all of it; but for
+    what compaction may take, and what is lost."""
+    start, end = int(log.log_start_offset), int(log.log_end_offset)
+    at = start
+    found: list[Served] = []
+    while at < end and (data := log.read_batches(at, 3000)):
         for position, header in batches(data):
-            written = possible.get(header.base_offset)
-            if written is None or bytes(data[position : position + header.size]) != written.data:
+            written, batch = possible.get(header.base_offset), bytes(data[position : position + header.size])
+            if written is None:
+                broken(f"{partition.tp}: nothing was ever written at {header.base_offset}")
+            if batch != written.data and (compacted <= header.base_offset or not is_left_of(batch, written)):
                 broken(f"{partition.tp}: what is served at {header.base_offset} is not what was written")
-            if header.base_offset != at and (headers or not header.base_offset <= at <= header.last_offset):
+            if header.last_offset < at or (found and header.base_offset < at):
                 broken(f"{partition.tp}: {header.base_offset} is served where {at} is next")
-            headers.append(header)
+            records = written.records if batch == written.data else tuple(iterate(batch, control=True))
+            found.append(Served(header, records))
             at = header.next_offset
-    if at != end and headers:
+    if at > end:
         broken(f"{partition.tp}: what is served ends at {at}, the log at {end}")
-    return headers
+    served = {header.base_offset for header, _ in found}
+    for written in possible.values():
+        if (
+            written.last >= start
+            and compacted <= written.base
+            and written.last < end
+            and written.base not in served | lost
+        ):
+            broken(f"{partition.tp}: the batch at {written.base} is not served")
+    return found
 
 
-def check_segments(name: str, log: Log) -> None:
-    """Segments follow each other, hold whole batches, and their indexes say where those are."""
+def check_segments(name: str, log: Log) -> set[int]:
+    """Segments follow each other, hold whole batches, and their indexes say where those are. The batches' offsets."""
     segments = log.segments
+    there: set[int] = set()
     for number, segment in enumerate(segments):
         after = segments[number + 1].base_offset if number + 1 < len(segments) else int(log.log_end_offset)
         data = segment.log.get().read(segment.size + 1000, 0)
@@ -91,6 +123,7 @@ def check_segments(name: str, log: Log) -> None:
                     f"{name}: the batch at {header.base_offset} of segment {segment.base_offset} does not belong there"
                 )
             last = header.last_offset
+            there.add(header.base_offset)
             places[position] = last
             if header.max_timestamp > largest:
                 largest = header.max_timestamp
@@ -99,6 +132,7 @@ def check_segments(name: str, log: Log) -> None:
         if (places and position != segment.size) or (not places and segment.size):
             broken(f"{name}: segment {segment.base_offset} holds no batch at {position}, and has {segment.size} bytes")
         check_indexes(name, segment, places, times)
+    return there
 
 
 def check_indexes(name: str, segment: Segment, places: dict[int, int], times: dict[int, int]) -> None:
@@ -117,29 +151,23 @@ def check_indexes(name: str, segment: Segment, places: dict[int, int], times: di
         before = entry
 
 
-def check_lookups(partition: Partition, log: Log, found: list[BatchHeader], seed: random.Random) -> None:
+def check_lookups(partition: Partition, log: Log, served: list[Served], compacted: int, seed: random.Random) -> None:
     """Every look-up, by offset and by time, gives what going through everything gives."""
     start, end = int(log.log_start_offset), int(log.log_end_offset)
-    for header in found:
+    for header, _ in served:
         for offset in {max(header.base_offset, start), header.last_offset}:
             piece = log.read(offset, 1, end)
             if piece is None or read_header(piece.file.read(HEADER_SIZE, piece.offset)) != header:
                 broken(f"{partition.tp}: looking for {offset} does not find the batch at {header.base_offset}")
-    kept = {header.base_offset for header in found}
-    records = [
-        record
-        for batch in partition.possible
-        if batch.base in kept
-        for record in batch.records
-        if record.offset >= start
-    ]
+    records = [record for batch in served for record in batch.records if record.offset >= start]
     asked = {seed.choice(records).timestamp_ms for _ in range(TIMES)} if records else set()
     for time in (*asked, 0, 2**60):
         expected = next(((r.timestamp_ms, r.offset) for r in records if r.timestamp_ms >= time), None)
         answer = log.offset_for_time(time)
         if (None if answer is None else (answer.timestamp_ms, answer.offset)) != expected:
             broken(f"{partition.tp}: the first record at or after {time} is {expected}, and {answer} was found")
-    check_newest(partition, log, records)
+    if not compacted:
+        check_newest(partition, log, records)
 
 
 def check_newest(partition: Partition, log: Log, records: list[Record]) -> None:
@@ -163,12 +191,12 @@ def check_epochs(partition: Partition, log: Log, found: list[BatchHeader]) -> No
                 f"{partition.tp}: the batch at {header.base_offset} is of epoch {header.partition_leader_epoch}, "
                 f"and {known} is remembered"
             )
-    beyond = [entry for entry in log.epochs.starts if entry.start_offset >= end or entry.start_offset < start]
+    beyond = [entry for entry in log.epochs.starts if not start <= entry.start_offset <= end]
     if beyond:
         broken(f"{partition.tp}: epochs outside of the log: {beyond}")
 
 
-def check_producers(partition: Partition, log: Log, replayed: Replayed) -> None:
+def check_producers(partition: Partition, log: Log, replayed: Replayed, compacted: int) -> None:
     """What is known of producers is what their batches say: whose are gone may be forgotten, but not invented."""
     base = log.segments[0].base_offset
     for producer_id, known in log.producers:
@@ -181,6 +209,8 @@ def check_producers(partition: Partition, log: Log, replayed: Replayed) -> None:
             broken(f"{partition.tp}: producer {producer_id} wrote {expected}, and is known by {known.epoch}, {last}")
     for producer_id, expected in replayed.producers.items():
         kept = [batch for batch in expected.batches if batch.base >= base]
+        if compacted:
+            del kept[:-1]
         if expected.last_offset < base:
             continue
         if log.producers.get(producer_id) is None:
@@ -202,8 +232,82 @@ def _header(producer_id: int, epoch: int, sequence: int, count: int) -> BatchHea
     return BatchHeader(0, 100, -1, 2, 0, 0, count - 1, 0, 0, producer_id, epoch, sequence, count)
 
 
-def check_transactions(partition: Partition, log: Log, replayed: Replayed) -> None:
-    """Open transactions are open, and no aborted one is forgotten."""
+def check_transactions(
+    partition: Partition, log: Log, replayed: Replayed, compacted: int, served: list[Served]
+) -> None:
+    """Open transactions are open, from where they began, and no aborted one is forgotten."""
+    base, start, end = log.segments[0].base_offset, int(log.log_start_offset), int(log.log_end_offset)
+    for producer_id, expected in replayed.producers.items():
+        known = log.producers.get(producer_id)
+        begun = -1 if known is None else known.transaction_start
+        if begun != expected.transaction_start and expected.last_offset >= base:
+            broken(f"{partition.tp}: the transaction of {expected} begins at {begun}")
+    stable = log.last_stable_offset(Offset(end))
+    unstable = end if replayed.first_unstable is None else replayed.first_unstable
+    if unstable >= start and stable != unstable:
+        broken(f"{partition.tp}: the last stable offset is {unstable}, and {stable} is told")
+    told = [tuple(aborted) for aborted in log.aborted_between(start, end)]
+    expected_aborted = [tuple(aborted) for aborted in replayed.aborted if aborted.last >= start]
+    if compacted:  # which may have left nothing of a transaction, or only its later batches
+        first_left: dict[tuple[int, int], int] = {}
+        for header, records in served:
+            for producer_id, first, last, _ in expected_aborted:
+                if header.producer_id == producer_id and first <= header.base_offset < last and records:
+                    first_left.setdefault((producer_id, last), header.base_offset)
+        begun = {(producer_id, last): first for producer_id, first, last, _ in told}
+        right = all(begun.get(which, end) <= first for which, first in first_left.items())
+        right = right and begun.keys() <= {(producer_id, last) for producer_id, _, last, _ in expected_aborted}
+    else:
+        right = told == expected_aborted
+    if not right:
+        broken(f"{partition.tp}: {expected_aborted} were aborted, and {told} is told")
+
+
+def check_compacted(
+    partition: Partition, log: Log, served: list[Served], replayed: Replayed, lost: set[int], compacted: int
+) -> None:
+    """Of every key the latest value is there, or none at all once a tombstone's time has passed."""
+    start, end = int(log.log_start_offset), int(log.log_end_offset)
+    there = {record.offset for batch in served for record in batch.records}
+    seen: dict[bytes | None, int] = {}
+    for batch in served:
+        if not batch.header.is_control and not replayed.is_aborted(batch.header.producer_id, batch.header.base_offset):
+            for record in batch.records:
+                seen[record.key] = record.offset
+    latest: dict[bytes | None, Record] = {}
+    for written in partition.possible:
+        if written.last < end and written.commits is None and written.base not in lost:
+            aborted = replayed.is_aborted(written.producer_id, written.base)
+            for record in written.records:
+                if not aborted:
+                    latest[record.key] = record
+                if record.offset >= max(start, compacted) and record.offset not in there:
+                    broken(f"{partition.tp}: the record at {record.offset} is gone, where nothing was compacted")
+    for key, record in latest.items():
+        if seen.get(key, -1) != record.offset and record.offset >= start:
+            may_go = record.value is None and partition.may_be_forgotten(record.offset)
+            if key in seen or not may_go:
+                at = seen.get(key)
+                broken(f"{partition.tp}: the latest record of {key!r} is at {record.offset}, and {at} is served")
+
+
+def is_left_of(batch: bytes, written: Written) -> bool:
+    """Whether a batch is what compaction may leave of one that was written."""
+    header, before = read_header(batch), read_header(written.data)
+    same = [
+        "base_offset",
+        "last_offset_delta",
+        "producer_id",
+        "producer_epoch",
+        "base_sequence",
+        "partition_leader_epoch",
+        "codec",
+    ]
+    if not header.count:
+        same.remove("codec")
+    if any(getattr(header, name) != getattr(before, name) for name in same) or not crc_holds(batch):
+        return False
+    return set(map(repr, iterate(batch, control=True))) <= set(map(repr, written.records))
 
 
 def digest(log: Log) -> tuple[object, ...]:
@@ -215,7 +319,7 @@ def digest(log: Log) -> tuple[object, ...]:
         tuple(log.epochs.starts),
         tuple(
             sorted(
-                (producer_id, known.epoch, tuple(known.batches[-1:]), known.transaction_start)
+                (producer_id, known.epoch, tuple(batch[:3] for batch in known.batches[-1:]), known.transaction_start)
                 for producer_id, known in log.producers
             )
         ),

@@ -21,6 +21,8 @@ EXPECTED: Final[dict[str, tuple[str, ...]]] = {
     "remove files": ("remove",),
     "create partition": ("mkdir", "list", "open", *_REPLACED),
     "delete partition": ("rename", "fsync folder"),
+    "end transaction": ("write", "create"),
+    "compact": ("open", "read", "remove", "stat", *_REPLACED),
     "close": ("open", *_REPLACED),
     "start": ("open", "read", "stat", "list", "mkdir", "remove", *_REPLACED),
 }

@@ -159,6 +159,8 @@ def run_script(seed: int, only: int | None = None, enough: int = 1 << 60) -> Rep
         report.failures.append(Failure(f"seed {seed}, in the story itself: {error}", f"--seed {seed} --point 0"))
     except Enough:
         pass
+    finally:
+        script.machine.dispose()
     report.points, report.covered, report.calls = examiner.points, faults.covered, faults.calls
     return report
 
@@ -177,6 +179,8 @@ def run_error(seed: int, number: int) -> Report:
             machine.come_back()
     except Broken as error:
         report.failures.append(Failure(f"seed {seed}, {fault.name} at call {number}: {error}", again))
+    finally:
+        machine.dispose()
     for met, call in machine.faults.met:
         if met is not Fault.POWER_LOSS:
             report.covered[call.operation, f"{call.name}: {met.name.lower()}"] += 1

@@ -5,20 +5,22 @@ name. Whatever an operation answers is compared with the model at once; what is 
 An operation that meets a fault raises `Offline`; one during which the power fails raises `PowerLoss`.
 """
 
+import asyncio
 import random
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from moldau.config import TopicConfig
+from moldau.config import BrokerConfig, TopicConfig
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition
-from moldau.records.batch import TRANSACTIONAL_BIT, Row, encode_batch
+from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, encode_batch, encode_marker
 from moldau.records.rows import iterate
 from moldau.records.validation import Checked, Rules, assign_offsets, check_produce
 from moldau.runtime import Runtime
@@ -26,12 +28,13 @@ from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import Faults
 from moldau.simulation.ports import SimulatedRandom
 from tests.crash_points.checking import broken, check_partition
-from tests.crash_points.model import Model, Partition, Written
+from tests.crash_points.model import Cleaning, Model, Partition, Written
 
 ROOT = Path("/data")
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 CLUSTER, NODE = "Y2x1c3Rlci1vZi10ZXN0cw", 1
+T = TypeVar("T")
 ANYTHING = Rules(after_max_ms=2**62)
 
 
@@ -66,6 +69,13 @@ def load_folder(folder: LogFolder, model: Model) -> None:
             folder.create(tp, partition.topic_id, partition.config)
 
 
+class Inline(Runtime):
+    """What would run in an executor runs at once."""
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return work()
+
+
 class Machine:
     def __init__(self, seed: random.Random):
         self.seed = seed
@@ -74,11 +84,22 @@ class Machine:
         self.clock = Clock()
         self.model = Model()
         self.folder: LogFolder
+        self.cleaner: Cleaner
+        self.loop = asyncio.new_event_loop()
+        self.settings = replace(
+            BrokerConfig(),
+            log_cleaner_dedupe_buffer_size=seed.choice((24 * 8, 24 * 1000)),
+            log_cleaner_io_buffer_size=seed.choice((600, 4000)),
+        )
         self.serving = False
         self.lives = 0
 
+    def dispose(self) -> None:
+        self.loop.close()
+
     @contextmanager
-    def _doing(self, operation: str) -> Iterator[None]:
+    def _doing(self, operation: str, tolerates: Collection[str] = ()) -> Iterator[None]:
+        """`tolerates`: calls that may fail without harm."""
         self.faults.operation = operation
         met = len(self.faults.met)
         try:
@@ -89,7 +110,7 @@ class Machine:
             raise Offline(str(error)) from error
         finally:
             self.faults.operation = ""
-        if len(self.faults.met) > met:
+        if len(self.faults.met) > met and self.faults.met[-1][1].name not in tolerates:
             broken(f"{operation} succeeded although the disk failed: {self.faults.met[-1][1]}")
 
     def log(self, tp: TopicPartition) -> Log:
@@ -107,13 +128,15 @@ class Machine:
             model.clean = False
             load_folder(self.folder, model)
         self.serving = True
+        runtime = Inline(clock=self.clock, disk=self.disk, random=SimulatedRandom(self.seed))
+        self.cleaner = Cleaner(self._candidates, lambda: self.settings, runtime)
         if left_clean is not None and self.folder.clean is not left_clean:
             broken(f"the last stop was {'clean' if left_clean else 'unclean'}, and was taken for the other")
         self.disk.faults = None
         for partition in model.partitions.values():
             log = self.log(partition.tp)
-            check_partition(partition, log, partition.flushed, self.seed)
-            partition.found(int(log.log_start_offset), int(log.log_end_offset))
+            lost = check_partition(partition, log, partition.flushed, self.seed)
+            partition.found(int(log.log_start_offset), int(log.log_end_offset), lost)
         self.disk.faults = self.faults
         self.lives += 1
 
@@ -222,9 +245,13 @@ class Machine:
             broken(f"{tp}: appending at {end} was answered {answer}")
         partition.appended()
 
+    @staticmethod
+    def _stamps(config: TopicConfig) -> bool:
+        return config.message_timestamp_type == "LogAppendTime"
+
     def _placed(self, data: bytearray, checked: Checked, base: int, epoch: int, config: TopicConfig) -> bytes:
         """The batch as it has to stand in the log."""
-        stamped = self.clock.ms if config.message_timestamp_type == "LogAppendTime" else None
+        stamped = self.clock.ms if self._stamps(config) else None
         assign_offsets(data, base, epoch, stamped, checked.max_timestamp)
         return bytes(data)
 
@@ -242,6 +269,22 @@ class Machine:
             answer = self.log(tp).append(memoryview(data), checked, batch.epoch, self.clock.ms)
         if (answer.error, answer.duplicate, answer.base_offset) != (0, True, batch.base):
             broken(f"{tp}: the batch at {batch.base} came again and was answered {answer}")
+
+    def end_transaction(self, tp: TopicPartition, producer_id: int, producer_epoch: int, commits: bool) -> None:
+        """A coordinator's marker."""
+        partition, log = self.model.partitions[tp], self.log(tp)
+        end, epoch, now_ms = partition.end, max(int(log.epochs.latest), 0), self.clock.ms
+        data = encode_marker(producer_id, producer_epoch, commits, 0, now_ms)
+        assign_offsets(data, end, epoch, now_ms if self._stamps(partition.config) else None, now_ms)
+        records = tuple(iterate(bytes(data), control=True))
+        partition.pending = Written(
+            end, end, epoch, bytes(data), records, producer_id, producer_epoch, commits=commits, transactional=True
+        )
+        with self._doing("end transaction"):
+            answer = log.append_marker(producer_id, producer_epoch, Marker(commits, 0), 1, epoch, now_ms)
+        if (answer.error, answer.base_offset) != (0, end):
+            broken(f"{tp}: a marker at {end} was answered {answer}")
+        partition.appended()
 
     # upkeep -----------------------------------------------------------------------------------------------------
 
@@ -287,6 +330,24 @@ class Machine:
         partition.start = expected
         if log.log_start_offset != expected:
             broken(f"{tp}: retention moved the start to {log.log_start_offset}, not {expected}")
+
+    def compact(self) -> None:
+        """The dirtiest log is cleaned, if there is one."""
+        for partition in self.model.partitions.values():
+            if partition.config.compacts:
+                partition.cleanings.append(Cleaning(self.clock.ms, self.log(partition.tp).active_segment.base_offset))
+        with self._doing("compact", tolerates=("open", "read")):  # of its checkpoint: more is cleaned then
+            self.loop.run_until_complete(self.cleaner.clean_dirtiest())
+            if self.folder.failed is not None:
+                raise OSError("the cleaner took the folder offline")
+        self.disk.faults = None
+        for partition in self.model.partitions.values():
+            if partition.config.compacts:
+                check_partition(partition, self.log(partition.tp), self.claimed(partition), self.seed)
+        self.disk.faults = self.faults
+
+    def _candidates(self) -> list[Candidate]:
+        return [Candidate(log, log.last_stable_offset(log.log_end_offset)) for log in self.folder.logs.values()]
 
     def _retained_from(self, partition: Partition, log: Log) -> int:
         """Where the log starts after the retention that its settings ask for."""

@@ -7,7 +7,7 @@ is a batch that may be there, `start_max` is how far the log's start may have mo
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -70,6 +70,10 @@ class Replayed:
     producers: dict[int, ProducerState] = field(default_factory=dict)
     aborted: list[Aborted] = field(default_factory=list)
 
+    def is_aborted(self, producer_id: int, base: int) -> bool:
+        """Whether a batch belongs to a transaction that was aborted."""
+        return any(one.producer_id == producer_id and one.first <= base <= one.last for one in self.aborted)
+
     @property
     def first_unstable(self) -> int | None:
         starts = [p.transaction_start for p in self.producers.values() if p.transaction_start >= 0]
@@ -96,6 +100,13 @@ class Replayed:
             producer.transaction_start = batch.base
 
 
+class Cleaning(NamedTuple):
+    """A compaction that was begun, and may have taken records away below an offset."""
+
+    now_ms: int
+    below: int
+
+
 class Partition:
     """One life of one partition, from its creation to its deletion."""
 
@@ -104,6 +115,7 @@ class Partition:
         self.topic_id = topic_id
         self.config = config
         self.batches: list[Written] = []
+        self.end = 0
         self.flushed = 0
         self.start = 0
         self.start_kept = 0
@@ -111,14 +123,17 @@ class Partition:
         self.start_seen = 0
         """The largest start there ever was, in memory at least."""
         self.pending: Written | None = None
-        self.compacted = 0
-        """Below it a compaction may have taken records away."""
-        self.horizon_ms = 0
-        """Tombstones that were cleaned at or before this time may be gone."""
+        self.cleanings: list[Cleaning] = []
 
     @property
-    def end(self) -> int:
-        return self.batches[-1].last + 1 if self.batches else self.start
+    def compacted(self) -> int:
+        """Below it a compaction may have taken records away."""
+        return max((cleaning.below for cleaning in self.cleanings), default=0)
+
+    def may_be_forgotten(self, offset: int) -> bool:
+        """Whether a tombstone's time has passed: a cleaning gave it its horizon, and a later one found that behind it."""
+        seen = [cleaning.now_ms for cleaning in self.cleanings if cleaning.below > offset]
+        return bool(seen) and seen[-1] - seen[0] >= self.config.delete_retention_ms
 
     @property
     def start_bound(self) -> int:
@@ -132,10 +147,11 @@ class Partition:
         if self.pending is not None:
             yield self.pending
 
-    def replayed(self, end: int) -> Replayed:
+    def replayed(self, end: int, lost: Collection[int] = ()) -> Replayed:
+        """`lost`: base offsets of batches that do not count."""
         state = Replayed()
         for batch in self.possible:
-            if batch.last < end:
+            if batch.last < end and batch.base not in lost:
                 state.add(batch)
         return state
 
@@ -143,13 +159,13 @@ class Partition:
         """The pending batch is there."""
         assert self.pending is not None
         self.batches.append(self.pending)
+        self.end = self.pending.last + 1
         self.pending = None
 
-    def found(self, start: int, end: int) -> None:
+    def found(self, start: int, end: int, lost: Collection[int] = ()) -> None:
         """This is what a crash left: it is what there is from now on."""
-        self.batches = [batch for batch in self.possible if batch.last < end]
-        if self.end != end:  # all of it was lost, and it begins anew where it starts
-            self.batches.clear()
+        self.batches = [batch for batch in self.possible if batch.last < end and batch.base not in lost]
+        self.end = end
         self.pending = None
         self.start_seen = self.start_bound
         self.start = self.start_max = start

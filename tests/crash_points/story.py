@@ -10,11 +10,17 @@ from moldau.simulation.faults import Fault, PowerLoss
 from tests.crash_points.machine import HOUR_MS, Machine
 
 STEPS = 40
-PARTITIONS = (TopicPartition("events", 0), TopicPartition("flights", 0))
+PARTITIONS = (TopicPartition("events", 0), TopicPartition("latest", 0))
+PLAIN, TRANSACTIONAL = (7, 8), (17, 18)
+"""Producers."""
 
 
-def draw_config(seed: random.Random) -> TopicConfig:
+def draw_config(tp: TopicPartition, seed: random.Random) -> TopicConfig:
+    compacted = seed.choice((("compact",), ("compact",), ("compact", "delete")))
     return TopicConfig(
+        cleanup_policy=compacted if tp.topic == "latest" else ("delete",),
+        min_cleanable_dirty_ratio=0.0,
+        delete_retention_ms=seed.choice((0, HOUR_MS // 4)),
         retention_ms=-1,
         segment_bytes=seed.choice((1500, 3000, 6000)),
         index_interval_bytes=seed.choice((0, 300, 1500)),
@@ -57,7 +63,7 @@ class Script:
         machine, seed = self.machine, self.seed
         tp = seed.choice(PARTITIONS)
         if tp not in machine.model.partitions:
-            machine.create(tp, draw_config(seed))
+            machine.create(tp, draw_config(tp, seed))
             return
         names = list(self.WEIGHTS)
         act = seed.choices(names, [self.WEIGHTS[name] for name in names])[0]
@@ -67,15 +73,15 @@ class Script:
 
     WEIGHTS = {  # noqa: RUF012
         "append": 40, "burst": 10, "again": 4, "roll": 5, "flush": 8, "delete_records": 5, "retain": 6,
-        "checkpoint": 6, "remove_due": 3, "delete": 1, "restart": 3, "kill": 2, "lose_power": 3,
+        "checkpoint": 6, "transaction": 6, "compact": 6, "remove_due": 3, "delete": 1, "restart": 3, "kill": 2, "lose_power": 3,
     }  # fmt: skip
 
-    def _rows(self) -> list[Row]:
+    def _rows(self, keyed: bool) -> list[Row]:
         seed, now = self.seed, self.machine.clock.ms
         size = seed.choice((5, 5, 50, 300, 1200))
         return [
             Row(
-                seed.choice((None, b"a", b"b", b"c", b"d")),
+                seed.choice((b"a" if keyed else None, b"a", b"b", b"c", b"d", b"e", b"%d" % seed.randrange(20))),
                 seed.choice((None, seed.randbytes(size), seed.randbytes(size), b"z" * size)),
                 now - seed.randrange(HOUR_MS),
                 [("h", b"1")] if seed.random() < 0.2 else (),
@@ -87,14 +93,15 @@ class Script:
         seed, machine = self.seed, self.machine
         batch: dict[str, int] = {"codec": seed.choice((0, 0, 0, 1, 2, 3, 4))}
         if seed.random() < 0.4:
-            producer_id = seed.choice((7, 8))
+            producer_id = seed.choice(PLAIN + TRANSACTIONAL)
             state = machine.model.partitions[tp].replayed(2**62).producers.get(producer_id)
             epoch, sequence = (0, 0) if state is None else (state.epoch, state.next_sequence)
-            if state is not None and seed.random() < 0.1:
+            if state is not None and state.transaction_start < 0 and seed.random() < 0.1:
                 epoch, sequence = epoch + 1, 0
+            batch["transactional"] = producer_id in TRANSACTIONAL
             batch |= {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence}
         self.epochs[tp] = self.epochs.get(tp, 0) + (seed.random() < 0.1)
-        machine.append(tp, self._rows(), self.epochs[tp], **batch)
+        machine.append(tp, self._rows(machine.model.partitions[tp].config.compacts), self.epochs[tp], **batch)
 
     def _burst(self, tp: TopicPartition) -> None:
         for _ in range(self.seed.randrange(2, 8)):
@@ -107,6 +114,19 @@ class Script:
         known = [batch for batch in partition.batches if batch.base in sent]
         if known:
             self.machine.send_again(tp, self.seed.choice(known))
+
+    def _transaction(self, tp: TopicPartition) -> None:
+        """Write in one, or end one that is open."""
+        seed, state = self.seed, self.machine.model.partitions[tp].replayed(2**62)
+        for producer_id in seed.sample(TRANSACTIONAL, 2):
+            producer = state.producers.get(producer_id)
+            if producer is not None and producer.transaction_start >= 0:
+                self.machine.end_transaction(tp, producer_id, producer.epoch, seed.random() < 0.5)
+                return
+        self._append(tp)
+
+    def _compact(self, _: TopicPartition) -> None:
+        self.machine.compact()
 
     def _roll(self, tp: TopicPartition) -> None:
         self.machine.roll(tp)

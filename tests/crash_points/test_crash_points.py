@@ -35,6 +35,7 @@ def test_a_story_lives_through_deaths_and_restarts() -> None:
         script = Script(seed)
         script.run()
         lives.append(script.machine.lives)
+        script.machine.dispose()
     assert max(lives) >= 4
 
 
