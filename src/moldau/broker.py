@@ -209,6 +209,7 @@ class Broker:
     @cached_property
     def groups(self) -> "GroupCoordinator":
         """Made when it is first needed: importing it is a fifth of a start-up, and an empty broker has no groups."""
+        from moldau.coordinators.consumer_exchange import ConsumerSettings
         from moldau.coordinators.coordinator import GroupCoordinator
         from moldau.coordinators.exchange import GroupSettings
 
@@ -221,6 +222,14 @@ class Broker:
             offset_metadata_max_bytes=config.offset_metadata_max_bytes,
             offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+            consumer=ConsumerSettings(
+                session_timeout_ms=config.group_consumer_session_timeout_ms,
+                heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+                assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+                max_size=config.group_consumer_max_size,
+                assignors=config.group_consumer_assignors,
+                enabled="consumer" in config.group_coordinator_rebalance_protocols,
+            ),
         )
         topic = InternalTopic(OFFSETS_TOPIC, self.partitions, config.offsets_load_buffer_size, self.runtime)
         return GroupCoordinator(settings, topic, self.runtime, self._offsets_partitions, lambda: self.cluster.image)

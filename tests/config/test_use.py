@@ -15,6 +15,11 @@ BEHIND_PROPERTIES = {
     "log.dirs": "data_folders",
     "broker.id": "node_id",
 }
+BEHIND_PROPERTIES |= {  # they are bounds of that one, and of nothing else
+    f"group.consumer.{bound}.{what}.ms": f"group_consumer_{what.replace('.', '_')}_ms"
+    for what in ("session.timeout", "heartbeat.interval", "assignment.interval")
+    for bound in ("min", "max")
+}
 
 
 def attributes_read() -> set[str]:

@@ -117,6 +117,18 @@ class BrokerConfig:
     group_max_session_timeout_ms: int = INT(1800000, "The longest session time-out a group member may ask for.", **_FIXED)
     group_initial_rebalance_delay_ms: int = INT(3000, "How long an empty group waits for more members before its first assignment.", **_FIXED)
     group_max_size: int = INT(INT_MAX, "How many members one group may have.", low=1, **_FIXED)
+    group_coordinator_rebalance_protocols: tuple[str, ...] = LIST(("classic", "consumer"), "The protocols that groups may speak.", choices=("classic", "consumer"), **_FIXED)
+    group_consumer_session_timeout_ms: int = INT(45000, "A member of a consumer group that is silent for so long is out.", low=1, **_FIXED)
+    group_consumer_min_session_timeout_ms: int = INT(45000, "The least that group.consumer.session.timeout.ms may be.", low=1, **_FIXED)
+    group_consumer_max_session_timeout_ms: int = INT(60000, "The most that group.consumer.session.timeout.ms may be.", low=1, **_FIXED)
+    group_consumer_heartbeat_interval_ms: int = INT(5000, "How often members of consumer groups are told to send a heartbeat.", low=1, **_FIXED)
+    group_consumer_min_heartbeat_interval_ms: int = INT(5000, "The least that group.consumer.heartbeat.interval.ms may be.", low=1, **_FIXED)
+    group_consumer_max_heartbeat_interval_ms: int = INT(15000, "The most that group.consumer.heartbeat.interval.ms may be.", low=1, **_FIXED)
+    group_consumer_assignment_interval_ms: int = INT(1000, "How long a consumer group keeps an assignment at least, however its members change.", low=0, **_FIXED)
+    group_consumer_min_assignment_interval_ms: int = INT(0, "The least that group.consumer.assignment.interval.ms may be.", low=0, **_FIXED)
+    group_consumer_max_assignment_interval_ms: int = INT(15000, "The most that group.consumer.assignment.interval.ms may be.", low=0, **_FIXED)
+    group_consumer_max_size: int = INT(INT_MAX, "How many members one consumer group may have.", low=1, **_FIXED)
+    group_consumer_assignors: tuple[str, ...] = LIST(("uniform", "range"), "What assigns partitions to the members of consumer groups; the first does unless members ask for another.", choices=("uniform", "range"), **_FIXED)
     offset_metadata_max_bytes: int = INT(4096, "The longest note that may be committed with an offset.", **_FIXED)
     offsets_load_buffer_size: int = INT(5242880, "How much of the offsets topic is read at once when groups are loaded.", low=1, **_FIXED)
     offsets_retention_minutes: int = INT(10080, "Offsets of a group that has been empty for so long are forgotten.", low=1, **_FIXED)
@@ -200,6 +212,18 @@ def _check(config: BrokerConfig) -> None:
         raise ConfigError("log.dirs names a folder twice")
     if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
         raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
+    for name in ("session_timeout", "heartbeat_interval", "assignment_interval"):
+        low, value, high = (getattr(config, f"group_consumer_{which}{name}_ms") for which in ("min_", "", "max_"))
+        if not low <= value <= high:
+            dotted = name.replace("_", ".")
+            raise ConfigError(
+                f"group.consumer.{dotted}.ms is {value}, but must be within group.consumer.min.{dotted}.ms and "
+                f"group.consumer.max.{dotted}.ms: {low} to {high}"
+            )
+    if not config.group_consumer_assignors:
+        raise ConfigError("group.consumer.assignors names no assignor")
+    if "classic" not in config.group_coordinator_rebalance_protocols:
+        raise ConfigError("group.coordinator.rebalance.protocols must have classic")
     if config.log_cleaner_min_compaction_lag_ms > config.log_cleaner_max_compaction_lag_ms:
         raise ConfigError("log.cleaner.min.compaction.lag.ms must not be above log.cleaner.max.compaction.lag.ms")
     if config.log_cleaner_dedupe_buffer_size <= max(config.log_cleaner_threads, 1) << 20:

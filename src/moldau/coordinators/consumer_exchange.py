@@ -20,6 +20,7 @@ class ConsumerSettings:
     assignment_interval_ms: int = 1_000
     max_size: int = 0x7FFFFFFF
     assignors: tuple[str, ...] = ("uniform", "range")
+    enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

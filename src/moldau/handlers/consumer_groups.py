@@ -42,12 +42,14 @@ class ConsumerGroupHandlers:
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, context: Context
     ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
+        settings = self._coordinator.settings.consumer
+        if not settings.enabled:
+            return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         wrong = _wrong(request, context.version)
         if wrong:
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=wrong)
-        assignors = self._coordinator.settings.consumer.assignors
-        if request.server_assignor is not None and request.server_assignor not in assignors:
-            message = f"There is no assignor {request.server_assignor!r}; there are {', '.join(assignors)}."
+        if request.server_assignor is not None and request.server_assignor not in settings.assignors:
+            message = f"There is no assignor {request.server_assignor!r}; there are {', '.join(settings.assignors)}."
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_ASSIGNOR, error_message=message)
         ask = Beat(
             group_id=request.group_id,
@@ -71,6 +73,8 @@ class ConsumerGroupHandlers:
         return ConsumerGroupDescribeResponse(groups=sorted(found, key=lambda group: group.group_id != ""))
 
     def _describe(self, group_id: str, request: ConsumerGroupDescribeRequest, image: Image) -> DescribedGroup:
+        if not self._coordinator.settings.consumer.enabled:
+            return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
         if not group_id:
             return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)
         try:
