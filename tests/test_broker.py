@@ -16,7 +16,7 @@ import pytest
 from moldau.broker import Broker, run
 from moldau.config import broker_config
 from moldau.errors import KafkaError
-from moldau.log.folder import CLEAN_MARKER
+from moldau.log.folder import CLEAN_MARKER, LogFolder
 from moldau.protocol.apis import (
     CREATE_TOPICS,
     FIND_COORDINATOR,
@@ -42,7 +42,6 @@ from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from moldau.replication.partitions import Partitions
 from moldau.runtime import Runtime
 from tests.brokers import SOURCE, first_line
 from tests.brokers import Broker as Process
@@ -165,10 +164,10 @@ def test_what_was_not_wholly_loaded_is_never_marked_clean(tmp_path: Path, monkey
     alive_on(use, tmp_path)
     assert (tmp_path / CLEAN_MARKER).exists()
 
-    async def broken(self: Partitions, threads: int) -> list[str]:
+    def broken(self: LogFolder, *more: object) -> None:
         raise OSError(errno.EIO, "a read failed")
 
-    monkeypatch.setattr(Partitions, "load", broken)
+    monkeypatch.setattr(LogFolder, "_open", broken)
     assert run(properties(tmp_path)) == 1
     assert not (tmp_path / CLEAN_MARKER).exists()
     monkeypatch.undo()

@@ -277,3 +277,32 @@ def test_checkpoints_may_be_asked_for_by_several_threads(tmp_path: Path) -> None
             each.result()
     assert folder.failed is None
     folder.close()
+
+
+def test_a_start_that_is_refused_before_anything_is_opened_leaves_the_folder_as_clean_as_it_was(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    append(folder.create(TP, TOPIC_ID, config()), 3)
+    folder.close(broker_epoch=12)
+    LogFolder(tmp_path, Runtime()).close(clean=False)
+    again = LogFolder(tmp_path, Runtime())
+    assert (again.clean, again.broker_epoch) == (True, 12)
+    again.load(KNOWN, config_of)
+    again.close(clean=False)
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\x00", b"[" * 100_000, b'{"brokerEpoch": "12"}', b"7"])
+def test_a_marker_with_anything_in_it_is_a_marker(tmp_path: Path, content: bytes) -> None:
+    opened(tmp_path).close()
+    (tmp_path / ".kafka_cleanshutdown").write_bytes(content)
+    folder = opened(tmp_path)
+    assert (folder.clean, folder.broker_epoch) == (True, -1)
+    folder.close()
+
+
+def test_a_huge_file_where_one_line_should_be_is_not_read(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    with (tmp_path / "meta.properties").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(StorageError, match=r"no meta\.properties has"):
+        opened(tmp_path)

@@ -110,6 +110,7 @@ class LogFolder:
         self._files = files if files is not None else OpenFiles(runtime.disk, open_files_max)
         self._doomed = Doomed(runtime.disk)
         self._writing = threading.Lock()
+        self._touched = False
         self._make(path)
         self._unlock = self._disk.lock(path / LOCK)
         try:
@@ -132,7 +133,11 @@ class LogFolder:
                 self._disk.sync_folder(each.parent)
 
     def _read_meta(self) -> dict[str, str]:
-        data = checkpoints.read_whole(self._disk, self.path / META_PROPERTIES)
+        path = self.path / META_PROPERTIES
+        try:
+            data = checkpoints.read_whole(self._disk, path)
+        except CorruptCheckpoint as error:
+            raise StorageError(f"{error}, which no meta.properties has: put back the one of this log folder") from error
         lines = [line.strip() for line in (data or b"").decode("utf-8", "replace").splitlines()]
         return {
             key.strip(): value.strip()
@@ -162,16 +167,15 @@ class LogFolder:
     def _take_marker(self) -> tuple[bool, int]:
         """Whether the last stop was clean, and the broker epoch then. The marker is gone afterwards."""
         path = self.path / CLEAN_MARKER
-        data = checkpoints.read_whole(self._disk, path)
-        if data is None:
+        if not self._disk.exists(path):
             return False, NO_BROKER_EPOCH
+        try:
+            epoch = json.loads(checkpoints.read_whole(self._disk, path) or b"")["brokerEpoch"]
+        except (CorruptCheckpoint, ValueError, KeyError, TypeError, RecursionError):
+            epoch = NO_BROKER_EPOCH
         self._disk.remove(path)
         self._disk.sync_folder(self.path)
-        try:
-            epoch = json.loads(data)["brokerEpoch"]
-            return True, epoch if isinstance(epoch, int) else NO_BROKER_EPOCH
-        except (ValueError, KeyError, TypeError):
-            return True, NO_BROKER_EPOCH
+        return True, epoch if isinstance(epoch, int) else NO_BROKER_EPOCH
 
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
         """A checkpoint's offsets; an unreadable one counts as all zero, so that more is recovered rather than less."""
@@ -229,6 +233,7 @@ class LogFolder:
 
         Every piece blocks and raises `OSError`.
         """
+        self._touched = True
         waiting = list(found)
         progress = None if self.clean else Progress(self.path, self.runtime, self._recovery_points, waiting)
         return _shared(
@@ -309,6 +314,7 @@ class LogFolder:
         path = self.path / str(tp)
         if tp in self.logs or self._disk.exists(path):
             raise StorageError(f"{path} is already there")
+        self._touched = True
         try:
             self._forget(tp)
             return self._open(tp, topic_id, config, clean=True)
@@ -406,13 +412,18 @@ class LogFolder:
                 for log in self.logs.values():
                     log.close()
                 self._checkpoint(high_watermarks if high_watermarks is not None else self.high_watermarks)
-                marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
-                checkpoints.replace_file(self._disk, self.path / CLEAN_MARKER, marker.encode())
+                self._leave_marker(broker_epoch)
+            elif self.clean and not self._touched and self.failed is None:
+                self._leave_marker(self.broker_epoch)  # a start that was refused: all is as the last stop left it
         except (OSError, KafkaError) as error:
             logger.error("%s was not closed cleanly: %s", self.path, error)
         finally:
             self._abandon(self.logs.values())
             self._unlock()
+
+    def _leave_marker(self, broker_epoch: int) -> None:
+        marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+        checkpoints.replace_file(self._disk, self.path / CLEAN_MARKER, marker.encode())
 
     @staticmethod
     def _abandon(logs: Iterable[Log]) -> None:
