@@ -241,6 +241,11 @@ def test_checkpoints_that_cannot_be_read_or_point_behind_the_log_are_found(folde
         path.write_text(sound)
 
 
+def test_a_clean_stop_flushes_everything(folder: Path) -> None:
+    (folder / "recovery-point-offset-checkpoint").write_text(f"0\n1\nflights 0 {RECORDS - 1}\n")
+    assert any("by a clean stop" in error for error in errors(folder))
+
+
 def test_a_topic_with_two_ids_is_found(folder: Path) -> None:
     shutil.copytree(folder / "hollow-0", folder / "flights-1")
     assert any("another topic id" in error for error in errors(folder))

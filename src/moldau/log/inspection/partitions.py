@@ -195,6 +195,10 @@ class PartitionCheck:
             if offset is not None and bases and offset > end:
                 until = "at" if what == "begins" else "up to"
                 yield Finding(folder / name, f"{tp} {what} {until} offset {offset}, and the log ends at {end}", wrong)
+        flushed = (around.recovery_points or {}).get(tp)
+        if around.clean and flushed is not None and flushed < end:
+            message = f"{tp} was flushed up to offset {flushed} by a clean stop, and the log ends at {end}"
+            yield Finding(folder / checkpoints.RECOVERY_POINTS, message)
 
 
 def _unreadable(path: Path, error: OSError) -> Finding:
