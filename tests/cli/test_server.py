@@ -31,6 +31,8 @@ def test_host_port_and_folder_become_kafkas_settings() -> None:
         "log.dirs": "d",
     }
     assert properties_of(["--host", "::1"])["listeners"] == "PLAINTEXT://[::1]:9092"
+    with pytest.raises(ConfigError, match=r"--set log\.dirs"):
+        properties_of(["--data-dir", "/a,/b"])
 
 
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:

@@ -61,6 +61,8 @@ def properties_of(arguments: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"--set {pair!r} is no NAME=VALUE")
         properties[name.strip()] = value.strip()
     if given.data_dir is not None:
+        if "," in given.data_dir:
+            raise ConfigError("--data-dir names one folder; give several with --set log.dirs=DIR,DIR")
         properties.pop("log.dir", None)
         properties["log.dirs"] = given.data_dir
     if given.host is not None or given.port is not None or "listeners" not in properties:
