@@ -1,5 +1,5 @@
 // Fills an Apache Kafka, by its own client, with what a log can hold: codecs, segments, transactions, compaction, offsets.
-// Arguments: bootstrap address, time of the first record. Prints "filled" and leaves without closing, a transaction open.
+// Arguments: bootstrap address, time of the first record. Prints how far it is, and leaves without closing, a transaction open.
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -29,8 +29,11 @@ public class KafkaWriter {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
             createTopics(admin);
             plainTopics();
+            System.out.println("plain topics");
             compacted();
+            System.out.println("compacted topics");
             transactions();
+            System.out.println("transactions");
             admin.deleteRecords(Map.of(partition("deleted"), RecordsToDelete.beforeOffset(33))).all().get();
             admin.deleteRecords(Map.of(partition("emptied"), RecordsToDelete.beforeOffset(-1))).all().get();
             admin.alterConsumerGroupOffsets("readers", Map.of(

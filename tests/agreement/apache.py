@@ -31,8 +31,9 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "log.initial.task.delay.ms": "0",
     "log.index.size.max.bytes": "100000",
-    "broker.session.timeout.ms": "3000",  # after which one that was killed may register again
+    "broker.session.timeout.ms": "6000",  # after which one that was killed may register again
     "broker.heartbeat.interval.ms": "500",
+    "replica.high.watermark.checkpoint.interval.ms": "300",
 }
 CALM = {"log.cleaner.backoff.ms": "3600000", "log.retention.check.interval.ms": "3600000"}
 RETAINING = {"log.retention.check.interval.ms": "300"}
@@ -52,6 +53,7 @@ GROUPS = ("readers", "other", "gone", "in-transactions", "nobody")
 AGO_MS = 3 * 3_600_000
 """How long before now the first record was made: near enough to be kept by the retention of whoever takes it."""
 PATIENCE_S = 60.0
+FILL_SECONDS_MAX = 180
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ def write(folder: Path) -> Written:
     with apache_kafka.started(folder, {**SETTINGS, **CALM, **RETAINING}) as (broker, process):
         fill(broker)
         wait_until(lambda: is_removed(folder / "data" / "deleted-0"), "retention")
+        with Raw(address(broker)) as raw:
+            ends = [f"{topic} 0 {asking.look_up(raw, topic, 0, asking.LATEST)[1]}" for topic in COMPACTED]
+        # a cleaner that finds less to be committed when it begins cleans twice
+        watermarks = folder / "data" / "replication-offset-checkpoint"
+        wait_until(lambda: set(ends) <= set(watermarks.read_text().splitlines()), "checkpoint")
         process.kill()
         process.wait()
     shutil.copytree(folder / "data", folder / "dirty")
@@ -98,8 +105,11 @@ def fill(broker: Broker) -> None:
     class_path = java_class(Path(__file__).parent / "KafkaWriter.java", kafka_jars())
     begin = int(time.time() * 1000) - AGO_MS
     command = ["java", *apache_kafka.JVM, "-cp", class_path, "KafkaWriter", address(broker), str(begin)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == "filled", done.stdout + done.stderr
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FILL_SECONDS_MAX)
+    except subprocess.TimeoutExpired as late:
+        raise AssertionError(f"filling Kafka took too long; it said {late.stdout!r} {late.stderr!r}") from None
+    assert done.stdout.strip().endswith("filled"), done.stdout + done.stderr
 
 
 def address(broker: Broker) -> str:
