@@ -216,9 +216,9 @@ class Cleaner:
     async def _clean(self, log: Log, dirt: Dirt) -> Cleaned:
         loop = asyncio.get_running_loop()
         begun, settings, run = loop.time(), self._settings(), self._runtime.run
-        if (
-            log.recovery_point < dirt.end_offset
-        ):  # else a power loss could take the later record of a key, not the earlier
+        if log.recovery_point < log.log_end_offset:
+            # A power loss must not take the later record of a key when the earlier one is gone for good, nor the
+            # marker that aborted a transaction.
             await run(log.flush)
         round = await self._round(log, dirt, settings)
         offsets = await run(
