@@ -146,13 +146,13 @@ def _look(disk: Disk, partition: ForeignPartition) -> Finding | None:
     around, _ = read_surroundings(disk, partition.folder.parent)
     seen = Seen()
     check = PartitionCheck(disk, partition.folder, partition.tp, around, seen)
-    for finding in check.findings():
-        if finding.wrong:
-            return finding
+    wrong = [finding for finding in check.findings() if finding.wrong]
     walked = check.walked
     if walked.oldest_format < MAGIC:
         message = f"it has messages of format {walked.oldest_format}: read them in with `moldau log import`"
         return Finding(partition.folder, message)
+    if wrong:
+        return wrong[0]
     partition.leader_epoch = max(walked.leader_epoch, int(walked.epochs.latest))
     partition.producer_id_max = walked.producer_id_max
     partition.records = seen.records

@@ -279,6 +279,14 @@ def test_what_an_unclean_stop_leaves_is_no_error_and_is_named(tmp_path: Path) ->
     assert errors(tmp_path) == [] and "zeros follow" in notes(tmp_path)[0]
 
 
+def test_before_the_first_checkpoint_the_next_start_reads_everything_again(tmp_path: Path) -> None:
+    fill(tmp_path, clean=False)
+    for path in tmp_path.glob("*-checkpoint"):
+        path.unlink()
+    change(segment(tmp_path, 0), 300, b"\x55\xaa")
+    assert errors(tmp_path) == [] and any("later segments" in note for note in notes(tmp_path))
+
+
 def test_what_was_flushed_and_does_not_hold_is_an_error_after_an_unclean_stop_too(tmp_path: Path) -> None:
     fill(tmp_path, clean=False)
     change(segment(tmp_path, 0), 300, b"\x55\xaa")

@@ -32,7 +32,7 @@ class Surroundings:
 
     clean: bool | None = None
     recovery_points: Offsets | None = None
-    """None if there are none."""
+    """None where there is no log folder around."""
     log_starts: Offsets = field(default_factory=dict)
     high_watermarks: Offsets = field(default_factory=dict)
     cleaner_offsets: Offsets = field(default_factory=dict)
@@ -58,8 +58,9 @@ def read_surroundings(disk: Disk, folder: Path) -> tuple[Surroundings, list[Find
             found[name] = None
             findings.append(Finding(path, f"it cannot be read: {error.strerror or error}"))
     recovery, starts, watermarks, cleaner = (found[name] for name in NAMES)
-    is_log_folder = recovery is not None or disk.exists(folder / META_PROPERTIES)
-    clean = disk.exists(folder / CLEAN_MARKER) if is_log_folder else None
+    if recovery is None and disk.exists(folder / META_PROPERTIES):
+        recovery = {}  # as a start does: nothing is known to be flushed
+    clean = disk.exists(folder / CLEAN_MARKER) if recovery is not None else None
     return Surroundings(clean, recovery, starts or {}, watermarks or {}, cleaner or {}), findings
 
 
