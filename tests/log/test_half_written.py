@@ -7,6 +7,7 @@ import pytest
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.folder import LogFolder
+from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.runtime import Buffer, File, RealDisk, RealFile, Runtime
 from tests.log.making import TOPIC_ID, TP, HandClock, append, config, read_all, rows
@@ -33,6 +34,11 @@ class ShortDisk(RealDisk):
         return short
 
 
+def append_two(log: Log) -> None:
+    for _ in range(2):
+        append(log, rows(5, value=b"x" * 200))
+
+
 @pytest.mark.parametrize("kind", ["log", "index"])
 def test_after_half_a_write_nothing_follows_even_if_there_is_space_again(tmp_path: Path, kind: str) -> None:
     ShortFile.full = False
@@ -48,8 +54,7 @@ def test_after_half_a_write_nothing_follows_even_if_there_is_space_again(tmp_pat
         assert isinstance(full_at, ShortFile)
         full_at.write = lambda data, at: RealFile.write(full_at, data, at)  # type: ignore[method-assign]
     with pytest.raises(KafkaError) as raised:
-        append(log, rows(5, value=b"x" * 200))
-        append(log, rows(5, value=b"x" * 200))
+        append_two(log)
     assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     ShortFile.full = False
     for each in (log, other):

@@ -75,3 +75,45 @@ def test_a_foreign_folder_in_the_way_leaves_one_partition_out_and_says_so(
         assert "is not ours" in caplog.text
 
     run(scenario, tmp_path)
+
+
+def test_every_job_keeps_the_interval_that_is_set(tmp_path: Path):
+    async def every(**settings: object) -> dict[str, tuple[int, int]]:
+        async with living(tmp_path, **settings) as alive:
+            return {job.name: (job.first_ms, job.every_ms) for job in alive.broker.upkeep.jobs}
+
+    usual = asyncio.run(every())
+    assert usual["recovery point checkpoint"] == usual["log start checkpoint"] == (30_000, 60_000)
+    assert usual["flush"] == (1000, 1000), "flush.ms of a topic holds where nobody says how often to look"
+    chosen = asyncio.run(
+        every(
+            log_flush_scheduler_interval_ms=250,
+            log_flush_offset_checkpoint_interval_ms=1,
+            log_flush_start_offset_checkpoint_interval_ms=2,
+            log_initial_task_delay_ms=3,
+        )
+    )
+    assert (chosen["flush"], chosen["flush of closed segments"]) == ((250, 250), (1000, 1000))
+    assert (chosen["recovery point checkpoint"], chosen["log start checkpoint"]) == ((3, 1), (3, 2))
+
+
+def test_closed_segments_are_flushed_at_once_and_open_ones_when_their_time_has_come(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.broker.upkeep.stop()
+        await alive.make("a", segment_bytes=1 << 20)
+        await alive.make("b", flush_ms=0)
+        wire, jobs = await alive.dial(), {job.name: job for job in alive.broker.upkeep.jobs}
+        first, second = alive.hosted("a").log, alive.hosted("b").log
+        large = batch(bytes(700_000))
+        for name in ("a", "a", "b"):
+            await wire.ask(PRODUCE, 9, produce((name, 0, large)))
+        assert (first.recovery_point, second.recovery_point, len(first.segments)) == (0, 0, 2)
+        await jobs["flush of closed segments"].work()
+        assert (first.recovery_point, second.recovery_point) == (1, 0)
+        await jobs["flush"].work()
+        assert (first.recovery_point, second.recovery_point) == (1, 1)
+        await jobs["recovery point checkpoint"].work()
+        assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n2\na 0 1\nb 0 1\n"
+        assert not (tmp_path / "log-start-offset-checkpoint").exists()
+
+    run(scenario, tmp_path, log_initial_task_delay_ms=600_000)
