@@ -35,9 +35,9 @@ LEFTOVER_SUFFIXES: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORA
 SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
-def files_of(segment: Segment) -> list[LazyFile]:
+def files_of(segment: Segment, disk: Disk) -> list[LazyFile]:
     """The files that a segment has, the log first."""
-    aborted = [segment.aborted.file] if segment.aborted.entries else []
+    aborted = [segment.aborted.file] if disk.exists(segment.aborted.file.path) else []
     return [segment.log, segment.offsets.file, segment.times.file, *aborted]
 
 
@@ -61,7 +61,7 @@ def discard(segment: Segment, disk: Disk) -> None:
 
 def commit(segment: Segment, disk: Disk) -> None:
     """Step 2: a flushed `.cleaned` segment becomes the one that counts. Raises `OSError`."""
-    for lazy in files_of(segment):
+    for lazy in files_of(segment, disk):
         lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(CLEANED_SUFFIX) + SWAP_SUFFIX))
     disk.sync_folder(segment.folder)
 
@@ -71,7 +71,7 @@ def finish(old: Sequence[Segment], new: Segment, disk: Disk) -> list[Path]:
     gone: list[Path] = []
     for segment in old:
         segment.deleted = True
-        for lazy in files_of(segment):
+        for lazy in files_of(segment, disk):
             lazy.rename(lazy.path.with_name(lazy.path.name + DELETED_SUFFIX))
             gone.append(lazy.path)
         snapshot = segment.folder / file_name(segment.base_offset, SNAPSHOT_SUFFIX)
@@ -80,7 +80,7 @@ def finish(old: Sequence[Segment], new: Segment, disk: Disk) -> list[Path]:
             disk.rename(snapshot, doomed)
             gone.append(doomed)
         segment.let_go()
-    for lazy in files_of(new):
+    for lazy in files_of(new, disk):
         lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(SWAP_SUFFIX)))
     disk.sync_folder(new.folder)
     return gone
