@@ -1,0 +1,87 @@
+"""The metadata knows in which log folder each partition is: over restarts, and when a folder is away."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from moldau.cluster import controller
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.controller import MorePartitions, NewTopic
+from moldau.cluster.embedded import EmbeddedStore
+from moldau.cluster.image import Image
+from moldau.config import broker_config
+from moldau.runtime import Runtime
+
+CONFIG = broker_config({"node.id": "1"})[0]
+
+
+def in_turn(count: int) -> Sequence[str]:
+    return [("left", "right")[number % 2] for number in range(count)]
+
+
+async def opened(folder: Path, directories: dict[str, bool] | None = None, *, clean: bool = True) -> Cluster:
+    cluster = await Cluster.open(
+        EmbeddedStore(folder), CONFIG, Runtime(), clean=clean, directories=directories, place=in_turn
+    )
+    await cluster.register("localhost", 9092, list(directories or ()))
+    return cluster
+
+
+def seen(image: Image, topic: str = "t") -> list[tuple[str, int, int]]:
+    """Directory, leader and epoch of each partition."""
+    return [(part.directory_of(1), part.leader, part.leader_epoch) for part in image.topics[topic].partitions]
+
+
+def test_new_partitions_are_assigned_together_and_for_good(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = await opened(tmp_path, {"left": True, "right": True})
+        await cluster.create_topics([NewTopic("t", 1), NewTopic("u", 2)])
+        await cluster.create_partitions([MorePartitions("t", 2)])
+        expected = [("left", 1, 0), ("left", 1, 0)], [("right", 1, 0), ("left", 1, 0)]
+        assert (seen(cluster.image), seen(cluster.image, "u")) == expected
+        assert cluster.image.brokers[1].directories == ("left", "right")
+        await cluster.close()
+        again = await opened(tmp_path, {"left": True, "right": True})
+        assert (seen(again.image), seen(again.image, "u")) == expected
+        await again.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_in_a_folder_that_is_away_has_no_leader_until_it_is_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = await opened(tmp_path, {"left": True, "right": True})
+        await cluster.create_topics([NewTopic("t", 2)])
+        await cluster.serve_only(["left"])
+        assert seen(cluster.image) == [("left", 1, 0), ("right", -1, 1)]
+        assert cluster.image.topics["t"].partitions[1].isr == (1,)
+        me = cluster.image.brokers[1]
+        assert [me.serves(name) for name in ("left", "right", "")] == [True, False, True]
+        await cluster.close()
+        for directories, expected in (
+            ({"left": True}, [("left", 1, 0), ("right", -1, 1)]),
+            ({"left": True, "right": False}, [("left", 1, 0), ("right", 1, 2)]),
+            ({"right": False, "left": True}, [("left", 1, 0), ("right", 1, 3)]),
+            ({"right": True}, [("left", -1, 1), ("right", 1, 3)]),
+        ):
+            cluster = await opened(tmp_path, directories)
+            assert seen(cluster.image) == expected
+            await cluster.close()
+
+    asyncio.run(scenario())
+
+
+def test_folders_of_partitions_may_be_learnt_later(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = await Cluster.open(EmbeddedStore(tmp_path), CONFIG, Runtime())
+        await cluster.register("localhost", 9092)
+        await cluster.create_topics([NewTopic("t", 3)])
+        assert seen(cluster.image) == [("", 1, 0)] * 3
+        assert controller.directories_lost(cluster.image, 1, ["left"]) == []
+        await cluster.assign_directories({"t": {0: "left", 2: "right"}, "gone": {0: "left"}})
+        await cluster.close()
+        again = await opened(tmp_path, {"left": True}, clean=False)
+        assert seen(again.image) == [("left", 1, 0), ("", 1, 1), ("right", -1, 1)]
+        await again.close()
+
+    asyncio.run(scenario())
