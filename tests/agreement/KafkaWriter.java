@@ -1,5 +1,6 @@
-// Fills an Apache Kafka, by its own client, with what a log can hold: codecs, segments, transactions, compaction, offsets.
-// Arguments: bootstrap address, time of the first record. Prints how far it is, and leaves without closing, a transaction open.
+// Fills an Apache Kafka, by its own client, with what a log can hold: codecs, segments, transactions, compaction,
+// offsets of groups. Arguments: bootstrap address, time of the first record. Prints how far it is, and leaves without
+// closing, a transaction open.
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
