@@ -76,6 +76,7 @@ def test_a_folder_that_holds_has_no_finding_and_everything_was_looked_at(folder:
         ("size", 8, "cut off"),
         ("format", 16, "of format"),
         ("offset", 0, "belongs behind this segment"),
+        ("leader epoch", 12, "of leader epoch"),
     ],
 )
 def test_a_batch_that_does_not_hold_is_found(folder: Path, where: str, at: int, said: str) -> None:
@@ -107,6 +108,11 @@ def test_a_batch_that_hides_its_latest_time_is_found(folder: Path) -> None:
 
     rewritten(folder, hide)
     assert any("a record has the time" in error for error in errors(folder))
+
+
+def test_a_leader_epoch_that_none_can_have_is_found(folder: Path) -> None:
+    change(segment(folder, 1), 12, b"\x80")
+    assert any("impossible leader epoch" in error for error in errors(folder))
 
 
 def test_a_log_that_ends_in_the_middle_of_a_batch_is_found_after_a_clean_stop(folder: Path) -> None:

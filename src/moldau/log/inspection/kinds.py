@@ -10,7 +10,8 @@ import enum
 from typing import Final, NamedTuple
 
 from moldau.log import checkpoints
-from moldau.log.folder import CLEAN_MARKER, DELETE_SUFFIX, LOCK, META_PROPERTIES
+from moldau.log.folder import DELETE_SUFFIX, LOCK
+from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
 from moldau.log.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.log.folder import CLEAN_MARKER, DELETE_SUFFIX, META_PROPERTIES, partition_of
+from moldau.log.folder import DELETE_SUFFIX, partition_of
+from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
 from moldau.log.inspection import reading
 from moldau.log.inspection.findings import Finding, Seen
 from moldau.log.inspection.kinds import FOLDER_FILES, LEFTOVERS, Kind, file_name_of, leftover_of

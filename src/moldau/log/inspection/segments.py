@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from moldau.errors import KafkaError
-from moldau.log.epochs import Epochs
+from moldau.log.epochs import NO_EPOCH, Epochs
 from moldau.log.inspection import control, reading
 from moldau.log.inspection.findings import Finding, Seen
 from moldau.log.inspection.index_checks import OffsetIndexCheck, Place, TimeIndexCheck
@@ -205,6 +205,8 @@ def _oddities(header: BatchHeader, entry: Entry, walked: Walked, is_rebuilt: boo
     """What is wrong with a batch that holds, and whether it is more than a note."""
     walked.producer_id_max = max(walked.producer_id_max, header.producer_id)
     epoch, base = header.partition_leader_epoch, header.base_offset
+    if epoch < NO_EPOCH:
+        yield f"the batch at offset {base} is of the impossible leader epoch {epoch}", True
     if 0 <= epoch < walked.leader_epoch:
         yield f"the batch at offset {base} is of leader epoch {epoch}, and one before it of {walked.leader_epoch}", True
     walked.leader_epoch = max(walked.leader_epoch, epoch)

@@ -12,7 +12,7 @@ from typing import Final
 
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.log.folder import CLEAN_MARKER, META_PROPERTIES
+from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
 from moldau.log.inspection.findings import Finding
 from moldau.names import TopicPartition
 from moldau.runtime import Disk
