@@ -16,7 +16,8 @@ import pytest
 from moldau.broker import Broker, run
 from moldau.config import broker_config
 from moldau.errors import KafkaError
-from moldau.log.folder import CLEAN_MARKER, LogFolder
+from moldau.log.folder import LogFolder
+from moldau.log.identity import CLEAN_MARKER
 from moldau.protocol.apis import (
     CREATE_TOPICS,
     FIND_COORDINATOR,

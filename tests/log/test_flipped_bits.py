@@ -20,7 +20,8 @@ import pytest
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.checkpoints import LOG_STARTS, RECOVERY_POINTS
-from moldau.log.folder import CLEAN_MARKER, LogFolder
+from moldau.log.folder import LogFolder
+from moldau.log.identity import CLEAN_MARKER
 from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, crc_holds

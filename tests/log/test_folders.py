@@ -10,8 +10,9 @@ import pytest
 
 from moldau.config import TopicConfig
 from moldau.errors import KafkaError, StorageError
-from moldau.log.folder import CLEAN_MARKER, LogFolder
+from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
+from moldau.log.identity import CLEAN_MARKER
 from moldau.names import TopicPartition
 from moldau.runtime import File, RealDisk, Runtime
 from tests.log.making import NOW_MS, TOPIC_ID, append, config, read_all

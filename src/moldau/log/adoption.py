@@ -24,8 +24,9 @@ from moldau.config import TopicConfig
 from moldau.errors import StorageError
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.log.folder import LOCK, META_PROPERTIES
+from moldau.log.folder import LOCK
 from moldau.log.foreign import ForeignPartition, ForeignTopic
+from moldau.log.identity import META_PROPERTIES
 from moldau.log.inspection import reading
 from moldau.log.log import Log
 from moldau.log.segment import DELETED_SUFFIX

@@ -16,7 +16,6 @@ whole folder offline: every log in it, for good, and no clean-shutdown marker is
 
 import base64
 import contextlib
-import json
 import logging
 import re
 import threading
@@ -28,20 +27,20 @@ from typing import Final, TypeVar
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
-from moldau.log import checkpoints
+from moldau.log import checkpoints, identity
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.deletion import Doomed
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
+from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES, NO_BROKER_EPOCH
 from moldau.log.log import Log
 from moldau.log.progress import Progress
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 
 T = TypeVar("T")
-LOCK, CLEAN_MARKER, META_PROPERTIES = ".lock", ".kafka_cleanshutdown", "meta.properties"
+LOCK: Final = ".lock"
 DELETE_SUFFIX: Final = "-delete"
 NAME_BYTES_MAX: Final = 255
-NO_BROKER_EPOCH: Final = -1
 _PARTITION = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})", re.ASCII)
 _OWN_FILES: Final = frozenset(
     {
@@ -114,9 +113,9 @@ class LogFolder:
         self._make(path)
         self._unlock = self._disk.lock(path / LOCK)
         try:
-            self.meta = self._read_meta()
+            self.meta = identity.read_meta(self._disk, path)
             self.directory_id = self.meta.get("directory.id") or _short(runtime.random.uuid())
-            self.clean, self.broker_epoch = self._take_marker()
+            self.clean, self.broker_epoch = identity.take_marker(self._disk, path)
             self._recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
             self._log_starts = self._offsets(checkpoints.LOG_STARTS)
             self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
@@ -131,18 +130,6 @@ class LogFolder:
         for each in made or [path]:
             with contextlib.suppress(PermissionError):  # a parent that others own, and that may not be read
                 self._disk.sync_folder(each.parent)
-
-    def _read_meta(self) -> dict[str, str]:
-        path = self.path / META_PROPERTIES
-        try:
-            data = checkpoints.read_whole(self._disk, path)
-        except CorruptCheckpoint as error:
-            raise StorageError(f"{error}, which no meta.properties has: put back the one of this log folder") from error
-        lines = [line.strip() for line in (data or b"").decode("utf-8", "replace").splitlines()]
-        return {
-            key.strip(): value.strip()
-            for key, _, value in (line.partition("=") for line in lines if line[:1] not in "#!")
-        }
 
     def claim(self, cluster_id: str, node_id: int) -> None:
         """The folder belongs to this node of this cluster from now on. Raises `StorageError` if it is another's."""
@@ -161,21 +148,7 @@ class LogFolder:
                 "node.id": str(node_id),
                 "directory.id": self.directory_id,
             }
-            text = "#\n" + "".join(f"{key}={value}\n" for key, value in self.meta.items())
-            checkpoints.replace_file(self._disk, self.path / META_PROPERTIES, text.encode())
-
-    def _take_marker(self) -> tuple[bool, int]:
-        """Whether the last stop was clean, and the broker epoch then. The marker is gone afterwards."""
-        path = self.path / CLEAN_MARKER
-        if not self._disk.exists(path):
-            return False, NO_BROKER_EPOCH
-        try:
-            epoch = json.loads(checkpoints.read_whole(self._disk, path) or b"")["brokerEpoch"]
-        except (CorruptCheckpoint, ValueError, KeyError, TypeError, RecursionError):
-            epoch = NO_BROKER_EPOCH
-        self._disk.remove(path)
-        self._disk.sync_folder(self.path)
-        return True, epoch if isinstance(epoch, int) else NO_BROKER_EPOCH
+            identity.write_meta(self._disk, self.path, self.meta)
 
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
         """A checkpoint's offsets; an unreadable one counts as all zero, so that more is recovered rather than less."""
@@ -412,18 +385,15 @@ class LogFolder:
                 for log in self.logs.values():
                     log.close()
                 self._checkpoint(high_watermarks if high_watermarks is not None else self.high_watermarks)
-                self._leave_marker(broker_epoch)
+                identity.leave_marker(self._disk, self.path, broker_epoch)
             elif self.clean and not self._touched and self.failed is None:
-                self._leave_marker(self.broker_epoch)  # a start that was refused: all is as the last stop left it
+                # a start that was refused: all is as the last stop left it
+                identity.leave_marker(self._disk, self.path, self.broker_epoch)
         except (OSError, KafkaError) as error:
             logger.error("%s was not closed cleanly: %s", self.path, error)
         finally:
             self._abandon(self.logs.values())
             self._unlock()
-
-    def _leave_marker(self, broker_epoch: int) -> None:
-        marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
-        checkpoints.replace_file(self._disk, self.path / CLEAN_MARKER, marker.encode())
 
     @staticmethod
     def _abandon(logs: Iterable[Log]) -> None:

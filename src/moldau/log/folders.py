@@ -21,7 +21,8 @@ from typing import NamedTuple, TypeVar
 from moldau.config import TopicConfig
 from moldau.errors import KafkaError, StorageError
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
-from moldau.log.folder import NO_BROKER_EPOCH, LogFolder
+from moldau.log.folder import LogFolder
+from moldau.log.identity import NO_BROKER_EPOCH
 from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime

@@ -15,7 +15,8 @@ from typing import Final
 from moldau.errors import StorageError
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.log.folder import DELETE_SUFFIX, META_PROPERTIES, partition_of
+from moldau.log.folder import DELETE_SUFFIX, partition_of
+from moldau.log.identity import META_PROPERTIES
 from moldau.log.inspection import reading
 from moldau.log.inspection.findings import Finding, Seen
 from moldau.log.inspection.partitions import PartitionCheck

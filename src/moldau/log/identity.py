@@ -1,0 +1,56 @@
+"""What a log folder says of itself as a whole: whose it is (meta.properties), and whether its last stop was clean.
+
+    meta.properties          version=1, cluster.id, node.id (broker.id before KRaft), directory.id (KIP-858); lines that
+                             are somebody else's are kept
+    .kafka_cleanshutdown     {"version": 0, "brokerEpoch": -1}; that it is there counts, whatever is in it
+
+Both are small files of text that anybody may have edited, and are taken for no more than that.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from moldau.errors import StorageError
+from moldau.log import checkpoints
+from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.runtime import Disk
+
+CLEAN_MARKER, META_PROPERTIES = ".kafka_cleanshutdown", "meta.properties"
+NO_BROKER_EPOCH = -1
+
+
+def read_meta(disk: Disk, folder: Path) -> dict[str, str]:
+    """By name; empty if the folder is new. Raises `StorageError`, `OSError`."""
+    try:
+        data = checkpoints.read_whole(disk, folder / META_PROPERTIES)
+    except CorruptCheckpoint as error:
+        raise StorageError(f"{error}, which no meta.properties has: put back the one of this log folder") from error
+    lines = [line.strip() for line in (data or b"").decode("utf-8", "replace").splitlines()]
+    return {
+        key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines if line[:1] not in "#!")
+    }
+
+
+def write_meta(disk: Disk, folder: Path, meta: Mapping[str, str]) -> None:
+    text = "#\n" + "".join(f"{key}={value}\n" for key, value in meta.items())
+    checkpoints.replace_file(disk, folder / META_PROPERTIES, text.encode())
+
+
+def take_marker(disk: Disk, folder: Path) -> tuple[bool, int]:
+    """Whether the last stop was clean, and the broker epoch then. The marker is gone afterwards. Raises `OSError`."""
+    path = folder / CLEAN_MARKER
+    if not disk.exists(path):
+        return False, NO_BROKER_EPOCH
+    try:
+        epoch = json.loads(checkpoints.read_whole(disk, path) or b"")["brokerEpoch"]
+    except (CorruptCheckpoint, ValueError, KeyError, TypeError, RecursionError):
+        epoch = NO_BROKER_EPOCH
+    disk.remove(path)
+    disk.sync_folder(folder)
+    return True, epoch if isinstance(epoch, int) else NO_BROKER_EPOCH
+
+
+def leave_marker(disk: Disk, folder: Path, broker_epoch: int) -> None:
+    marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    checkpoints.replace_file(disk, folder / CLEAN_MARKER, marker.encode())
