@@ -19,8 +19,8 @@ from moldau.runtime import Disk
 
 
 class Flushing:
-    """`unsynced_names`: the folder has files whose names might not outlive a power loss. `snapshots`: those of producers
-    that might not. `done_ms`: when all was flushed last."""
+    """`unsynced_names`: the folder has files whose names might not outlive a power loss. `snapshots`: those of
+    producers that might not. `done_ms`: when all was flushed last."""
 
     __slots__ = ("_disk", "_folder", "done_ms", "lock", "recovery_point", "snapshots", "unsynced_names")
 

@@ -257,8 +257,8 @@ class Log:
         return self._active
 
     def _snapshot(self) -> None:
-        """Write down the producers as they are at the log's end. A flush takes it along: of those whose batches retention
-        took nothing else is left."""
+        """Write down the producers as they are at the log's end. A flush takes it along: of those whose batches
+        retention took nothing else is left."""
         end = self.log_end_offset
         self.producers.end_offset = end
         if self._snapshot_offset != end:
