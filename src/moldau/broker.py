@@ -53,7 +53,7 @@ SEND_BUFFER_BYTES, OF_THE_SYSTEM = 192 << 10, -1
 """Of a connection where nobody asks for another size. Kafka's 100 KB halve what a large Fetch reaches, and keep the
 system from growing the receive buffer of a producer with large batches."""
 SWITCH_INTERVAL_S = 0.0005
-"""How long the loop waits at most for a thread that runs Python, as the cleaner's does; Python's own is ten times as much."""
+"""How long the loop waits at most for a thread that runs Python, as the cleaner's does. Python's own is 5 ms."""
 PER_CONNECTION = 2
 """Descriptors of one connection: its socket and the one its replies leave by."""
 
