@@ -38,7 +38,8 @@ from moldau.coordinators.deadlines import Deadlines
 from moldau.coordinators.exchange import Commit
 from moldau.coordinators.outcome import Chain, Now, Outcome, Replies, Ticket
 from moldau.coordinators.reconciling import reconciled
-from moldau.coordinators.target import ASSIGNORS, new_targets, topic_ids
+from moldau.coordinators.server_assignors import ASSIGNORS
+from moldau.coordinators.target import new_targets, topic_ids
 from moldau.errors import ErrorCode
 from moldau.protocol.internal import ConsumerGroupMetadataValue, ConsumerGroupTargetAssignmentMetadataValue
 
