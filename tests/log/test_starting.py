@@ -56,5 +56,5 @@ def test_a_start_after_a_clean_stop_reads_next_to_nothing(tmp_path: Path) -> Non
     assert len(disk.listed) == 1 + len(partitions)
     assert disk.opened.count("00000000000000000000.log") <= len(partitions)
     assert Counted.read_bytes / len(partitions) < 70_000, "a batch behind the last index entry, and a page of an index"
-    assert Counted.reads / len(partitions) < 15
+    assert Counted.reads / len(partitions) < 30, "among them the headers of batches that a producer may send again"
     again.close()
