@@ -63,7 +63,7 @@ def test_production_imports_only_what_the_install_brings() -> None:
     extras = {name: needs for name, needs in project["optional-dependencies"].items() if name not in ("test", "dev")}
     known = dict.fromkeys([*sys.stdlib_module_names, "moldau", "pyspark_moldau", "cython"], "")
     for requirement in [*project["dependencies"], *(need for needs in extras.values() for need in needs)]:
-        name = requirement.partition(";")[0].split("[")[0].rstrip(" 0123456789.*<>=!~,")
+        name = re.split(r"[^\w.-]", requirement)[0]
         known[MODULES_OF.get(name, name)] = requirement
     assert not (found := [problem for source in OURS for problem in rules.foreign_imports(source, known)]), listed(
         found

@@ -214,6 +214,7 @@ class Broker:
         from moldau.coordinators.consumer_exchange import ConsumerSettings
         from moldau.coordinators.coordinator import GroupCoordinator
         from moldau.coordinators.exchange import GroupSettings
+        from moldau.coordinators.expressions import Expressions
 
         config = self.config
         settings = GroupSettings(
@@ -234,7 +235,10 @@ class Broker:
             ),
         )
         topic = InternalTopic(OFFSETS_TOPIC, self.partitions, config.offsets_load_buffer_size, self.runtime)
-        return GroupCoordinator(settings, topic, self.runtime, self._offsets_partitions, lambda: self.cluster.image)
+        match = Expressions().match
+        return GroupCoordinator(
+            settings, topic, self.runtime, self._offsets_partitions, lambda: self.cluster.image, match
+        )
 
     @property
     def _has_groups(self) -> bool:

@@ -11,7 +11,7 @@ subscriptions or topics bumps the group's epoch; the target for it is computed b
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -45,7 +45,7 @@ from moldau.protocol.internal import ConsumerGroupMetadataValue, ConsumerGroupTa
 
 SESSION, REVOKE = "session", "revoke"
 Key = tuple[str, str, str]
-Match = Callable[[str, Iterable[str]], list[str]]
+Match = Callable[[str, Collection[str]], list[str]]
 """An expression and names of topics -> those that it matches as a whole. Raises `ValueError` for what is none."""
 
 
