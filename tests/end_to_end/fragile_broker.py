@@ -79,6 +79,10 @@ class Fate:
     def serves(self) -> bool:
         return self._serving.exists()
 
+    @property
+    def is_armed(self) -> bool:
+        return self._armed.exists()
+
     @contextmanager
     def around(self, operation: str, kind: str, half: Callable[[], object] = lambda: None) -> Iterator[None]:
         """One operation; `half` does half of it."""
@@ -98,7 +102,7 @@ class Fate:
             if seen not in self._seen:
                 self._seen[seen] = None
                 os.write(self._file, seen.encode())
-            if not self._armed.exists():
+            if not self.is_armed:
                 return None
             point = Point(**json.loads(self._armed.read_text()))
             if (point.operation, point.kind) != (operation, kind):

@@ -36,6 +36,7 @@ ROOT = Path(__file__).parents[2]
 EARLIEST, LATEST = -2, -1
 OUT_OF_RANGE = 1
 POINT_SECONDS_MAX = 2.0
+NOTICED = "lost|acknowledged|given out|follows|reached|starts at|sequence|delivered"
 VERIFIED_EVERY = 10
 """Every so many kills the tool that verifies a stopped broker's files looks at a copy of them."""
 
@@ -76,6 +77,7 @@ class Arena:
         program = ("tests.end_to_end.fragile_broker", str(folder))
         self.broker = Broker(folder, SETTINGS, program, environment)
         self.broker.start()
+        (folder / SERVING).touch()
         address = self.broker.address
         with Raw(address) as raw:
             for topic, configs in TOPICS.items():
@@ -111,7 +113,6 @@ class Arena:
 
     def load_and_kill(self, point: Point | None = None) -> None:
         """Let the load run until the broker is dead: at this point, or wherever chance says."""
-        (self.folder / SERVING).touch()
         for load in self.loads:
             load.resume()
         if point is None and self.random.random() < 0.6:
@@ -128,10 +129,11 @@ class Arena:
         kills = 0
         while True:
             (self.folder / SERVING).unlink(missing_ok=True)
-            point = self._point(serving=False) if self.random.random() < 0.35 and kills < 2 else None
+            point = self._point(serving=False) if self.random.random() < 0.6 and kills < 2 else None
             arm(self.folder, point)
             try:
                 self.broker.start()
+                (self.folder / SERVING).touch()
                 arm(self.folder, None)
                 if self.broker.runs:
                     return kills
@@ -149,7 +151,7 @@ class Arena:
         cleaning = [pair for pair in pairs if "cleaned" in pair[1] or "swap" in pair[1]]
         operation, kind = self.random.choice(cleaning if cleaning and self.random.random() < 0.5 else pairs)
         often = operation == "write" and kind in (".log", ".index")
-        count = self.random.randint(1, 300) if often and serving else self.random.choice((1, 1, 2, 5))
+        count = self.random.randint(1, 300) if often and serving else self.random.choice((1, 1, 1, 3))
         where = self.random.choice((BEFORE, AFTER, HALF) if operation == "write" else (BEFORE, AFTER))
         return Point(operation, kind, count, where)
 
@@ -229,4 +231,4 @@ def test_a_broker_that_loses_something_is_noticed(arena: Arena) -> None:
             noticed = [str(failure)]
         if noticed:
             break
-    assert noticed and re.search("lost|acknowledged|given out|follows|reached|sequence", noticed[0]), noticed[:3]
+    assert noticed and re.search(NOTICED, noticed[0]), noticed[:3]
