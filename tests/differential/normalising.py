@@ -44,6 +44,7 @@ UNORDERED = {
     ("DescribeConfigs", "results"): ("resource_type", "resource_name"),
     ("CreatePartitions", "results"): ("name",),
     ("DeleteGroups", "results"): ("group_id",),
+    ("ConsumerGroupDescribe", "members"): ("member_id",),
     ("DescribeLogDirs", "topics"): ("name",),
     ("DescribeLogDirs", "partitions"): ("partition_index",),
 }

@@ -20,7 +20,6 @@ from moldau.coordinators.consumer_exchange import (
     Beat,
     Beaten,
     ConsumerSettings,
-    DescribedConsumer,
     DescribedConsumers,
 )
 from moldau.coordinators.consumer_group import (
@@ -34,8 +33,9 @@ from moldau.coordinators.consumer_group import (
     target_of,
 )
 from moldau.coordinators.consumer_records import ConsumerGroupRecord, Kind, consumer_group_record
+from moldau.coordinators.consumer_rights import described, partitions_of
 from moldau.coordinators.deadlines import Deadlines
-from moldau.coordinators.exchange import Commit
+from moldau.coordinators.exchange import Leaver, Left
 from moldau.coordinators.outcome import Chain, Now, Outcome, Replies, Ticket
 from moldau.coordinators.reconciling import reconciled
 from moldau.coordinators.server_assignors import ASSIGNORS
@@ -269,12 +269,12 @@ class ConsumerGroups:
             self._write(group, Kind.CURRENT, member.member_id, current_of(after), out)
             self._watch_revocation(group, after, now)
         self._keep_alive(group, after, now)
-        changed = ask.is_full or _partitions(before) != _partitions(after)
+        changed = ask.is_full or partitions_of(before) != partitions_of(after)
         return Beaten(
             member_id=after.member_id,
             epoch=after.epoch,
             heartbeat_interval_ms=self.settings.heartbeat_interval_ms,
-            assignment=_partitions(after) if changed else None,
+            assignment=partitions_of(after) if changed else None,
         )
 
     def _leave(self, ask: Beat, out: Outcome) -> Beaten:
@@ -294,14 +294,38 @@ class ConsumerGroups:
             away = replace(member, epoch=LEAVES_FOR_NOW, assigned=kept, revoking={})
             self._write(group, Kind.CURRENT, member.member_id, current_of(away), out)
         else:
-            self.fence(group, member, out)
+            self.fence(group, [member], out)
         return Beaten(member_id=ask.member_id, epoch=ask.epoch)
 
-    def fence(self, group: ConsumerGroup, member: Member, out: Outcome) -> None:
-        """The member is out; what it had is free once the others hear of the next epoch."""
-        self._remove(group, member, out)
-        self._forget_expression(group, member.expression, out)
-        self._write_epoch(group, metadata_hash(group.subscribed(), self._image()), out)
+    def leave(self, group_id: str, leavers: list[Leaver], ticket: Ticket, now: Now) -> Outcome:
+        """A LeaveGroup of the classic protocol; an administrator takes members out with it."""
+        out, group, errors = Outcome(), self.live[group_id], []
+        leaving: dict[str, Member] = {}
+        for leaver in leavers:
+            by_instance = leaver.instance_id is not None
+            member = (
+                group.static_member(leaver.instance_id or "") if by_instance else group.members.get(leaver.member_id)
+            )
+            if member is None:
+                errors.append(ErrorCode.UNKNOWN_MEMBER_ID)
+            elif leaver.member_id not in ("", member.member_id):
+                errors.append(ErrorCode.FENCED_INSTANCE_ID)
+            else:
+                errors.append(ErrorCode.NONE)
+                leaving[member.member_id] = member
+        self.fence(group, list(leaving.values()), out)
+        out.refused = lambda error: [(ticket, Left(error))]
+        out.reply(ticket, Left(ErrorCode.NONE, errors))
+        return self.chained(out, now)
+
+    def fence(self, group: ConsumerGroup, members: list[Member], out: Outcome) -> None:
+        """The members are out; what they had is free once the others hear of the next epoch."""
+        for member in members:
+            self._remove(group, member, out)
+        for expression in dict.fromkeys(member.expression for member in members):
+            self._forget_expression(group, expression, out)
+        if members:
+            self._write_epoch(group, metadata_hash(group.subscribed(), self._image()), out)
 
     def _remove(self, group: ConsumerGroup, member: Member, out: Outcome) -> None:
         for kind in (Kind.CURRENT, Kind.TARGET, Kind.MEMBER):
@@ -333,59 +357,10 @@ class ConsumerGroups:
         self._write(group, Kind.TARGET_EPOCH, "", None, out)
         self._write(group, Kind.EPOCH, "", None, out)
 
-    def check_commit(self, group: ConsumerGroup, ask: Commit) -> list[ErrorCode]:
-        """Whether a member may commit these offsets: at its epoch, or those it was given before the epoch it names."""
-        if ask.generation < 0 and not group.members:
-            return [ErrorCode.NONE] * len(ask.offsets)
-        member = group.members.get(ask.member_id)
-        if member is None:
-            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(ask.offsets)
-        if not ask.knows_epochs and member.classic is None:
-            return [ErrorCode.UNSUPPORTED_VERSION] * len(ask.offsets)
-        if ask.generation == member.epoch:
-            return [ErrorCode.NONE] * len(ask.offsets)
-        stale = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
-        errors = []
-        for new in ask.offsets:
-            given = member.given_at(new.topic_id, new.partition.partition)
-            fine = ask.generation < member.epoch and given is not None and ask.generation >= given
-            errors.append(ErrorCode.NONE if fine else stale)
-        return errors
-
-    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether a member may read the offsets of its group; anybody may who does not say that it is one."""
-        group = self.live.get(group_id)
-        if group is None or (member_id is None and epoch < 0):
-            return ErrorCode.NONE
-        member = group.members.get(member_id or "")
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if epoch == member.epoch:
-            return ErrorCode.NONE
-        return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
-
     def describe(self, group_id: str) -> DescribedConsumers | None:
-        """None for a group that is not there."""
+        """What is stored of a group; None for one that is not there."""
         group = self.stored.get(group_id)
-        if group is None:
-            return None
-        members = [
-            DescribedConsumer(
-                m.member_id,
-                m.instance_id,
-                m.rack_id,
-                m.epoch,
-                m.client_id,
-                m.client_host,
-                m.topics,
-                m.expression,
-                _partitions(m),
-                {topic: sorted(parts) for topic, parts in group.targets.get(m.member_id, {}).items()},
-                m.classic is not None,
-            )
-            for m in group.members.values()
-        ]
-        return DescribedConsumers(group.state.value, group.epoch, group.target_epoch, self.assignor(group), members)
+        return None if group is None else described(group, self.assignor(group))
 
     def next_ms(self) -> int | None:
         return self._deadlines.next_ms()
@@ -402,7 +377,7 @@ class ConsumerGroups:
         if group is None or member is None:
             return out
         if what == SESSION or (member.phase is Phase.UNREVOKED and member.epoch >= 0):
-            self.fence(group, member, out)
+            self.fence(group, [member], out)
         return self.chained(out, now)
 
     def _keep_alive(self, group: ConsumerGroup, member: Member, now: Now) -> None:
@@ -467,10 +442,6 @@ def _check_instance(member: Member | None, ask: Beat) -> None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"No member has the instance id {ask.instance_id}.")
     if member.member_id != ask.member_id:
         raise Refused(ErrorCode.FENCED_INSTANCE_ID, f"{member.member_id} has the instance id {ask.instance_id} now.")
-
-
-def _partitions(member: Member) -> dict[Any, list[int]]:
-    return {topic: sorted(partitions) for topic, partitions in member.assigned.items()}
 
 
 def metadata_hash(topics: Iterable[str], image: Image) -> int:

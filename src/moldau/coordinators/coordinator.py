@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from moldau.cluster.image import Image
 from moldau.coordinators.consumer_exchange import Beat, Beaten, DescribedConsumers
 from moldau.coordinators.consumer_groups import Match
+from moldau.coordinators.consumer_rights import check_fetch
 from moldau.coordinators.exchange import (
     Commit,
     Described,
@@ -110,7 +111,7 @@ class GroupCoordinator:
         return shard.groups.heartbeat(group_id, generation, member_id, instance_id, self._host.now())
 
     def leave(self, group_id: str, leavers: list[Leaver]) -> Left | Awaitable[Left]:
-        return self._ask(group_id, lambda shard, ticket, now: shard.groups.leave(group_id, leavers, ticket, now), Left)
+        return self._ask(group_id, lambda shard, ticket, now: shard.leave(group_id, leavers, ticket, now), Left)
 
     def commit(self, ask: Commit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """One error for each offset."""
@@ -127,7 +128,8 @@ class GroupCoordinator:
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         """Whether who says to be that member may read the group's offsets. Raises `KafkaError` as `offsets` does."""
-        return self._host.machine(self.partition_of(group_id)).consumers.check_fetch(group_id, member_id, epoch)
+        live = self._host.machine(self.partition_of(group_id)).consumers.live
+        return check_fetch(live.get(group_id), member_id, epoch)
 
     def delete_groups(
         self, group_ids: list[str]

@@ -12,8 +12,9 @@ from moldau.coordinators.consumer_exchange import Beat, Beaten
 from moldau.coordinators.consumer_group import ConsumerGroup
 from moldau.coordinators.consumer_groups import ConsumerGroups, Match
 from moldau.coordinators.consumer_records import ConsumerGroupRecord
+from moldau.coordinators.consumer_rights import check_commit
 from moldau.coordinators.deadlines import Deadlines
-from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Listed
+from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Leaver, Listed
 from moldau.coordinators.group import Group, State
 from moldau.coordinators.group_records import GroupRecord, read_record
 from moldau.coordinators.groups import Groups
@@ -140,6 +141,12 @@ class GroupShard:
             out.refused = undone
         return out
 
+    def leave(self, group_id: str, leavers: list[Leaver], ticket: Ticket, now: Now) -> Outcome:
+        """A LeaveGroup, which takes members of either kind of group out."""
+        if group_id in self.consumers.live:
+            return self.consumers.leave(group_id, leavers, ticket, now)
+        return self.groups.leave(group_id, leavers, ticket, now)
+
     def listed(self) -> list[Listed]:
         """All groups, of both kinds."""
         newer = [
@@ -165,7 +172,7 @@ class GroupShard:
 
     def _commit_newer(self, group: ConsumerGroup, ask: Commit, ticket: Ticket, now: Now) -> Outcome:
         out = Outcome()
-        errors = self.consumers.check_commit(group, ask)
+        errors = check_commit(group, ask)
         fine = [new for new, error in zip(ask.offsets, errors, strict=True) if error is ErrorCode.NONE]
         written = iter(self.offsets.commit(ask.group_id, fine, ask.retention_ms, now.stamp_ms, out))
         errors = [next(written) if error is ErrorCode.NONE else error for error in errors]
