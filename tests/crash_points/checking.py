@@ -35,13 +35,13 @@ def broken(sentence: str) -> NoReturn:
     raise Broken(sentence)
 
 
-def check_partition(partition: Partition, log: Log, floor: int, seed: random.Random) -> set[int]:
+def check_partition(partition: Partition, log: Log, floor: int, seed: random.Random, live: bool = False) -> set[int]:
     """All that can be asked of a log without changing it; the base offsets of batches that are missing from a compacted
     log, which alone may have lost something in the middle of what was not flushed. Raises `Broken`."""
     start, end = int(log.log_start_offset), int(log.log_end_offset)
     name = f"{partition.tp}"
     possible = {batch.base: batch for batch in partition.possible}
-    ends = {batch.last + 1 for batch in possible.values()} | set(possible)
+    ends = {batch.last + 1 for batch in possible.values()} | set(possible) | {partition.end}
     if end not in ends and end != start and possible:
         broken(f"{name} ends at {end}, where no batch ever ended")
     if end < floor:
@@ -61,10 +61,11 @@ def check_partition(partition: Partition, log: Log, floor: int, seed: random.Ran
     served = check_records(partition, log, possible, compacted, lost)
     found = [header for header, _ in served]
     check_lookups(partition, log, served, compacted, seed)
-    check_epochs(partition, log, found)
+    check_epochs(partition, log, found, end + live)
     replayed = partition.replayed(end, lost)
     if compacted:
         check_compacted(partition, log, served, replayed, lost, compacted)
+        check_last_batches(partition, log, replayed, there)
     check_producers(partition, log, replayed, compacted)
     check_transactions(partition, log, replayed, compacted, served)
     return lost
@@ -180,9 +181,9 @@ def check_newest(partition: Partition, log: Log, records: list[Record]) -> None:
         broken(f"{partition.tp}: the newest record is at {(newest, first)}, and {answer} was found")
 
 
-def check_epochs(partition: Partition, log: Log, found: list[BatchHeader]) -> None:
+def check_epochs(partition: Partition, log: Log, found: list[BatchHeader], end: int) -> None:
     """Each batch is of the epoch that is remembered; below a start that was lost, epochs may be lost as well."""
-    start, end = int(log.log_start_offset), int(log.log_end_offset)
+    start = int(log.log_start_offset)
     for header in found:
         known = log.epochs.epoch_at(max(header.base_offset, start))
         forgotten = known == -1 and header.base_offset < partition.start_bound
@@ -191,7 +192,7 @@ def check_epochs(partition: Partition, log: Log, found: list[BatchHeader]) -> No
                 f"{partition.tp}: the batch at {header.base_offset} is of epoch {header.partition_leader_epoch}, "
                 f"and {known} is remembered"
             )
-    beyond = [entry for entry in log.epochs.starts if not start <= entry.start_offset <= end]
+    beyond = [entry for entry in log.epochs.starts if not start <= entry.start_offset < end]
     if beyond:
         broken(f"{partition.tp}: epochs outside of the log: {beyond}")
 
@@ -289,6 +290,14 @@ def check_compacted(
             if key in seen or not may_go:
                 at = seen.get(key)
                 broken(f"{partition.tp}: the latest record of {key!r} is at {record.offset}, and {at} is served")
+
+
+def check_last_batches(partition: Partition, log: Log, replayed: Replayed, there: set[int]) -> None:
+    """Compaction leaves the last batch of each producer, if only its header."""
+    for producer_id, producer in replayed.producers.items():
+        base = producer.batches[-1].base if producer.batches else -1
+        if base >= log.segments[0].base_offset and base not in there:
+            broken(f"{partition.tp}: the last batch of producer {producer_id}, at {base}, is gone")
 
 
 def is_left_of(batch: bytes, written: Written) -> bool:

@@ -23,9 +23,12 @@ from moldau.simulation.faults import CHANGES, Call, Fault
 from tests.crash_points.checking import Broken, broken, check_partition, digest
 from tests.crash_points.machine import ANYTHING, Machine, Offline, load_folder, take_folder
 from tests.crash_points.model import Model
-from tests.crash_points.story import Script
+from tests.crash_points.story import Favours, Script
 
-ERRORS = 20
+EXHAUSTIVE = 8
+SHARE = 0.15
+"""Of the calls of a story; every eighth is crashed at all of them."""
+ERRORS = 10
 """So many calls of each story fail, one at a time."""
 Digests: TypeAlias = dict[TopicPartition, tuple[object, ...]]
 
@@ -58,11 +61,18 @@ class Report:
         self.failures += other.failures
 
 
-class Enough(Exception):
+class Enough(BaseException):
     """There were as many points as were asked for."""
 
 
-class BrokenPoint(Exception):
+def told(error: Exception) -> str:
+    """What does not hold; an error that nobody expected is one."""
+    return str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
+
+
+class BrokenPoint(BaseException):
+    """No error of the log's, and none that it could handle: it is raised in the middle of it."""
+
     def __init__(self, call: Call, sentence: str):
         super().__init__(f"before call {call.number}, {call.name} of {call.operation}: {sentence}")
         self.call = call
@@ -71,22 +81,26 @@ class BrokenPoint(Exception):
 class Examiner:
     """Looks at the disk as a crash before a call would find it."""
 
-    def __init__(self, script_seed: int, machine: Machine, only: int | None = None, enough: int = 1 << 60):
+    def __init__(self, script_seed: int, machine: Machine, only: int | None, enough: int, share: float):
         self._script_seed = script_seed
         self._machine = machine
         self._only = only
         self._enough = enough
+        self._share = share
+        self._draw = random.Random(f"share {script_seed}")
         self.points = 0
 
     def watch(self, call: Call) -> None:
-        if call.name in CHANGES and self._only in (None, call.number):
+        if call.name not in CHANGES or self._draw.random() >= (self._share if self._only is None else 1):
+            return
+        if self._only in (None, call.number):
             if self.points >= self._enough:
                 raise Enough
             self.points += 1
             try:
                 self.examine(call)
-            except Broken as error:
-                raise BrokenPoint(call, str(error)) from error
+            except Exception as error:
+                raise BrokenPoint(call, told(error)) from error
 
     def examine(self, call: Call) -> None:
         machine, model = self._machine, self._machine.model
@@ -144,30 +158,32 @@ class Examiner:
         self._folder.close()
 
 
-def run_script(seed: int, only: int | None = None, enough: int = 1 << 60) -> Report:
-    """All power losses of one seed's story, or one of them; it ends after `enough`."""
-    script = Script(seed)
+def run_script(
+    seed: int, only: int | None = None, enough: int = 1 << 60, share: float = 1.0, favours: Favours = None
+) -> Report:
+    """All power losses of one seed's story, or a share of them, or one; it ends after `enough`."""
+    script = Script(seed, favours)
     faults = script.machine.faults
-    examiner = Examiner(seed, script.machine, only, enough)
+    examiner = Examiner(seed, script.machine, only, enough, share)
     faults.watch = examiner.watch
     report = Report(scripts=1)
     try:
         script.run()
     except BrokenPoint as error:
         report.failures.append(Failure(f"seed {seed}: {error}", f"--seed {seed} --point {error.call.number}"))
-    except Broken as error:
-        report.failures.append(Failure(f"seed {seed}, in the story itself: {error}", f"--seed {seed} --point 0"))
     except Enough:
         pass
+    except Exception as error:
+        report.failures.append(Failure(f"seed {seed}, in the story itself: {told(error)}", f"--seed {seed} --point 0"))
     finally:
         script.machine.dispose()
     report.points, report.covered, report.calls = examiner.points, faults.covered, faults.calls
     return report
 
 
-def run_error(seed: int, number: int) -> Report:
+def run_error(seed: int, number: int, favours: Favours = None) -> Report:
     """One error of one seed: the call of that number fails, and the next process finds what is left."""
-    script = Script(seed)
+    script = Script(seed, favours)
     machine, draw = script.machine, random.Random(f"{seed} error {number}")
     fault = draw.choice((Fault.IO_ERROR, Fault.NO_SPACE))
     machine.faults.plan[number] = fault
@@ -177,8 +193,8 @@ def run_error(seed: int, number: int) -> Report:
             script.run()
         except Offline:
             machine.come_back()
-    except Broken as error:
-        report.failures.append(Failure(f"seed {seed}, {fault.name} at call {number}: {error}", again))
+    except Exception as error:
+        report.failures.append(Failure(f"seed {seed}, {fault.name} at call {number}: {told(error)}", again))
     finally:
         machine.dispose()
     for met, call in machine.faults.met:
@@ -187,13 +203,13 @@ def run_error(seed: int, number: int) -> Report:
     return report
 
 
-def run_seed(seed: int, enough: int) -> Report:
-    """A story, crashed at each of its calls until there were `enough`, and failing at a few."""
+def run_seed(seed: int, enough: int, share: float = 1.0, favours: Favours = None) -> Report:
+    """A story, crashed at a share of its calls until there were `enough`, and failing at a few."""
     started = time.process_time()
-    report = run_script(seed, enough=enough)
+    report = run_script(seed, enough=enough, share=share, favours=favours)
     draw = random.Random(f"errors {seed}")
-    for _ in range(ERRORS if report.calls else 0):
-        report.add(run_error(seed, draw.randint(1, report.calls)))
+    for _ in range(ERRORS):
+        report.add(run_error(seed, draw.randint(1, report.calls), favours))
     report.seconds = time.process_time() - started
     return report
 
@@ -202,7 +218,7 @@ def _run_strided(first: int, stride: int, points: int, until: float) -> Report:
     logging.disable(logging.CRITICAL)
     report, seed = Report(), first
     while report.points < points and time.monotonic() < until and not report.failures:
-        report.add(run_seed(seed, points - report.points))
+        report.add(run_seed(seed, points - report.points, 1.0 if seed % EXHAUSTIVE == 0 else SHARE))
         seed += stride
     return report
 

@@ -303,6 +303,13 @@ class Machine:
             self.log(tp).flush()
         partition.flushed = max(partition.flushed, partition.end)
 
+    def flush_closed(self, tp: TopicPartition) -> None:
+        """As the clock has it done soon after a segment was closed."""
+        partition, log = self.model.partitions[tp], self.log(tp)
+        with self._doing("flush closed"):
+            log.flush_closed()
+        partition.flushed = max(partition.flushed, log.active_segment.base_offset)
+
     def checkpoint(self) -> None:
         with self._doing("checkpoint"):
             self.folder.checkpoint({tp: log.log_end_offset for tp, log in self.folder.logs.items()})
@@ -340,10 +347,13 @@ class Machine:
             self.loop.run_until_complete(self.cleaner.clean_dirtiest())
             if self.folder.failed is not None:
                 raise OSError("the cleaner took the folder offline")
+        if self.cleaner._uncleanable:
+            broken(f"{[*self.cleaner._uncleanable]} cannot be compacted")
         self.disk.faults = None
         for partition in self.model.partitions.values():
             if partition.config.compacts:
-                check_partition(partition, self.log(partition.tp), self.claimed(partition), self.seed)
+                floor = max(partition.flushed, self.claimed(partition))
+                check_partition(partition, self.log(partition.tp), floor, self.seed, live=True)
         self.disk.faults = self.faults
 
     def _candidates(self) -> list[Candidate]:

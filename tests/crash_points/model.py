@@ -131,7 +131,7 @@ class Partition:
         return max((cleaning.below for cleaning in self.cleanings), default=0)
 
     def may_be_forgotten(self, offset: int) -> bool:
-        """Whether a tombstone's time has passed: a cleaning gave it its horizon, and a later one found that behind it."""
+        """Whether a tombstone's time has passed: a cleaning gave it its horizon, a later one was behind that."""
         seen = [cleaning.now_ms for cleaning in self.cleanings if cleaning.below > offset]
         return bool(seen) and seen[-1] - seen[0] >= self.config.delete_retention_ms
 

@@ -1,7 +1,8 @@
 """What a seed makes of everything that can be done to a log folder: a story, with deaths and restarts in it."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
 
 from moldau.config import TopicConfig
 from moldau.names import TopicPartition
@@ -31,12 +32,25 @@ def draw_config(tp: TopicPartition, seed: random.Random) -> TopicConfig:
     )
 
 
+WEIGHTS: Final = {
+    "append": 40, "burst": 10, "again": 4, "roll": 6, "flush": 6, "flush_closed": 4, "delete_records": 5, "retain": 6,
+    "checkpoint": 6, "transaction": 6, "compact": 8, "remove_due": 3, "delete": 1, "restart": 3, "kill": 2,
+    "lose_power": 3,
+}  # fmt: skip
+
+
+Favours: TypeAlias = Mapping[str, float] | None
+"""What a story does more or less often than the seed says."""
+
+
 class Script:
     """One seed's story. `step` does the next thing that the seed says."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, favours: Favours = None):
         self.seed = random.Random(f"script {seed}")
         self.machine = Machine(random.Random(f"machine {seed}"))
+        drawn = {name: self.seed.choice((0.3, 1, 1, 4)) for name in WEIGHTS} | dict(favours or {})
+        self.weights = {name: weight * drawn[name] for name, weight in WEIGHTS.items()}
         self.epochs: dict[TopicPartition, int] = {}
         self.sequences: dict[int, int] = {}
 
@@ -65,16 +79,10 @@ class Script:
         if tp not in machine.model.partitions:
             machine.create(tp, draw_config(tp, seed))
             return
-        names = list(self.WEIGHTS)
-        act = seed.choices(names, [self.WEIGHTS[name] for name in names])[0]
+        act = seed.choices(list(self.weights), list(self.weights.values()))[0]
         getattr(self, f"_{act}")(tp)
         if seed.random() < 0.2:
             machine.clock.ms += seed.randrange(HOUR_MS)
-
-    WEIGHTS = {  # noqa: RUF012
-        "append": 40, "burst": 10, "again": 4, "roll": 5, "flush": 8, "delete_records": 5, "retain": 6,
-        "checkpoint": 6, "transaction": 6, "compact": 6, "remove_due": 3, "delete": 1, "restart": 3, "kill": 2, "lose_power": 3,
-    }  # fmt: skip
 
     def _rows(self, keyed: bool) -> list[Row]:
         seed, now = self.seed, self.machine.clock.ms
@@ -133,6 +141,9 @@ class Script:
 
     def _flush(self, tp: TopicPartition) -> None:
         self.machine.flush(tp)
+
+    def _flush_closed(self, tp: TopicPartition) -> None:
+        self.machine.flush_closed(tp)
 
     def _delete_records(self, tp: TopicPartition) -> None:
         partition = self.machine.model.partitions[tp]

@@ -20,7 +20,7 @@ def test_a_point_is_the_same_each_time_it_is_looked_at() -> None:
 def test_points_are_counted_and_dealt_out() -> None:
     report = run_many(5, 500, jobs=2)
     assert (report.points, report.failures) == (500, [])
-    assert report.scripts == 2
+    assert report.scripts >= 2
 
 
 def test_what_is_not_covered_is_told() -> None:

@@ -1,0 +1,19 @@
+"""The harness can fail: every bug that is put into the log on purpose is found, and soon."""
+
+import pytest
+
+from tests.crash_points.driver import run_many
+from tests.crash_points.mutations import MUTATIONS, POINTS, caught_after, mutated
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_mutation_is_caught(name: str) -> None:
+    caught = caught_after(name)
+    assert caught is not None, f"{name}: not caught within {POINTS} points"
+
+
+def test_a_mutation_is_undone() -> None:
+    for edits in MUTATIONS.values():
+        with mutated(edits):
+            pass
+    assert run_many(1, 100).failures == []
