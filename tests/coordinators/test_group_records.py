@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.coordinators.group_records import GroupRecord, OffsetRecord, group_record, offset_record, read_record
+from moldau.coordinators.group_records import GroupRecord, group_record, read_record
+from moldau.coordinators.offset_records import OffsetRecord, offset_record
 from moldau.coordinators.outcome import Record
 from moldau.errors import ProtocolViolation
 from moldau.names import TopicPartition

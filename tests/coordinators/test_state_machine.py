@@ -14,7 +14,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Leaver, NewOffset, Sync, Synced
 from moldau.coordinators.group import State
-from moldau.coordinators.group_records import OffsetRecord, read_record
+from moldau.coordinators.group_records import read_record
+from moldau.coordinators.offset_records import OffsetRecord
 from moldau.coordinators.outcome import Ticket
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition

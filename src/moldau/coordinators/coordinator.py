@@ -24,11 +24,11 @@ from moldau.coordinators.exchange import (
     Synced,
 )
 from moldau.coordinators.host import Host, InternalLog, partition_of
+from moldau.coordinators.offsets import OffsetsOfGroup
 from moldau.coordinators.outcome import Now, Outcome, Ticket
 from moldau.coordinators.shard import GroupShard, no_expressions
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from moldau.protocol.internal import OffsetCommitValue
 from moldau.runtime import Runtime
 
 A = TypeVar("A")
@@ -122,7 +122,7 @@ class GroupCoordinator:
             may_be_empty=True,
         )
 
-    def offsets(self, group_id: str) -> dict[TopicPartition, OffsetCommitValue]:
+    def offsets(self, group_id: str) -> OffsetsOfGroup:
         """All that a group has committed. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
         return self._host.machine(self.partition_of(group_id)).offsets.of(group_id)
 

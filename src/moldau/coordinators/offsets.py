@@ -2,19 +2,74 @@
 generation.
 
 The offsets change only in `apply`: after a restart they are whatever replaying the log gives. Whoever commits sees an
-offset once it is in the log, and of two commits the later record wins, whatever the clocks said.
+offset once it is in the log, and of two commits the later record wins, whatever the clocks said. There may be millions:
+they are kept as the bytes of their records, and made into objects when somebody asks.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from moldau.coordinators.consumer_group import ConsumerGroup
 from moldau.coordinators.exchange import GroupSettings, NewOffset
 from moldau.coordinators.group import Group, State
-from moldau.coordinators.group_records import OffsetRecord, offset_record
+from moldau.coordinators.offset_records import (
+    Stamps,
+    is_value,
+    offset_record,
+    partition_at,
+    place_of,
+    read_value,
+    split_key,
+    stamps,
+)
 from moldau.coordinators.outcome import Outcome, Record
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
+
+
+class Applied(NamedTuple):
+    """What a record changed: the group that it is about, as it stands in the key, and whether that has the offset."""
+
+    group: bytes
+    is_there: bool
+
+
+class OffsetsOfGroup(Mapping[TopicPartition, OffsetCommitValue]):
+    """What a group has committed, by partition in the order of first commits."""
+
+    __slots__ = ("_by_place",)
+
+    def __init__(self, by_place: Mapping[bytes, bytes]):
+        self._by_place = by_place
+
+    def __getitem__(self, partition: TopicPartition) -> OffsetCommitValue:
+        place = place_of(partition)
+        if place is None:
+            raise KeyError(partition)
+        return _value(self._by_place[place])
+
+    def __contains__(self, partition: object) -> bool:
+        return isinstance(partition, TopicPartition) and place_of(partition) in self._by_place
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return map(partition_at, self._by_place)
+
+    def __len__(self) -> int:
+        return len(self._by_place)
+
+    def items(self) -> ItemsView[TopicPartition, OffsetCommitValue]:
+        return {partition_at(place): _value(value) for place, value in self._by_place.items()}.items()
+
+    def stamps(self) -> Iterator[tuple[bytes, Stamps]]:
+        """The place of each offset and when it was committed, without reading the rest of it."""
+        return ((place, stamps(value)) for place, value in self._by_place.items())
+
+
+def _value(data: bytes) -> OffsetCommitValue:
+    value = read_value(data)
+    assert value is not None, "only what can be read is kept"
+    return value
 
 
 class Offsets:
@@ -22,23 +77,32 @@ class Offsets:
 
     def __init__(self, settings: GroupSettings):
         self.settings = settings
-        self._by_group: dict[str, dict[TopicPartition, OffsetCommitValue]] = {}
+        self._by_group: dict[bytes, dict[bytes, bytes]] = {}
 
-    def apply(self, record: OffsetRecord) -> None:
-        if record.value is not None:
-            self._by_group.setdefault(record.group, {})[record.partition] = record.value
-        elif record.group in self._by_group:
-            offsets = self._by_group[record.group]
-            offsets.pop(record.partition, None)
-            if not offsets:
-                del self._by_group[record.group]
+    def apply(self, record: Record) -> Applied | None:
+        """A record whose key is an offset's; None if it is of a version we do not know, which is passed over.
+
+        Raises `ProtocolViolation`, and nothing has changed.
+        """
+        key, value = record
+        group, place = split_key(key)
+        offsets = self._by_group.get(group)
+        if value is None:
+            if offsets is not None and offsets.pop(place, None) is not None and not offsets:
+                del self._by_group[group]
+            return Applied(group, False)
+        if not is_value(value):
+            return None
+        if offsets is None:
+            offsets = self._by_group[group] = {}
+        offsets[place] = value
+        return Applied(group, True)
 
     def groups(self) -> list[str]:
-        return list(self._by_group)
+        return [str(group, "utf-8") for group in self._by_group]
 
-    def of(self, group_id: str) -> dict[TopicPartition, OffsetCommitValue]:
-        """What a group has committed, by partition in the order of first commits."""
-        return self._by_group.get(group_id, {})
+    def of(self, group_id: str) -> OffsetsOfGroup:
+        return OffsetsOfGroup(self._by_group.get(group_id.encode(), {}))
 
     def commit(
         self, group_id: str, offsets: Iterable[NewOffset], retention_ms: int, stamp_ms: int, out: Outcome
@@ -88,30 +152,28 @@ class Offsets:
         since = self._retained_since(group)
         if since is None:
             return False
-        old = [
-            partition
-            for partition, value in self.of(group.group_id).items()
-            if self._is_old(value, since(value), stamp_ms) and not group.is_subscribed(partition.topic)
-        ]
+        offsets = self.of(group.group_id)
+        past = (partition_at(place) for place, when in offsets.stamps() if self._is_old(when, since(when), stamp_ms))
+        old = [partition for partition in past if not group.is_subscribed(partition.topic)]
         out.records += self._tombstones(group.group_id, old)
-        return len(old) == len(self.of(group.group_id))
+        return len(old) == len(offsets)
 
-    def _is_old(self, value: OffsetCommitValue, since_ms: int, stamp_ms: int) -> bool:
-        if value.expire_timestamp >= 0:
-            return stamp_ms >= value.expire_timestamp
+    def _is_old(self, when: Stamps, since_ms: int, stamp_ms: int) -> bool:
+        if when.expire_ms >= 0:
+            return stamp_ms >= when.expire_ms
         return stamp_ms - since_ms >= self.settings.offsets_retention_ms
 
     @staticmethod
-    def _retained_since(group: Group | ConsumerGroup) -> Callable[[OffsetCommitValue], int] | None:
+    def _retained_since(group: Group | ConsumerGroup) -> Callable[[Stamps], int] | None:
         """From when on the retention of an offset counts; None while its group is busy with it."""
         if isinstance(group, ConsumerGroup):
-            return lambda value: value.commit_timestamp
+            return lambda when: when.commit_ms
         if group.protocol_type is None:  # nobody ever joined: its commits are all there is
-            return lambda value: value.commit_timestamp
+            return lambda when: when.commit_ms
         if group.state is State.EMPTY:
-            return lambda value: group.since_ms if group.since_ms >= 0 else value.commit_timestamp
+            return lambda when: group.since_ms if group.since_ms >= 0 else when.commit_ms
         if group.is_consumer and group.state is State.STABLE and group.topics is not None:
-            return lambda value: value.commit_timestamp
+            return lambda when: when.commit_ms
         return None
 
     @staticmethod

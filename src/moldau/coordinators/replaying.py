@@ -6,10 +6,17 @@ the end of the log has no effect yet. Source: KIP-98.
 """
 
 from collections.abc import Iterator
+from functools import partial
+from operator import itemgetter
+from typing import Any
 
 from moldau.coordinators.outcome import Record
-from moldau.records import rows
+from moldau.records import columns
 from moldau.records.batch import batches, read_marker
+from moldau.records.sections import sections
+
+_key_and_value: Any = itemgetter(3, 4)
+_make: Any = partial(tuple.__new__, Record)
 
 Buffer = bytes | bytearray | memoryview
 
@@ -22,23 +29,21 @@ class Replaying:
 
     def records(self, chunk: Buffer) -> Iterator[Record]:
         """What takes effect with the whole batches of the next chunk. Raises `KafkaError` for bytes that are none."""
-        headers = list(batches(chunk))
-        if not any(header.is_transactional for _, header in headers):
-            yield from _records(chunk)
-            return
         view = memoryview(chunk)
-        for at, header in headers:
+        for at, header in batches(view):
             batch = view[at : at + header.size]
-            if header.is_control:
+            if not header.is_transactional:
+                yield from _records(batch)
+            elif header.is_control:
                 marker = read_marker(batch)
                 undecided = self._undecided.pop(header.producer_id, []) if marker is not None else []
                 if marker is not None and marker.commits:
                     yield from undecided
-            elif header.is_transactional:
-                self._undecided.setdefault(header.producer_id, []).extend(_records(batch))
             else:
-                yield from _records(batch)
+                self._undecided.setdefault(header.producer_id, []).extend(_records(batch))
 
 
-def _records(buffer: Buffer) -> Iterator[Record]:
-    return (Record(row.key, row.value) for row in rows.iterate(buffer) if row.key is not None)
+def _records(batch: Buffer) -> Iterator[Record]:
+    """Those of one batch that have a key, and nothing else of them."""
+    for section in sections(batch):
+        yield from [_make(row) for row in columns.rows(section, _key_and_value) if row[0] is not None]

@@ -18,6 +18,7 @@ from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Le
 from moldau.coordinators.group import Group, State
 from moldau.coordinators.group_records import GroupRecord, read_record
 from moldau.coordinators.groups import Groups
+from moldau.coordinators.offset_records import is_offset
 from moldau.coordinators.offsets import Offsets
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
 from moldau.errors import ErrorCode, ProtocolViolation
@@ -47,6 +48,9 @@ class GroupShard:
     def apply(self, record: Record, now: Now) -> Replies:
         """A record is committed, or read back; one that cannot be understood is passed over, and the rest stays up."""
         try:
+            if is_offset(record.key):
+                self._apply_offset(record)
+                return []
             known = read_record(record)
         except ProtocolViolation:
             return []
@@ -61,11 +65,13 @@ class GroupShard:
             self.consumers.apply(known)
             if self.offsets.of(known.group):
                 self._ensure(known.group)
-            return []
-        self.offsets.apply(known)
-        if known.value is not None:
-            self._ensure(known.group)
         return []
+
+    def _apply_offset(self, record: Record) -> None:
+        """While the log is read back, groups wait for `start`: there is nothing to do here but to note the offset."""
+        applied = self.offsets.apply(record)
+        if self.groups.started and applied is not None and applied.is_there:
+            self._ensure(str(applied.group, "utf-8"))
 
     def _ensure(self, group_id: str) -> None:
         """Offsets without a group make one, of the classic kind."""

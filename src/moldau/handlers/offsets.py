@@ -8,7 +8,7 @@ as Kafka puts them.
 """
 
 import uuid
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any
 
 from moldau.cluster.image import Image, TopicImage
@@ -130,7 +130,7 @@ class OffsetHandlers:
         )
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
-    def _all(self, offsets: dict[TopicPartition, OffsetCommitValue], by_id: bool) -> list[OffsetFetchResponseTopics]:
+    def _all(self, offsets: Mapping[TopicPartition, OffsetCommitValue], by_id: bool) -> list[OffsetFetchResponseTopics]:
         """Everything the group has committed; topics that are gone have no id and are left out where ids count."""
         image = self._image()
         topics: dict[str, OffsetFetchResponseTopics] = {}
@@ -146,7 +146,7 @@ class OffsetHandlers:
         return list(topics.values())
 
     def _some(
-        self, offsets: dict[TopicPartition, OffsetCommitValue], asked: OffsetFetchRequestTopics, by_id: bool
+        self, offsets: Mapping[TopicPartition, OffsetCommitValue], asked: OffsetFetchRequestTopics, by_id: bool
     ) -> OffsetFetchResponseTopics:
         topic = self._topic(asked, by_id)
         error = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.NONE
