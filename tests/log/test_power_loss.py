@@ -207,3 +207,30 @@ def test_a_transaction_that_began_in_what_retention_took_is_still_aborted(seed: 
     log = place.log
     if log.log_start_offset == 2 and log.log_end_offset == 5:
         assert [aborted[:3] for aborted in log.aborted_between(2, 5)] == [(7, 0, 4)]
+
+
+def holed(place: Place) -> None:
+    """A compacted log whose first segment lost its last batch without a trace, in front of another."""
+    log = place.create()
+    for number in range(4):
+        append(log, [Row(b"k%d" % number, b"v", NOW_MS)])
+        if number == 1:
+            log.roll(NOW_MS)
+    file = log.segments[0].log.get()
+    file.truncate(log.segments[0].walk(0).__next__().header.size)
+    place.disk = place.disk.after_kill()
+
+
+def test_a_compacted_log_has_no_hole_in_what_was_not_flushed() -> None:
+    place = Place()
+    holed(place)
+    place.start(config(cleanup_policy=("compact",), segment_bytes=1000))
+    assert [record.key for record in read_all(place.log)] == [b"k0"]
+
+
+def test_a_gap_may_be_what_kafkas_compaction_left_where_it_is_not_known_what_was_flushed() -> None:
+    place = Place()
+    holed(place)
+    place.disk.open(ROOT / "recovery-point-offset-checkpoint", create=True).write(b"7", 0)
+    place.start(config(cleanup_policy=("compact",), segment_bytes=1000))
+    assert [record.key for record in read_all(place.log)] == [b"k0", b"k2", b"k3"]

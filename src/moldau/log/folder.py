@@ -116,6 +116,7 @@ class LogFolder:
             self.meta = identity.read_meta(self._disk, path)
             self.directory_id = self.meta.get("directory.id") or _short(runtime.random.uuid())
             self.clean, self.broker_epoch = identity.take_marker(self._disk, path)
+            self._knows_points = True
             self._recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
             self._log_starts = self._offsets(checkpoints.LOG_STARTS)
             self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
@@ -156,6 +157,7 @@ class LogFolder:
             return checkpoints.read_offsets(self._disk, self.path / name)
         except CorruptCheckpoint as error:
             logger.warning("%s; it counts as empty", error)
+            self._knows_points = self._knows_points and name != checkpoints.RECOVERY_POINTS
             return {}
 
     def load(
@@ -275,6 +277,7 @@ class LogFolder:
             doomed=self._doomed,
             on_failure=self.fail,
             progress=progress,
+            gaps_are_losses=self._knows_points,
         )
         if progress is not None:
             progress.partition_done()

@@ -95,6 +95,7 @@ class Log:
         doomed: Doomed | None = None,
         on_failure: Callable[[OSError], None] | None = None,
         progress: Progress | None = None,
+        gaps_are_losses: bool = False,
     ) -> "Log":
         """The log in a folder, which is made if it is not there. Blocks, after an unclean stop for long. Raises
         `OSError`."""
@@ -106,7 +107,9 @@ class Log:
         if not disk.exists(folder / checkpoints.PARTITION_METADATA):
             checkpoints.write_topic_id(disk, folder, topic_id)
         now_ms = runtime.clock.now_ms()
-        loading = recovery.Loading(folder, config, files, now_ms, clean, recovery_point, log_start, progress)
+        loading = recovery.Loading(
+            folder, config, files, now_ms, clean, recovery_point, log_start, progress, gaps_are_losses
+        )
         log = cls(folder, tp, config, runtime, files, doomed, recovery.load(loading))
         log.topic_id = topic_id
         log._on_failure = on_failure

@@ -89,8 +89,15 @@ class Loading:
     recovery_point: int
     log_start: int
     progress: Progress | None = None
+    gaps_are_losses: bool = False
+    """Whether a compacted log's segments follow each other as well: ours do, Kafka's may end early. Those that were
+    taken in lie below the recovery point, so a gap behind it is a loss."""
     names: list[str] = field(default_factory=list)
     """What was in the folder when its leftovers had been seen to, sorted."""
+
+    @property
+    def tolerates_gaps(self) -> bool:
+        return self.config.compacts and not self.gaps_are_losses
 
     @property
     def disk(self) -> Disk:
@@ -222,8 +229,8 @@ def _check_transactions(loading: Loading, segments: list[Segment], suspects: lis
 def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epochs, producers: Producers) -> int:
     """Rule 4: read from the recovery point's segment on, cut at the first batch that does not hold. The log's end.
 
-    A segment can lose bytes without a trace, if the file ends at a batch's end: where nothing was ever compacted, it
-    does not reach the next segment then, and that one goes as well. What is kept is a beginning of what was written.
+    A segment can lose bytes without a trace, if the file ends at a batch's end: it does not reach the next segment then,
+    and that one goes as well. What is kept is a beginning of what was written.
     """
     end = segments[first].base_offset
     for at in range(first, len(segments)):
@@ -238,7 +245,7 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
         if segment.size < size:
             lost = size - segment.size
             logger.warning("%s was cut by %d bytes: a batch there does not hold", segment.log.path, lost)
-        elif not later or end == later[0].base_offset or not gapless or loading.config.compacts:
+        elif not later or end == later[0].base_offset or not gapless or loading.tolerates_gaps:
             if later:
                 segment.close()
             continue
