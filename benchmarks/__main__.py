@@ -1,6 +1,6 @@
 """`make bench`: figures, and ratios to Apache Kafka where a JDK and Maven can bring it.
 
-usage: python -m benchmarks [--alone] [--only startup,produce,fetch,latency,storage,partitions,pipeline]
+usage: python -m benchmarks [--alone] [--only startup,produce,fetch,latency,storage,partitions,groups,pipeline]
 
 Both brokers run on this machine and are measured in turns, case by case, both warm; nothing else should run meanwhile.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import broker_load, partitions, pipeline_load, startup, storage
+from benchmarks import broker_load, groups, partitions, pipeline_load, startup, storage
 from benchmarks.broker_load import Case
 from tests.differential import apache_kafka
 
@@ -63,7 +63,7 @@ def both_brokers(only: str, *, alone: bool) -> Iterator[tuple[Case, Case | None]
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="The benchmark suite.")
     parser.add_argument("--alone", action="store_true", help="do not compare with Apache Kafka")
-    parser.add_argument("--only", default="startup,produce,fetch,latency,storage,partitions,pipeline")
+    parser.add_argument("--only", default="startup,produce,fetch,latency,storage,partitions,groups,pipeline")
     asked = parser.parse_args()
     table = Table("case", "Moldau", "Apache Kafka", "times better", title="Benchmarks")
     for number in range(1, 4):
@@ -82,7 +82,7 @@ def main() -> int:
         for ours, theirs in both_brokers(asked.only, alone=asked.alone):
             show(ours, theirs)
     console.print(table)
-    for name, part in (("storage", storage), ("partitions", partitions)):
+    for name, part in (("storage", storage), ("partitions", partitions), ("groups", groups)):
         if name in asked.only:
             part.main([])
     return pipeline_load.main([]) if "pipeline" in asked.only else 0
