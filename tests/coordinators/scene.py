@@ -9,6 +9,9 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from moldau.cluster.image import Image
+from moldau.coordinators.consumer_exchange import Beaten
+from moldau.coordinators.consumer_records import ConsumerGroupRecord
 from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Leaver, Left, NewOffset, Sync, Synced
 from moldau.coordinators.group_records import GroupRecord, read_record
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
@@ -17,6 +20,7 @@ from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol import schema
 from moldau.protocol.consumer import ConsumerProtocolSubscription
+from tests.coordinators import consumer_scene
 
 YEAR_2013_MS = 1_356_998_400_000
 TOPIC_ID = uuid.UUID(int=7)
@@ -40,6 +44,7 @@ class Stage:
         self._ids = 0
         self._tickets = 0
         self.trace: list[str] = []
+        self.image = Image("")
         self.shard = self._loaded()
 
     @property
@@ -51,7 +56,7 @@ class Stage:
         return str(self._ids)
 
     def _loaded(self) -> GroupShard:
-        shard = GroupShard(self.settings, self._new_id)
+        shard = GroupShard(self.settings, self._new_id, lambda: self.image, consumer_scene.matching)
         for record in self.log:
             assert shard.apply(record, self.now) == []
         self.shard = shard
@@ -89,6 +94,8 @@ class Stage:
     def refuse_held(self, error: ErrorCode) -> None:
         held, self.held = self.held, []
         for outcome in held:
+            if outcome.chain is not None and outcome.chain.broken:
+                error = ErrorCode.COORDINATOR_NOT_AVAILABLE
             self.answer(outcome.replies if outcome.refused is None else outcome.refused(error))
 
     def answer(self, replies: Replies) -> None:
@@ -111,6 +118,8 @@ def said(record: Record) -> str:
     """A record in words."""
     known = read_record(record)
     assert known is not None
+    if isinstance(known, ConsumerGroupRecord):
+        return consumer_scene.said(known)
     if isinstance(known, GroupRecord):
         if known.value is None:
             return f"group {known.group} deleted"
@@ -160,7 +169,7 @@ class Actor:
             can_wait_for_id=version >= 4,
             can_skip=version >= 9,
         )
-        self.stage.carry_out(self.stage.shard.groups.join(ask, self._ticket(plain[0]), self.stage.now))
+        self.stage.carry_out(self.stage.shard.join(ask, self._ticket(plain[0]), self.stage.now))
 
     def _sync(self, plain: list[str], pairs: dict[str, str]) -> None:
         own = {"group", "gen", "id", "instance", "type", "protocol"}
@@ -185,12 +194,25 @@ class Actor:
         if "instance" in pairs:
             leavers.append(Leaver(pairs.get("id", ""), pairs["instance"]))
         ticket = self._ticket(plain[0])
-        self.stage.carry_out(self.stage.shard.groups.leave(pairs.get("group", "g"), leavers, ticket, self.stage.now))
+        self.stage.carry_out(self.stage.shard.leave(pairs.get("group", "g"), leavers, ticket, self.stage.now))
+
+    def _topic(self, plain: list[str], pairs: dict[str, str]) -> None:
+        self.stage.image = consumer_scene.with_topic(self.stage.image, plain[0], int(plain[1]))
+
+    def _beat(self, plain: list[str], pairs: dict[str, str]) -> None:
+        ask = consumer_scene.beat_of(plain[0], pairs)
+        self.stage.carry_out(self.stage.shard.beat(ask, self._ticket(plain[0]), self.stage.now))
 
     def _commit(self, plain: list[str], pairs: dict[str, str]) -> None:
         own = {"group", "gen", "id", "instance", "retention", "metadata"}
         offsets = [
-            NewOffset(partition(name), int(value), -1, "x" * int(pairs.get("metadata", "0")), TOPIC_ID)
+            NewOffset(
+                partition(name),
+                int(value),
+                -1,
+                "x" * int(pairs.get("metadata", "0")),
+                consumer_scene.topic_id(partition(name).topic),
+            )
             for name, value in pairs.items()
             if name not in own
         ]
@@ -233,6 +255,11 @@ class Actor:
 
     def _show(self, plain: list[str], pairs: dict[str, str]) -> None:
         shard = self.stage.shard
+        for newer in shard.consumers.live.values():
+            self.stage.trace.append(f"{newer.group_id}: {newer.state.value}, epoch {newer.epoch}")
+            for member in newer.members.values():
+                has = consumer_scene.shown({t: list(p) for t, p in member.assigned.items()})
+                self.stage.trace.append(f"  {member.member_id} at epoch {member.epoch} has {has}")
         for group in shard.groups.live.values():
             members = " ".join(
                 m.member_id + ("*" if m.member_id == group.leader else "") for m in group.members.values()
@@ -271,6 +298,8 @@ def told(what: Any) -> str:
             return f"assigned {what.assignment.decode() or 'nothing'}"
         case Synced():
             return what.error.name
+        case Beaten():
+            return consumer_scene.told(what)
         case Left(error=ErrorCode.NONE):
             return " ".join(error.name for error in what.members) or "nobody"
         case Left():
@@ -294,10 +323,13 @@ def blocks(text: str) -> Iterator[tuple[list[str], list[str]]]:
 def played(text: str) -> str:
     """The script with the trace that it leaves now. The first block gives the settings, one `name = value` a line."""
     (first, _), *rest = blocks(text)
-    settings = [line.partition("=") for line in first if "=" in line and not line.startswith("#")]
-    actor = Actor(Stage(GroupSettings(**{name.strip(): int(value) for name, _, value in settings})))
+    lines = [line.partition("=") for line in first if "=" in line and not line.startswith("#")]
+    settings = {name.strip(): int(value) for name, _, value in lines}
+    newer = {name.removeprefix("consumer."): settings.pop(name) for name in list(settings) if "consumer." in name}
+    consumer = consumer_scene.consumer_settings(newer)
+    actor = Actor(Stage(GroupSettings(**settings, consumer=consumer)))
     parts = ["\n".join(first)]
-    for lines, _ in rest:
-        trace = [row for line in lines if not line.startswith("#") for row in actor.play(line)]
-        parts.append("\n".join([*lines, "----", *trace]))
+    for script, _ in rest:
+        trace = [row for line in script if not line.startswith("#") for row in actor.play(line)]
+        parts.append("\n".join([*script, "----", *trace]))
     return "\n\n".join(parts) + "\n"

@@ -265,7 +265,7 @@ class ConsumerGroups:
             ask.owned,
             resubscribed=resubscribed,
         )
-        if after is not member:
+        if after != member:
             self._write(group, Kind.CURRENT, member.member_id, current_of(after), out)
             self._watch_revocation(group, after, now)
         self._keep_alive(group, after, now)
