@@ -122,6 +122,20 @@ ACCEPTED: tuple[Accepted, ...] = (
         "a frame with * that is not UTF-8",
     ),
     Accepted(
+        "JoinGroup",
+        (3, 3),
+        "outcome",
+        "Kafka never answers a JoinGroup whose member sends another; we do: its connection waits for it.",
+        "b is told that it joined twice",
+    ),
+    Accepted(
+        "SyncGroup",
+        (3, 3),
+        "outcome",
+        "Kafka never answers a SyncGroup whose member sends another; we do, as with JoinGroup.",
+        "b is told that it waits twice",
+    ),
+    Accepted(
         "FindCoordinator",
         (4, 4),
         "coordinators[0].*",

@@ -104,7 +104,7 @@ class Groups:
                 self._rebalance.drop(group, ask.member_id, out)
             self._no_join(out, ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         elif not group.speaks(ask.protocol_type, ask.protocols):
-            self._no_join(out, ticket, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
+            self._no_join(out, ticket, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ask.member_id)
         elif ask.member_id:
             self._join_known(group, ask, ticket, now, out)
         else:
