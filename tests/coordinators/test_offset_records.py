@@ -99,12 +99,13 @@ def test_a_value_is_read_as_the_schema_reads_it(data: bytes) -> None:
 
 
 def test_a_usual_value_with_any_byte_changed_is_read_as_the_schema_reads_it() -> None:
-    for metadata in ("", "m"):
+    for metadata in ("", "m", "m" * 126, "m" * 127):
         value = OffsetCommitValue(offset=5, metadata=metadata, commit_timestamp=7, topic_id=uuid.UUID(int=3))
         usual = offset_record("g", TopicPartition("t", 0), value).value
         assert usual is not None
+        assert stamps(usual) == Stamps(7, -1)
         for at in range(len(usual)):
-            for byte in range(0, 256, 1 if at in (0, 1, 14) else 5):
+            for byte in range(0, 256, 1 if at in (0, 1, 14) else 5 + 40 * (at > 50)):
                 data = usual[:at] + bytes((byte,)) + usual[at + 1 :]
                 expected = outcome(by_schema, data)
                 assert outcome(read_value, data) == expected

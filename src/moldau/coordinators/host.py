@@ -39,8 +39,8 @@ NOT_TAKEN = frozenset(
 """Errors after which the batch is certainly not in the log."""
 
 RETRY_LOAD_S = 0.5
-LOAD_RECORDS = 500
-"""How many are applied before the loop gets a turn: about a millisecond's worth."""
+LOAD_RECORDS = 250
+"""How many are applied before the loop gets a turn: less than a millisecond's worth, or two if each is a batch."""
 
 
 class InternalLog(Protocol):

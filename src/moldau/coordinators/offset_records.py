@@ -95,6 +95,10 @@ def partition_at(place: bytes) -> TopicPartition:
     return TopicPartition(str(place[2:-4], "utf-8"), number)
 
 
+def topic_at(place: bytes) -> bytes:
+    return place[2:-4]
+
+
 # -- values
 
 
@@ -126,9 +130,9 @@ def read_value(data: bytes) -> OffsetCommitValue | None:
 
 def stamps(data: bytes) -> Stamps:
     """Of a value that is one (`is_value`), without making an object of it."""
-    version = _version(data)
-    if version == OFFSET_VERSION and data[_LENGTH_AT] <= _ONE_BYTE_LENGTHS:
-        return Stamps(_INT64.unpack_from(data, _LENGTH_AT + data[_LENGTH_AT])[0], -1)
+    length = data[_LENGTH_AT]
+    if length <= _ONE_BYTE_LENGTHS and data.startswith(_VERSION_BYTES):
+        return Stamps(_INT64.unpack_from(data, _LENGTH_AT + length)[0], -1)
     value = read_value(data)
     assert value is not None
     return Stamps(value.commit_timestamp, value.expire_timestamp)

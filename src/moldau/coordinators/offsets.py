@@ -21,6 +21,7 @@ from moldau.coordinators.offset_records import (
     read_value,
     split_key,
     stamps,
+    topic_at,
 )
 from moldau.coordinators.outcome import Outcome, Record
 from moldau.errors import ErrorCode
@@ -129,7 +130,8 @@ class Offsets:
         out.records += self._tombstones(group_id, self.of(group_id))
 
     def delete_topics(self, group_id: str, topics: frozenset[str], out: Outcome) -> None:
-        gone = [partition for partition in self.of(group_id) if partition.topic in topics]
+        names = frozenset(map(str.encode, topics))
+        gone = [partition_at(place) for place in self._by_group.get(group_id.encode(), ()) if topic_at(place) in names]
         out.records += self._tombstones(group_id, gone)
 
     def delete(

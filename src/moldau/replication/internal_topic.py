@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log.log import Log
 from moldau.records.batch import batches
 from moldau.replication.hosted import Hosted
 from moldau.replication.partitions import Partitions
@@ -29,16 +30,23 @@ class InternalTopic:
         hosted = self._hosted(partition)
         offset = int(hosted.log.log_start_offset)
         while offset < hosted.high_watermark:
-            chunk = await self._runtime.run(partial(hosted.log.read_batches, offset, self._read_bytes))
-            end = 0
-            for position, header in batches(chunk):
-                end, offset = position + header.size, header.next_offset
-            if not end:  # what was behind `offset` is compacted away
+            chunk, next_offset = await self._runtime.run(partial(_read, hosted.log, offset, self._read_bytes))
+            if next_offset is None:  # what was behind `offset` is compacted away
                 return
-            yield chunk[:end]
+            offset = next_offset
+            yield chunk
 
     async def append(self, partition: int, batch: bytearray) -> None:
         """Append one batch; returns once it is committed. Raises `KafkaError`."""
         hosted = self._hosted(partition)
         hosted.append_own(batch, self._runtime.clock.now_ms())
         await hosted.flush_if_due(len(batch))
+
+
+def _read(log: Log, offset: int, max_bytes: int) -> tuple[bytes, int | None]:
+    """Whole batches from `offset` on, and the offset behind them; None if there are none."""
+    chunk = log.read_batches(offset, max_bytes)
+    end, next_offset = 0, None
+    for position, header in batches(chunk):
+        end, next_offset = position + header.size, header.next_offset
+    return chunk[:end], next_offset
