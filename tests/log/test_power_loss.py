@@ -234,3 +234,25 @@ def test_a_gap_may_be_what_kafkas_compaction_left_where_it_is_not_known_what_was
     place.disk.open(ROOT / "recovery-point-offset-checkpoint", create=True).write(b"7", 0)
     place.start(config(cleanup_policy=("compact",), segment_bytes=1000))
     assert [record.key for record in read_all(place.log)] == [b"k0", b"k2", b"k3"]
+
+
+def test_a_segment_that_was_recovered_has_the_snapshot_that_it_would_have_had() -> None:
+    place = Place()
+    log = place.create()
+    for number in range(30):
+        append(log, 1, producer_id=7, producer_epoch=0, base_sequence=number)
+    bases = [segment.base_offset for segment in log.segments[1:]]
+    before = {base: place.disk.open(path_of(base)).read(1000, 0) for base in bases}
+    place.disk = place.disk.after_kill()
+    for base in bases:
+        place.disk.remove(path_of(base))
+    place.start()
+    assert len(bases) > 1
+    assert {base: place.disk.open(path_of(base)).read(1000, 0) for base in bases} == before
+    place.log.flush()
+    place.lose_power(1)
+    assert {base: place.disk.open(path_of(base)).read(1000, 0) for base in bases} == before
+
+
+def path_of(base_offset: int) -> Path:
+    return ROOT / str(TP) / f"{base_offset:020d}.snapshot"

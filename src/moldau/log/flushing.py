@@ -29,7 +29,7 @@ class Flushing:
         self._folder = folder
         self.recovery_point = loaded.recovery_point
         self.unsynced_names = loaded.changed_names
-        self.snapshots: list[Path] = []
+        self.snapshots = loaded.snapshots
         self.done_ms = now_ms
         self.lock = threading.Lock()
 

@@ -75,6 +75,8 @@ class Loaded:
     """Where the newest producer snapshot is; -1 without one."""
     changed_names: bool
     """Whether files were made or removed, so that the folder has to be flushed."""
+    snapshots: list[Path]
+    """Those of producers that were written just now."""
 
 
 @dataclass
@@ -94,6 +96,7 @@ class Loading:
     taken in lie below the recovery point, so a gap behind it is a loss."""
     names: list[str] = field(default_factory=list)
     """What was in the folder when its leftovers had been seen to, sorted."""
+    snapshots: list[Path] = field(default_factory=list)
 
     @property
     def tolerates_gaps(self) -> bool:
@@ -150,7 +153,9 @@ def load(loading: Loading) -> Loaded:
     if producers is None:
         producers, snapshot_offset = _producers_at(loading, segments, end)
     _remove_stray_snapshots(loading, segments, end, snapshot_offset)
-    return Loaded(segments, start, end, recovery_point, epochs, producers, snapshot_offset, changed)
+    return Loaded(
+        segments, start, end, recovery_point, epochs, producers, snapshot_offset, changed, loading.snapshots
+    )
 
 
 def _load_epochs(loading: Loading, segments: list[Segment]) -> Epochs:
@@ -237,6 +242,9 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
         segment = segments[at]
         if segment.size >= LARGE_BYTES:
             logger.info("recovering %s, segment %d of %d", segment.log.path, at - first + 1, len(segments) - first)
+        if len(producers):  # whoever takes the segments in front of this one relies on it
+            snapshots.write(loading.disk, loading.folder, producers, segment.base_offset)
+            loading.snapshots.append(loading.folder / file_name(segment.base_offset, SNAPSHOT_SUFFIX))
         later = segments[at + 1 :]
         size = segment.size
         end, gapless = recover_segment(segment, epochs, producers, later[0].base_offset if later else None)
