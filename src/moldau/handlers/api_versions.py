@@ -1,8 +1,9 @@
 """ApiVersions (key 18), versions 0 to 4: which APIs there are, in which versions.
 
 A version that is not known is answered in version 0, with UNSUPPORTED_VERSION and only this API's own range
-(KIP-511): the client asks again. From version 3 the client says its name and version, which must be plain. No feature
-is finalized: clients choose behaviour by them, and each comes with the code that does it (KIP-584).
+(KIP-511): the client asks again. From version 3 the client says its name and version, which must be plain. Of
+Kafka's features `group.version` is finalized: clients choose behaviour by them, and each comes with the code that does
+it (KIP-584).
 """
 
 import re
@@ -10,11 +11,27 @@ import re
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.protocol.apis import API_VERSIONS, APIS
-from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from moldau.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 _ALL = [ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high) for _, api in sorted(APIS.items())]
 _OWN = [ApiVersion(api_key=API_VERSIONS.key, min_version=API_VERSIONS.low, max_version=API_VERSIONS.high)]
+_FEATURES = {"group.version": 1}
+_SUPPORTED = [SupportedFeatureKey(name=name, max_version=level) for name, level in _FEATURES.items()]
+_FINALIZED = [
+    FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+    for name, level in _FEATURES.items()
+]
+MINIMUM_MAY_BE_0 = 4
+"""Clients that ask in version 3 stumble over a feature that may be off."""
+FEATURES_EPOCH = 0
+"""Features here change only with the software."""
 
 
 def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
@@ -24,4 +41,9 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
         for said in (request.client_software_name, request.client_software_version):
             if not _SOFTWARE.fullmatch(said):
                 return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=_ALL)
+    return ApiVersionsResponse(
+        api_keys=_ALL,
+        supported_features=_SUPPORTED if context.version >= MINIMUM_MAY_BE_0 else [],
+        finalized_features_epoch=FEATURES_EPOCH,
+        finalized_features=_FINALIZED,
+    )

@@ -202,5 +202,7 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.INCREMENTAL_ALTER_CONFIGS: _configs("alter"),
     apis.OFFSET_DELETE: _offsets("delete"),
     apis.DESCRIBE_CLUSTER: _describe_cluster,
+    apis.CONSUMER_GROUP_HEARTBEAT: _consumer_groups("heartbeat"),
+    apis.CONSUMER_GROUP_DESCRIBE: _consumer_groups("describe"),
     apis.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
 }

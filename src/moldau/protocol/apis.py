@@ -68,6 +68,8 @@ DELETE_GROUPS = Api(42, "DeleteGroups", 0, 2, 2)
 INCREMENTAL_ALTER_CONFIGS = Api(44, "IncrementalAlterConfigs", 0, 1, 1)
 OFFSET_DELETE = Api(47, "OffsetDelete", 0, 0, NEVER)
 DESCRIBE_CLUSTER = Api(60, "DescribeCluster", 0, 2, 0)
+CONSUMER_GROUP_HEARTBEAT = Api(68, "ConsumerGroupHeartbeat", 0, 1, 0)
+CONSUMER_GROUP_DESCRIBE = Api(69, "ConsumerGroupDescribe", 0, 1, 0)
 DESCRIBE_TOPIC_PARTITIONS = Api(75, "DescribeTopicPartitions", 0, 0, 0)
 
 APIS: dict[int, Api] = {api.key: api for api in list(globals().values()) if isinstance(api, Api)}

@@ -4,6 +4,7 @@ from tests.differential.script import Step
 from tests.differential.steps import (
     codecs,
     configs,
+    consumer_groups,
     described,
     epochs,
     fetch,
@@ -26,6 +27,7 @@ from tests.differential.steps import (
 
 SCRIPT: tuple[Step, ...] = (
     *topics.STEPS,
+    *consumer_groups.TOPICS,
     *configs.STEPS,
     *produce.STEPS,
     *fetch.STEPS,
@@ -42,6 +44,7 @@ SCRIPT: tuple[Step, ...] = (
     *group_versions.STEPS,
     *rebalances.STEPS,
     *static_members.STEPS,
+    *consumer_groups.STEPS,
     *hostile.STEPS,
     *transactions.STEPS,
     *together.STEPS,
