@@ -29,6 +29,10 @@ def no_expressions(expression: str, topics: Iterable[str]) -> list[str]:
     raise ValueError("expressions are not understood here")
 
 
+FORGET_LOOKS, FORGET_PAUSE_MS = 1000, 1
+"""So many groups and offsets are looked at in one go of a round of forgetting, and so long others have their turn."""
+
+
 class GroupShard:
     """What `host.Host` runs for every partition of the offsets topic that this broker leads."""
 
@@ -44,6 +48,7 @@ class GroupShard:
         self.consumers = ConsumerGroups(settings.consumer, new_id, image, match)
         self.offsets = Offsets(settings)
         self._forgetting: Deadlines[str] = Deadlines()
+        self._to_look_at: list[str] = []  # what is left of a round of forgetting, the next one last
 
     def apply(self, record: Record, now: Now) -> Replies:
         """A record is committed, or read back; one that cannot be understood is passed over, and the rest stays up."""
@@ -94,8 +99,12 @@ class GroupShard:
         if self._forgetting.take(now.ms) is None:
             outcome = self.groups.tick(now)
             return outcome if outcome is not None else self.consumers.tick(now)
-        self._forgetting.set("", now.ms + self.settings.offsets_retention_check_interval_ms)
-        return self.forget(now)
+        if not self._to_look_at:
+            self._to_look_at = [*self.consumers.live, *self.groups.live][::-1]
+        out = self.forget(now)
+        pause_ms = FORGET_PAUSE_MS if self._to_look_at else self.settings.offsets_retention_check_interval_ms
+        self._forgetting.set("", now.ms + pause_ms)
+        return out
 
     def stop(self, error: ErrorCode) -> Replies:
         return self.groups.stop(error)
@@ -244,13 +253,20 @@ class GroupShard:
         return out
 
     def forget(self, now: Now) -> Outcome:
-        """Offsets past their retention, and groups that have nothing left."""
+        """Offsets past their retention, and groups that have nothing left, among the next that are to be looked at."""
         out = Outcome()
         gone: list[Group] = []
-        for newer in list(self.consumers.live.values()):
-            if self.offsets.expire(newer, now.stamp_ms, out) and not newer.members:
-                self.consumers.delete(newer.group_id, out)
-        for group in list(self.groups.live.values()):
+        looks = 0
+        while self._to_look_at and looks < FORGET_LOOKS:
+            group_id = self._to_look_at.pop()
+            looks += 1 + len(self.offsets.of(group_id))
+            newer, group = self.consumers.live.get(group_id), self.groups.live.get(group_id)
+            if newer is not None:
+                if self.offsets.expire(newer, now.stamp_ms, out) and not newer.members:
+                    self.consumers.delete(newer.group_id, out)
+                continue
+            if group is None:
+                continue
             nothing_left = self.offsets.expire(group, now.stamp_ms, out)
             if nothing_left and not group.expected and self.groups.check_delete(group.group_id) is ErrorCode.NONE:
                 self.groups.delete(group.group_id, out)
