@@ -64,8 +64,10 @@ class GroupAdminHandlers:
             if version >= DESCRIBE_NOT_FOUND:
                 dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
                 dead.error_message = f"Group {group_id} not found."
-            return dead
-        group = _described(group_id, described)
+                return dead
+            group = dead
+        else:
+            group = _described(group_id, described)
         if with_operations:
             group.authorized_operations = OPERATIONS_OF_A_GROUP
         return group
