@@ -128,7 +128,7 @@ ALONE: tuple[Step, ...] = (
     step("commit at an epoch that is gone", OFFSET_COMMIT, 9, commit("solo", "a", 1)),
     step("commit in a version that knows no epochs", OFFSET_COMMIT, 8, commit("solo", "a", 2)),
     step("commit as a stranger", OFFSET_COMMIT, 9, commit("solo", "x", 2)),
-    step("commit as nobody", OFFSET_COMMIT, 9, commit("solo", "", -1)),
+    step("commit to consumers as nobody", OFFSET_COMMIT, 9, commit("solo", "", -1)),
     step("commit as nobody, older", OFFSET_COMMIT, 5, commit("solo", "", -1)),
     step("fetch at the epoch", OFFSET_FETCH, 9, fetch("solo", "a", 2)),
     step("fetch at another epoch", OFFSET_FETCH, 9, fetch("solo", "a", 1)),
@@ -179,7 +179,7 @@ ALONE: tuple[Step, ...] = (
     step("list groups that all have left", LIST_GROUPS, 5, {"types_filter": ["Consumer"], "states_filter": ["empty"]}),
     step("commit to it as nobody", OFFSET_COMMIT, 8, commit("solo", "", -1)),
     step("delete the group that all have left", DELETE_GROUPS, 2, {"groups_names": ["solo"]}),
-    step("it is gone", DESCRIBE, 1, {"group_ids": ["solo"]}),
+    step("the group that all have left is gone", DESCRIBE, 1, {"group_ids": ["solo"]}),
 )
 
 TOGETHER: tuple[Step, ...] = (
@@ -225,7 +225,7 @@ TOGETHER: tuple[Step, ...] = (
         1,
         beat("pair", "a", older("a", 1), topic_partitions=owning(0, 1, 2)),
     ),
-    step("the second leaves", BEAT, 1, beat("pair", "b", -1)),
+    step("the second consumer leaves", BEAT, 1, beat("pair", "b", -1)),
     step("the first gets all", BEAT, 1, beat("pair", "a", V("a"), topic_partitions=owning(0, 1)), until=assigned(3)),
     step("the first leaves too", BEAT, 0, beat("pair", "a", -1)),
 )
