@@ -3,8 +3,9 @@
 import asyncio
 import uuid
 
-from moldau.coordinators.host import LOAD_RECORDS, partition_of
+from moldau.coordinators.host import LOAD_RECORDS, Host, partition_of
 from moldau.coordinators.offset_records import offset_record
+from moldau.coordinators.outcome import Now, Outcome, Record, Replies
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol import apis
@@ -20,7 +21,7 @@ from moldau.protocol.messages.offset_commit import (
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from moldau.protocol.messages.sync_group import SyncGroupRequest
 from moldau.records.batch import Row, encode_batch
-from tests.coordinators.fake_log import PARTITIONS
+from tests.coordinators.fake_log import PARTITIONS, FakeLog, LoopClock, in_virtual_time
 from tests.handlers.group_asking import Group, play
 
 TURNS = 20
@@ -96,3 +97,47 @@ def test_one_batch_of_many_records_is_applied_in_pieces() -> None:
         assert len(group.coordinator.offsets("g")) == TURNS * LOAD_RECORDS
 
     play(scene)
+
+
+class Counting:
+    """A machine that counts what it is given, and decides nothing."""
+
+    def __init__(self, seen: list[int], partition: int):
+        self._seen = seen
+        self._partition = partition
+
+    def apply(self, record: Record, now: Now) -> Replies:
+        self._seen.append(self._partition)
+        return []
+
+    def start(self, now: Now) -> Outcome:
+        return Outcome()
+
+    def tick(self, now: Now) -> Outcome | None:
+        return None
+
+    def next_ms(self) -> int | None:
+        return None
+
+    def stop(self, error: ErrorCode) -> Replies:
+        return []
+
+
+def test_partitions_that_are_loaded_together_take_turns_chunk_by_chunk() -> None:
+    async def scene() -> None:
+        log, seen = FakeLog(), list[int]()
+        host = Host(log, lambda partition: Counting(seen, partition), LoopClock())
+        many, few = 4 * LOAD_RECORDS, 10
+        log.batches = {0: [commits(0, many), commits(0, many)], 1: [commits(0, few)], 2: [commits(0, few)]}
+        for partition in log.batches:
+            host.lead(partition)
+        loading, most, before = [asyncio.ensure_future(host.loaded(p)) for p in log.batches], 0, 0
+        while not all(each.done() for each in loading):
+            await asyncio.sleep(0)
+            most, before = max(most, len(seen) - before), len(seen)
+        assert 0 < most <= LOAD_RECORDS
+        order = [0] * many + [1] * few + [2] * few + [0] * many
+        assert seen == order
+        await host.stop()
+
+    in_virtual_time(scene())

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
-from moldau.coordinators.replaying import Replaying
+from moldau.coordinators.replaying import Buffer, Replaying
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records.batch import encode_batch
 from moldau.runtime import Clock
@@ -46,7 +46,7 @@ LOAD_RECORDS = 250
 class InternalLog(Protocol):
     """The partitions of one internal topic."""
 
-    def read_all(self, partition: int) -> AsyncIterator[bytes | bytearray | memoryview]:
+    def read_all(self, partition: int) -> AsyncIterator[Buffer]:
         """Whole batches from the start of the log to its end, in chunks."""
 
     async def append(self, partition: int, batch: bytearray) -> None:
@@ -108,6 +108,7 @@ class Host(Generic[M]):
         self._machine = machine
         self._clock = clock
         self._hosted: dict[int, _Hosted[M]] = {}
+        self._loading = asyncio.Lock()
         self._waiting: dict[Ticket, asyncio.Future[Any]] = {}
         self._tickets = 0
 
@@ -318,16 +319,17 @@ class Host(Generic[M]):
             self._load(hosted.partition)
 
     async def _replay(self, hosted: _Hosted[M]) -> None:
-        """Apply the whole log, some records at a time, so that the broker answers others meanwhile."""
+        """Apply the whole log, some records at a time, so that the broker answers others meanwhile.
+
+        Partitions that are loaded at the same time take turns, chunk by chunk: no more than one is in memory.
+        """
         try:
             replaying = Replaying()
-            async for chunk in self._log.read_all(hosted.partition):
-                records = replaying.records(chunk)
-                while some := tuple(islice(records, LOAD_RECORDS)):
-                    now = self.now()
-                    for record in some:
-                        hosted.machine.apply(record, now)
-                    await asyncio.sleep(0)
+            chunks = aiter(self._log.read_all(hosted.partition))
+            more = True
+            while more:
+                async with self._loading:
+                    more = await self._replay_chunk(hosted, replaying, chunks)
         except KafkaError as error:
             log.warning("partition %d of an internal topic cannot be loaded, trying again: %s", hosted.partition, error)
             await asyncio.sleep(RETRY_LOAD_S)
@@ -337,6 +339,19 @@ class Host(Generic[M]):
         hosted.task = None
         hosted.loaded = True
         self._carry_out(hosted, hosted.machine.start(self.now()))
+
+    async def _replay_chunk(self, hosted: _Hosted[M], replaying: Replaying, chunks: AsyncIterator[Buffer]) -> bool:
+        """Whether there was one more."""
+        chunk = await anext(chunks, None)
+        if chunk is None:
+            return False
+        records = replaying.records(chunk)
+        while some := tuple(islice(records, LOAD_RECORDS)):
+            now = self.now()
+            for record in some:
+                hosted.machine.apply(record, now)
+            await asyncio.sleep(0)
+        return True
 
 
 def _size(record: Record) -> int:

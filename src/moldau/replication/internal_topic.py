@@ -30,11 +30,12 @@ class InternalTopic:
         hosted = self._hosted(partition)
         offset = int(hosted.log.log_start_offset)
         while offset < hosted.high_watermark:
-            chunk, next_offset = await self._runtime.run(partial(_read, hosted.log, offset, self._read_bytes))
+            read: list[bytes] = []
+            next_offset = await self._runtime.run(partial(_read, hosted.log, offset, self._read_bytes, read))
             if next_offset is None:  # what was behind `offset` is compacted away
                 return
             offset = next_offset
-            yield chunk
+            yield read.pop()  # nothing here keeps the bytes while others have their turn
 
     async def append(self, partition: int, batch: bytearray) -> None:
         """Append one batch; returns once it is committed. Raises `KafkaError`."""
@@ -43,10 +44,11 @@ class InternalTopic:
         await hosted.flush_if_due(len(batch))
 
 
-def _read(log: Log, offset: int, max_bytes: int) -> tuple[bytes, int | None]:
-    """Whole batches from `offset` on, and the offset behind them; None if there are none."""
+def _read(log: Log, offset: int, max_bytes: int, read: list[bytes]) -> int | None:
+    """Add whole batches from `offset` on to `read`; returns the offset behind them, None if there are none."""
     chunk = log.read_batches(offset, max_bytes)
     end, next_offset = 0, None
     for position, header in batches(chunk):
         end, next_offset = position + header.size, header.next_offset
-    return chunk[:end], next_offset
+    read.append(chunk[:end])
+    return next_offset
