@@ -231,6 +231,8 @@ class Broker:
                 assignment_interval_ms=config.group_consumer_assignment_interval_ms,
                 max_size=config.group_consumer_max_size,
                 assignors=config.group_consumer_assignors,
+                migration_policy=config.group_consumer_migration_policy,
+                classic_max_size=config.group_max_size,
                 enabled="consumer" in config.group_coordinator_rebalance_protocols,
             ),
         )

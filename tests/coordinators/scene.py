@@ -19,15 +19,46 @@ from moldau.coordinators.shard import GroupShard
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol import schema
-from moldau.protocol.consumer import ConsumerProtocolSubscription
+from moldau.protocol.consumer import (
+    AssignedPartitions,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    OwnedPartitions,
+)
+from moldau.protocol.stored import read_assignment
 from tests.coordinators import consumer_scene
 
 YEAR_2013_MS = 1_356_998_400_000
 TOPIC_ID = uuid.UUID(int=7)
 
 
-def subscription(*topics: str) -> bytes:
-    return b"\0\0" + bytes(schema.write(ConsumerProtocolSubscription(topics=list(topics)), 0, False))
+def subscription(*topics: str, owns: str = "") -> bytes:
+    """What a member asks for; `owns` is what it has and wants to keep, as in `t-0+t-1`."""
+    owned: dict[str, list[int]] = {}
+    for name in filter(None, owns.split("+")):
+        owned.setdefault(partition(name).topic, []).append(partition(name).partition)
+    parts = [OwnedPartitions(topic=topic, partitions=partitions) for topic, partitions in owned.items()]
+    asked = ConsumerProtocolSubscription(topics=list(topics), owned_partitions=parts)
+    return b"\0\1" + bytes(schema.write(asked, 1, False))
+
+
+def assignment(text: str) -> bytes:
+    """What a leader gives, in the classic protocol's words: `+t-0+t-1` is spelled out, other text is as it is."""
+    if not text.startswith("+"):
+        return text.encode()
+    topics: dict[str, list[int]] = {}
+    for name in text.removeprefix("+").split("+"):
+        topics.setdefault(partition(name).topic, []).append(partition(name).partition)
+    assigned = [AssignedPartitions(topic=topic, partitions=partitions) for topic, partitions in topics.items()]
+    return b"\0\0" + bytes(schema.write(ConsumerProtocolAssignment(assigned_partitions=assigned), 0, False))
+
+
+def assigned(data: bytes) -> str:
+    """What a member is given, in words."""
+    if not data.startswith(b"\0"):
+        return data.decode()
+    topics = read_assignment(data).assigned_partitions
+    return "".join(f"+{one.topic}-{p}" for one in topics for p in one.partitions) or "none"
 
 
 class Stage:
@@ -123,7 +154,7 @@ def said(record: Record) -> str:
     if isinstance(known, GroupRecord):
         if known.value is None:
             return f"group {known.group} deleted"
-        members = " ".join(f"{m.member_id}={m.assignment.decode() or '-'}" for m in known.value.members) or "nobody"
+        members = " ".join(f"{m.member_id}={assigned(m.assignment) or '-'}" for m in known.value.members) or "nobody"
         protocol = known.value.protocol or "no protocol"
         return f"group {known.group} generation {known.value.generation} {protocol}: {members}"
     if known.value is None:
@@ -165,7 +196,9 @@ class Actor:
             session_timeout_ms=milliseconds(pairs.get("session", "10s")),
             rebalance_timeout_ms=milliseconds(pairs.get("rebalance", "30s")),
             protocol_type=pairs.get("type", "consumer"),
-            protocols=tuple((name, subscription(*topics.split("+"))) for name, topics in offers),
+            protocols=tuple(
+                (name, subscription(*topics.split("+"), owns=pairs.get("owns", ""))) for name, topics in offers
+            ),
             can_wait_for_id=version >= 4,
             can_skip=version >= 9,
         )
@@ -180,13 +213,13 @@ class Actor:
             instance_id=pairs.get("instance"),
             protocol_type=pairs.get("type"),
             protocol=pairs.get("protocol"),
-            assignments={name: value.encode() for name, value in pairs.items() if name not in own},
+            assignments={name: assignment(value) for name, value in pairs.items() if name not in own},
         )
-        self.stage.carry_out(self.stage.shard.groups.sync(ask, self._ticket(plain[0]), self.stage.now))
+        self.stage.carry_out(self.stage.shard.sync(ask, self._ticket(plain[0]), self.stage.now))
 
     def _heartbeat(self, plain: list[str], pairs: dict[str, str]) -> None:
-        groups, now = self.stage.shard.groups, self.stage.now
-        error = groups.heartbeat(pairs.get("group", "g"), int(pairs["gen"]), pairs["id"], pairs.get("instance"), now)
+        shard, now = self.stage.shard, self.stage.now
+        error = shard.heartbeat(pairs.get("group", "g"), int(pairs["gen"]), pairs["id"], pairs.get("instance"), now)
         self.stage.answers[self._ticket(plain[0])] = error
 
     def _leave(self, plain: list[str], pairs: dict[str, str]) -> None:
@@ -295,7 +328,7 @@ def told(what: Any) -> str:
         case Joined():
             return f"{what.error.name} {what.member_id}".rstrip()
         case Synced(error=ErrorCode.NONE):
-            return f"assigned {what.assignment.decode() or 'nothing'}"
+            return f"assigned {assigned(what.assignment) or 'nothing'}"
         case Synced():
             return what.error.name
         case Beaten():

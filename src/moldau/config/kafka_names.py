@@ -47,7 +47,7 @@ NAMES: frozenset[str] = frozenset(
     eligible.leader.replicas.enable
     fetch.purgatory.purge.interval.requests
     follower.fetch.last.tiered.offset.enable
-    group.consumer.migration.policy group.consumer.regex.refresh.interval.ms
+    group.consumer.regex.refresh.interval.ms
     group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
     group.coordinator.new.enable group.coordinator.threads
     group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit

@@ -21,6 +21,16 @@ class ConsumerSettings:
     max_size: int = 0x7FFFFFFF
     assignors: tuple[str, ...] = ("uniform", "range")
     enabled: bool = True
+    migration_policy: str = "bidirectional"
+    classic_max_size: int = 0x7FFFFFFF
+
+    @property
+    def can_upgrade(self) -> bool:
+        return self.migration_policy in ("bidirectional", "upgrade")
+
+    @property
+    def can_downgrade(self) -> bool:
+        return self.migration_policy in ("bidirectional", "downgrade")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

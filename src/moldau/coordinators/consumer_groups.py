@@ -168,7 +168,7 @@ class ConsumerGroups:
             if member is None:
                 known = group.members.get(ask.member_id)
                 return known or Member(ask.member_id or self._new_id()), None
-            if member.epoch != LEAVES_FOR_NOW:
+            if member.epoch != LEAVES_FOR_NOW and member.classic is None:
                 raise Refused(ErrorCode.UNRELEASED_INSTANCE_ID, f"{member.member_id} still holds {ask.instance_id}.")
             member_id = ask.member_id or self._new_id()
             return replace(member, member_id=member_id, epoch=0, previous_epoch=0), member
@@ -376,7 +376,7 @@ class ConsumerGroups:
         member = group.members.get(member_id) if group is not None else None
         if group is None or member is None:
             return out
-        if what == SESSION or (member.phase is Phase.UNREVOKED and member.epoch >= 0):
+        if what != REVOKE or (member.phase is Phase.UNREVOKED and member.epoch >= 0):
             self.fence(group, [member], out)
         return self.chained(out, now)
 

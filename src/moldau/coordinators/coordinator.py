@@ -96,7 +96,7 @@ class GroupCoordinator:
     def sync(self, ask: Sync) -> Synced | Awaitable[Synced]:
         return self._ask(
             ask.group_id,
-            lambda shard, ticket, now: shard.groups.sync(ask, ticket, now),
+            lambda shard, ticket, now: shard.sync(ask, ticket, now),
             lambda error: Synced(error=error),
         )
 
@@ -108,7 +108,7 @@ class GroupCoordinator:
             shard = self._host.machine(self.partition_of(group_id))
         except KafkaError as error:
             return ErrorCode.NONE if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error.code
-        return shard.groups.heartbeat(group_id, generation, member_id, instance_id, self._host.now())
+        return shard.heartbeat(group_id, generation, member_id, instance_id, self._host.now())
 
     def leave(self, group_id: str, leavers: list[Leaver]) -> Left | Awaitable[Left]:
         return self._ask(group_id, lambda shard, ticket, now: shard.leave(group_id, leavers, ticket, now), Left)

@@ -23,6 +23,9 @@ class Deadlines(Generic[K]):
     def __len__(self) -> int:
         return len(self._due)
 
+    def __contains__(self, key: K) -> bool:
+        return key in self._due
+
     def set(self, key: K, due_ms: int) -> None:
         self._due[key] = due_ms
         queued = self._queued.get(key)

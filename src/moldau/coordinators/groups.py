@@ -205,6 +205,35 @@ class Groups:
         group = self.live[group_id]
         group.move_to(State.EMPTY, group.since_ms)
 
+    def adopt(self, group: Group, settled: bool, now: Now, out: Outcome) -> None:
+        """A group of the newer protocol is one of ours from now on; unless it is settled its members join again."""
+        group.since_ms = now.stamp_ms
+        self.live[group.group_id] = group
+        out.records.append(group_record(group.group_id, group.value()))
+        for member in group.members.values():
+            self._rebalance.keep_alive(group, member, now)
+        if not settled:
+            self._rebalance.start(group, now, out)
+
+    def give_up(self, group_id: str, error: ErrorCode, out: Outcome) -> None:
+        """The group is no longer ours: whoever waits in it is told so."""
+        group = self.live.pop(group_id)
+        self._rebalance.forget(group)
+        for member in group.members.values():
+            out.reply(group.take_join(member), Joined(error=error, member_id=member.member_id))
+            out.reply(member.sync, Synced(error=error))
+            member.sync = None
+
+    def revive(self, group_id: str, now: Now) -> None:
+        """The group is what the log says, if it has it."""
+        value = self.stored.get(group_id)
+        if value is None:
+            self.live.pop(group_id, None)
+            return
+        group = self.live[group_id] = Group.revived(group_id, value)
+        for member in group.members.values():
+            self._rebalance.keep_alive(group, member, now)
+
     def describe(self, group_id: str) -> Described | None:
         group = self.live.get(group_id)
         if group is None or group.state is State.DEAD:

@@ -98,6 +98,12 @@ class Rebalance:
     def keep_alive(self, group: Group, member: Member, now: Now) -> None:
         self.deadlines.set((SESSION, group.group_id, member.member_id), now.ms + member.session_timeout_ms)
 
+    def forget(self, group: Group) -> None:
+        """Nothing is due in this group any more."""
+        for what, names in ((SESSION, group.members), (EXPECTED, group.expected), (JOIN, ("",)), (SYNC, ("",))):
+            for name in names:
+                self.deadlines.cancel((what, group.group_id, name))
+
     def drop(self, group: Group, member_id: str, out: Outcome, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
         """Take a member out of the group; what it waits for is answered with the error."""
         member = group.remove(member_id)

@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable
 from moldau.cluster.image import Image
 from moldau.coordinators.consumer_exchange import Beat, Beaten
 from moldau.coordinators.consumer_group import ConsumerGroup
-from moldau.coordinators.consumer_groups import ConsumerGroups, Match
+from moldau.coordinators.consumer_groups import Match
 from moldau.coordinators.consumer_records import ConsumerGroupRecord
 from moldau.coordinators.consumer_rights import check_commit
 from moldau.coordinators.deadlines import Deadlines
-from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Leaver, Listed
+from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Leaver, Listed, Sync
 from moldau.coordinators.group import Group, State
-from moldau.coordinators.group_records import GroupRecord, read_record
+from moldau.coordinators.group_records import GroupRecord, group_record, read_record
 from moldau.coordinators.groups import Groups
+from moldau.coordinators.mixed_groups import MixedGroups
 from moldau.coordinators.offset_records import is_offset
 from moldau.coordinators.offsets import Offsets
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
@@ -45,7 +46,7 @@ class GroupShard:
     ):
         self.settings = settings
         self.groups = Groups(settings, new_id)
-        self.consumers = ConsumerGroups(settings.consumer, new_id, image, match)
+        self.consumers = MixedGroups(settings.consumer, new_id, image, match)
         self.offsets = Offsets(settings)
         self._forgetting: Deadlines[str] = Deadlines()
         self._to_look_at: list[str] = []  # what is left of a round of forgetting, the next one last
@@ -98,7 +99,10 @@ class GroupShard:
     def tick(self, now: Now) -> Outcome | None:
         if self._forgetting.take(now.ms) is None:
             outcome = self.groups.tick(now)
-            return outcome if outcome is not None else self.consumers.tick(now)
+            if outcome is not None:
+                return outcome
+            outcome = self.consumers.tick(now)
+            return outcome if outcome is None else self._turned(outcome, now)
         if not self._to_look_at:
             self._to_look_at = [*self.consumers.live, *self.groups.live][::-1]
         out = self.forget(now)
@@ -116,10 +120,11 @@ class GroupShard:
         newer = self.consumers.live.get(ask.group_id)
         if newer is None:
             return self.groups.join(ask, ticket, now)
+        if newer.members:
+            return self._turned(self.consumers.join(ask, ticket, now), now)
         out = Outcome()
-        if newer.members or ask.member_id:
-            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if newer.members else ErrorCode.UNKNOWN_MEMBER_ID
-            out.reply(ticket, Joined(error=error, member_id=ask.member_id))
+        if ask.member_id:
+            out.reply(ticket, Joined(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=ask.member_id))
             return out
         self.consumers.delete(ask.group_id, out)
         joined = self.groups.join(ask, ticket, now)
@@ -134,14 +139,12 @@ class GroupShard:
         return self.consumers.chained(out, now)
 
     def beat(self, ask: Beat, ticket: Ticket, now: Now) -> Outcome:
-        """A ConsumerGroupHeartbeat; a classic group that is empty makes way for a group of the newer protocol."""
+        """A ConsumerGroupHeartbeat; a classic group makes way for a group of the newer protocol, and goes on in it."""
         group = self.groups.live.get(ask.group_id)
         if group is None or ask.epoch != 0 or ask.group_id in self.consumers.live:
-            return self.consumers.beat(ask, ticket, now)
+            return self._turned(self.consumers.beat(ask, ticket, now), now)
         if group.state is not State.EMPTY:
-            out = Outcome()
-            out.reply(ticket, Beaten(error=ErrorCode.GROUP_ID_NOT_FOUND, message=f"{ask.group_id} is a classic group."))
-            return out
+            return self._upgrade(group, ask, ticket, now)
         out = self.consumers.beat(ask, ticket, now)
         if ask.group_id in self.consumers.live:
             classic, refused = Outcome(), out.refused
@@ -156,10 +159,65 @@ class GroupShard:
             out.refused = undone
         return out
 
+    def _upgrade(self, group: Group, ask: Beat, ticket: Ticket, now: Now) -> Outcome:
+        """Who waits in the group is told to join again, and does so in the group that it has become."""
+        error, message = self.consumers.check_take_over(group, ask)
+        if group.state is State.DEAD or error is not ErrorCode.NONE:
+            out = Outcome()
+            out.reply(ticket, Beaten(error=error or ErrorCode.COORDINATOR_NOT_AVAILABLE, message=message or None))
+            return out
+        classic = Outcome()
+        classic.records.append(group_record(ask.group_id, None))
+        self.groups.give_up(ask.group_id, ErrorCode.REBALANCE_IN_PROGRESS, classic)
+        self.consumers.take_over(group, now, classic)
+        out = self.consumers.beat(ask, ticket, now)
+        assert out.records and out.refused is not None
+        out.records[:0] = classic.records
+        out.replies += classic.replies
+        theirs = out.refused
+
+        def refused(error: ErrorCode) -> Replies:
+            self.groups.revive(ask.group_id, now)
+            return [reply for reply in theirs(error) if reply[0] == ticket] + classic.replies
+
+        out.refused = refused
+        return out
+
+    def _turned(self, out: Outcome, now: Now) -> Outcome:
+        """Groups that have just become classic are to be run as such."""
+        turned, self.consumers.turned = self.consumers.turned, ()
+        for group, settled in turned:
+            self.groups.adopt(group, settled, now, out)
+        theirs = out.refused
+        if not turned or theirs is None:
+            return out
+
+        def refused(error: ErrorCode) -> Replies:
+            parked = Outcome()
+            for group, _ in turned:
+                if group.group_id in self.groups.live:
+                    self.groups.give_up(group.group_id, ErrorCode.REBALANCE_IN_PROGRESS, parked)
+            return theirs(error) + parked.replies
+
+        out.refused = refused
+        return out
+
+    def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Outcome:
+        """A SyncGroup, in either kind of group."""
+        if ask.group_id in self.consumers.live:
+            return self.consumers.sync(ask, ticket, now)
+        return self.groups.sync(ask, ticket, now)
+
+    def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None, now: Now) -> ErrorCode:
+        """A Heartbeat of the classic protocol, in either kind of group."""
+        if group_id in self.consumers.live:
+            return self.consumers.heartbeat(group_id, generation, member_id, instance_id, now)
+        return self.groups.heartbeat(group_id, generation, member_id, instance_id, now)
+
     def leave(self, group_id: str, leavers: list[Leaver], ticket: Ticket, now: Now) -> Outcome:
         """A LeaveGroup, which takes members of either kind of group out."""
         if group_id in self.consumers.live:
-            return self.consumers.leave(group_id, leavers, ticket, now)
+            return self._turned(self.consumers.leave(group_id, leavers, ticket, now), now)
         return self.groups.leave(group_id, leavers, ticket, now)
 
     def listed(self) -> list[Listed]:
