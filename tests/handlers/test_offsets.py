@@ -92,6 +92,32 @@ def test_offsets_are_taken_for_partitions_that_exist(version: int) -> None:
     play(scene)
 
 
+@pytest.mark.parametrize("version", [8, 10])
+def test_topics_that_are_named_twice_are_answered_as_kafka_does(version: int) -> None:
+    def topic(place: Place, *partitions: int) -> OffsetCommitRequestTopic:
+        where = {"topic_id" if isinstance(place, uuid.UUID) else "name": place}
+        parts = [OffsetCommitRequestPartition(partition_index=p, committed_offset=1) for p in partitions]
+        return OffsetCommitRequestTopic(**where, partitions=parts)
+
+    async def script(group: Group) -> None:
+        async def committed(*topics: OffsetCommitRequestTopic) -> list[tuple[Place, list[int]]]:
+            request = OffsetCommitRequest(group_id="g", topics=list(topics))
+            answered = (await group.ask(apis.OFFSET_COMMIT, version, request)).topics
+            return [
+                (one.topic_id if version >= 10 else one.name, [p.partition_index for p in one.partitions])
+                for one in answered
+            ]
+
+        known: Place = T_ID if version >= 10 else "t"
+        absent: Place = NOBODY_ID if version >= 10 else "absent"
+        assert await committed(topic(known, 0), topic(known, 1, 0)) == [(known, [0]), (known, [1, 0])]
+        assert await committed(topic(known, 0), topic(absent), topic(known, 1)) == [(absent, []), (known, [0, 1])]
+        assert await committed(topic(known, 0, 9), topic(known, 1)) == [(known, [9, 0, 1])]
+        assert await committed(topic(known)) == []
+
+    play(script)
+
+
 @pytest.mark.parametrize("version", versions(apis.OFFSET_COMMIT))
 def test_commits_come_from_members_of_the_generation(version: int) -> None:
     async def scene(group: Group) -> None:

@@ -8,8 +8,8 @@ as Kafka puts them.
 """
 
 import uuid
-from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
 
 from moldau.cluster.image import Image, TopicImage
 from moldau.coordinators.coordinator import GroupCoordinator
@@ -48,8 +48,10 @@ COMMIT_GROUP_NOT_FOUND = 9
 COMMIT_KNOWS_EPOCHS = 9
 FETCH_BY_ID = 10
 
-Errors = dict[Hashable, list[tuple[int, ErrorCode]]]
-"""Topic (name or id, and both) -> partition and error, in the order in which the answer has them."""
+Place: TypeAlias = str | uuid.UUID
+"""A topic's name or id, whichever the version has."""
+Errors: TypeAlias = dict[str, list[tuple[int, ErrorCode]]]
+"""Topic -> partition and error, in the order in which the answer has them."""
 
 
 class OffsetHandlers:
@@ -63,19 +65,21 @@ class OffsetHandlers:
         self, request: OffsetCommitRequest, context: Context
     ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
         by_id = context.version >= COMMIT_BY_ID
-        errors: Errors = {}
-        places: list[tuple[Hashable, int]] = []
+        answers: dict[tuple[Place, int], list[tuple[int, ErrorCode]]] = {}
+        places: list[tuple[Place, int, int]] = []
         offsets: list[NewOffset] = []
-        for asked in request.topics:
-            place = asked.topic_id if by_id else asked.name
+        for number, asked in enumerate(request.topics):
+            place: Place = asked.topic_id if by_id else asked.name
             topic = self._topic(asked, by_id)
             unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if topic is None:
+                answers.setdefault((place, 0), [])
             for p in asked.partitions:
                 if topic is None or not 0 <= p.partition_index < len(topic.partitions):
-                    errors.setdefault(place, []).append((p.partition_index, unknown))
+                    answers.setdefault((place, 0), []).append((p.partition_index, unknown))
                     continue
                 partition = TopicPartition(topic.name, p.partition_index)
-                places.append((place, p.partition_index))
+                places.append((place, number, p.partition_index))
                 offsets.append(
                     NewOffset(
                         partition, p.committed_offset, p.committed_leader_epoch, p.committed_metadata or "", topic.id
@@ -83,11 +87,12 @@ class OffsetHandlers:
                 )
 
         def respond(committed: list[ErrorCode]) -> OffsetCommitResponse:
-            for (place, index), error in zip(places, committed, strict=True):
+            apart = not answers  # a topic that is named twice is answered twice, unless something is not there
+            for (place, number, index), error in zip(places, committed, strict=True):
                 if error is ErrorCode.GROUP_ID_NOT_FOUND and context.version < COMMIT_GROUP_NOT_FOUND:
                     error = ErrorCode.ILLEGAL_GENERATION
-                errors.setdefault(place, []).append((index, error))
-            return OffsetCommitResponse(topics=[_committed(place, found) for place, found in errors.items()])
+                answers.setdefault((place, number if apart else 0), []).append((index, error))
+            return OffsetCommitResponse(topics=[_committed(place, found) for (place, _), found in answers.items()])
 
         if not offsets:
             return respond([])
@@ -126,9 +131,13 @@ class OffsetHandlers:
         topics = (
             self._all(offsets, by_id)
             if asked.topics is None
-            else [self._some(offsets, topic, by_id) for topic in asked.topics]
+            else [self._some(offsets, topic, by_id) for topic in self._known_first(asked.topics, by_id)]
         )
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+
+    def _known_first(self, asked: list[OffsetFetchRequestTopics], by_id: bool) -> list[OffsetFetchRequestTopics]:
+        """Ids that nobody has come last, as Kafka puts them."""
+        return sorted(asked, key=lambda topic: self._topic(topic, by_id) is None) if by_id else asked
 
     def _all(self, offsets: Mapping[TopicPartition, OffsetCommitValue], by_id: bool) -> list[OffsetFetchResponseTopics]:
         """Everything the group has committed; topics that are gone have no id and are left out where ids count."""
@@ -187,14 +196,14 @@ class OffsetHandlers:
         return answer(self._coordinator.delete_offsets(request.group_id, partitions), respond)
 
 
-def _committed(place: Any, found: list[tuple[int, ErrorCode]]) -> OffsetCommitResponseTopic:
+def _committed(place: Place, found: list[tuple[int, ErrorCode]]) -> OffsetCommitResponseTopic:
     partitions = [OffsetCommitResponsePartition(partition_index=index, error_code=error) for index, error in found]
     if isinstance(place, uuid.UUID):
         return OffsetCommitResponseTopic(topic_id=place, partitions=partitions)
     return OffsetCommitResponseTopic(name=place, partitions=partitions)
 
 
-def _deleted(name: Any, found: list[tuple[int, ErrorCode]]) -> OffsetDeleteResponseTopic:
+def _deleted(name: str, found: list[tuple[int, ErrorCode]]) -> OffsetDeleteResponseTopic:
     partitions = [OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index, error in found]
     return OffsetDeleteResponseTopic(name=name, partitions=partitions)
 

@@ -184,9 +184,16 @@ MIXED: tuple[Step, ...] = (
     step("B joins the dynamic one", JOIN_GROUP, 7, static("mix", b("mix"), "B")),
     collect("A is in with it", JOIN_GROUP, 7, connection="mix-a"),
     collect("the dynamic one is in", JOIN_GROUP, 7, connection="mix-c"),
+    step("no B may come without its id to a full group", JOIN_GROUP, 7, static("mix", "", "B")),
+    step("B may with it", JOIN_GROUP, 7, static("mix", b("mix"), "B")),
     step(
-        "B may come back to a group that is full", JOIN_GROUP, 7, static("mix", "", "B"), connection="mix-b", wait_s=0.5
+        "A assigns to all three",
+        SYNC_GROUP,
+        3,
+        sync("mix", 3, a("mix"), (a("mix"), b"A"), (b("mix"), b"B"), (V("mix-c"), b"C"), **named("A")),
     ),
+    step("no B may come without its id to a full stable group", JOIN_GROUP, 9, static("mix", "", "B")),
+    step("B may with it, when it is stable", JOIN_GROUP, 9, static("mix", b("mix"), "B")),
     step("D may not come", JOIN_GROUP, 7, static("mix", "", "D")),
     step(
         "all leave, each in its way",
