@@ -256,3 +256,19 @@ def test_a_segment_that_was_recovered_has_the_snapshot_that_it_would_have_had() 
 
 def path_of(base_offset: int) -> Path:
     return ROOT / str(TP) / f"{base_offset:020d}.snapshot"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_recovery_takes_no_flushed_snapshot_away(seed: int) -> None:
+    place = Place()
+    log = place.create()
+    append(log, 2, producer_id=7, producer_epoch=0, base_sequence=0)
+    for _ in range(20):
+        append(log, 1)
+    log.flush()
+    log.delete_records_before(log.segments[-1].base_offset)
+    log.retain(NOW_MS, log.log_end_offset)
+    log.flush()
+    for _ in range(2):
+        place.lose_power(seed)
+        assert place.log.producers.get(7).batches[-1].last_sequence == 1

@@ -76,7 +76,7 @@ class Loaded:
     changed_names: bool
     """Whether files were made or removed, so that the folder has to be flushed."""
     snapshots: list[Path]
-    """Those of producers that were written just now."""
+    """Those of producers that may not be flushed."""
 
 
 @dataclass
@@ -243,8 +243,7 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
         if segment.size >= LARGE_BYTES:
             logger.info("recovering %s, segment %d of %d", segment.log.path, at - first + 1, len(segments) - first)
         if len(producers):  # whoever takes the segments in front of this one relies on it
-            snapshots.write(loading.disk, loading.folder, producers, segment.base_offset)
-            loading.snapshots.append(loading.folder / file_name(segment.base_offset, SNAPSHOT_SUFFIX))
+            loading.snapshots.append(snapshots.restore(loading.disk, loading.folder, producers, segment.base_offset))
         later = segments[at + 1 :]
         size = segment.size
         end, gapless = recover_segment(segment, epochs, producers, later[0].base_offset if later else None)

@@ -80,6 +80,15 @@ def write(disk: Disk, folder: Path, producers: Producers, offset: int) -> None:
     replace_file(disk, folder / file_name(offset, SNAPSHOT_SUFFIX), encode(producers), flush=False)
 
 
+def restore(disk: Disk, folder: Path, producers: Producers, offset: int) -> Path:
+    """See to it that there is a snapshot of the producers, which are those up to `offset`, and leave one that is right
+    alone: it may have been flushed."""
+    path, data = folder / file_name(offset, SNAPSHOT_SUFFIX), encode(producers)
+    if read_whole(disk, path) != data:
+        replace_file(disk, path, data)
+    return path
+
+
 def read(disk: Disk, folder: Path, offset: int) -> Producers | None:
     """The producers up to `offset`; None if there is no such snapshot, or it does not hold."""
     try:
