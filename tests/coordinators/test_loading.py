@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 
-from moldau.coordinators.host import LOAD_RECORDS, Host, partition_of
+from moldau.coordinators.host import LOAD_BYTES, LOAD_RECORD_BYTES, Host, partition_of
 from moldau.coordinators.offset_records import offset_record
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies
 from moldau.errors import ErrorCode
@@ -25,6 +25,9 @@ from tests.coordinators.fake_log import PARTITIONS, FakeLog, LoopClock, in_virtu
 from tests.handlers.group_asking import Group, play
 
 TURNS = 20
+VALUE_BYTES = 42
+LOAD_RECORDS = -(-LOAD_BYTES // (LOAD_RECORD_BYTES + VALUE_BYTES))
+"""So many offsets are applied in one turn."""
 
 
 def commits(first: int, count: int) -> bytes:
@@ -68,6 +71,7 @@ def test_while_a_large_topic_loads_everybody_is_told_so_and_all_others_get_their
         await asyncio.sleep(0)
         turns = 0
         while (errors := await errors_of_all(group))["OffsetFetch"]:
+            assert turns <= 10 * TURNS
             turns += 1
             loading = dict.fromkeys(errors, int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
             assert errors == {**loading, "Heartbeat": 0}
@@ -121,6 +125,22 @@ class Counting:
 
     def stop(self, error: ErrorCode) -> Replies:
         return []
+
+
+def test_large_records_are_applied_one_by_one() -> None:
+    async def scene() -> None:
+        log, seen = FakeLog(), list[int]()
+        host = Host(log, lambda partition: Counting(seen, partition), LoopClock())
+        log.batches = {0: [bytes(encode_batch([Row(b"k", b"v" * LOAD_BYTES, 1) for _ in range(TURNS)]))]}
+        host.lead(0)
+        loading, most, before = asyncio.ensure_future(host.loaded(0)), 0, 0
+        while not loading.done():
+            await asyncio.sleep(0)
+            most, before = max(most, len(seen) - before), len(seen)
+        assert (most, len(seen)) == (1, TURNS)
+        await host.stop()
+
+    in_virtual_time(scene())
 
 
 def test_partitions_that_are_loaded_together_take_turns_chunk_by_chunk() -> None:

@@ -12,7 +12,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import lru_cache
-from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
@@ -39,8 +38,9 @@ NOT_TAKEN = frozenset(
 """Errors after which the batch is certainly not in the log."""
 
 RETRY_LOAD_S = 0.5
-LOAD_RECORDS = 250
-"""How many are applied before the loop gets a turn: less than a millisecond's worth, or two if each is a batch."""
+LOAD_BYTES, LOAD_RECORD_BYTES = 24 * 1024, 64
+"""How much is applied before the loop gets a turn, and what a record counts beside its value: about a millisecond's
+worth, be it hundreds of offsets or one large group."""
 
 
 class InternalLog(Protocol):
@@ -345,12 +345,13 @@ class Host(Generic[M]):
         chunk = await anext(chunks, None)
         if chunk is None:
             return False
-        records = replaying.records(chunk)
-        while some := tuple(islice(records, LOAD_RECORDS)):
-            now = self.now()
-            for record in some:
-                hosted.machine.apply(record, now)
-            await asyncio.sleep(0)
+        apply, now, room = hosted.machine.apply, self.now(), LOAD_BYTES
+        for record in replaying.records(chunk):
+            apply(record, now)
+            room -= LOAD_RECORD_BYTES + len(record[1] or b"")
+            if room <= 0:
+                await asyncio.sleep(0)
+                now, room = self.now(), LOAD_BYTES
         return True
 
 
