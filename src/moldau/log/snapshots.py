@@ -84,7 +84,11 @@ def restore(disk: Disk, folder: Path, producers: Producers, offset: int) -> Path
     """See to it that there is a snapshot of the producers, which are those up to `offset`, and leave one that is right
     alone: it may have been flushed."""
     path, data = folder / file_name(offset, SNAPSHOT_SUFFIX), encode(producers)
-    if read_whole(disk, path) != data:
+    try:
+        is_right = read_whole(disk, path) == data
+    except CorruptCheckpoint:
+        is_right = False
+    if not is_right:
         replace_file(disk, path, data)
     return path
 
