@@ -89,7 +89,7 @@ def _by(member: object, generation: int) -> dict[str, object]:
 
 
 VOTES: tuple[Step, ...] = (
-    *two("vote", join("vote", **offers("x", "range", "y")), join("vote", **offers("y", "z", "range"))),
+    *two("vote", join("vote", **offers("x", "y", "range")), join("vote", **offers("y", "z", "range"))),
     *everybody_leaves("vote", a("vote"), b("vote")),
     *two("vote1", join("vote1", **offers("x", "range")), join("vote1", **offers("range", "q"))),
     step("only one protocol is spoken by both", JOIN_GROUP, 3, join("vote1", **offers("x", "q"))),
