@@ -129,6 +129,17 @@ class Stage:
                 error = ErrorCode.COORDINATOR_NOT_AVAILABLE
             self.answer(outcome.replies if outcome.refused is None else outcome.refused(error))
 
+    def refuse_first(self, error: ErrorCode) -> None:
+        """The log takes what was decided after the first, but for what builds on it."""
+        first, *rest = self.held
+        self.held = [first]
+        self.refuse_held(error)
+        self.held = [outcome for outcome in rest if outcome.chain is None or not outcome.chain.broken]
+        broken = [outcome for outcome in rest if outcome not in self.held]
+        self.commit_held()
+        self.held = broken
+        self.refuse_held(error)
+
     def answer(self, replies: Replies) -> None:
         for ticket, what in replies:
             if ticket in self.waiting:
@@ -282,6 +293,9 @@ class Actor:
 
     def _refuse(self, plain: list[str], pairs: dict[str, str]) -> None:
         self.stage.refuse_held(ErrorCode[plain[0]])
+
+    def _refuse_first(self, plain: list[str], pairs: dict[str, str]) -> None:
+        self.stage.refuse_first(ErrorCode[plain[0]])
 
     def _crash(self, plain: list[str], pairs: dict[str, str]) -> None:
         self.stage.crash()
