@@ -1,5 +1,5 @@
-"""Whatever members do, and whenever the coordinator crashes or its log refuses: a partition has one owner at a time, and
-a group whose members keep up their heartbeats gets to its target.
+"""Whatever members do, and whenever the coordinator crashes or its log refuses: a partition has one owner at a time,
+and a group whose members keep up their heartbeats gets to its target.
 
 Members here keep to the protocol: they own what they are told until they are told otherwise, give back what they are
 not given any more, and begin anew when they are fenced. Answers may get lost. What a member owns is what it believes.
