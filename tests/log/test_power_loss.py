@@ -272,3 +272,21 @@ def test_a_recovery_takes_no_flushed_snapshot_away(seed: int) -> None:
     for _ in range(2):
         place.lose_power(seed)
         assert place.log.producers.get(7).batches[-1].last_sequence == 1
+
+
+def test_the_epoch_of_a_batch_that_was_lost_is_not_taken_for_that_of_its_successor() -> None:
+    place = Place()
+    log = place.create()
+    append(log, 2, leader_epoch=0)
+    log.flush()
+    append(log, 2, leader_epoch=1)
+    append(log, 2, leader_epoch=2)
+    log.flush()
+    file = log.segments[0].log.get()
+    file.truncate(file.size() // 3)
+    place.disk = place.disk.after_kill()
+    place.start()
+    append(place.log, 4, leader_epoch=2)
+    place.disk = place.disk.after_kill()
+    place.start()
+    assert place.log.epochs.starts == ((0, 0), (2, 2))

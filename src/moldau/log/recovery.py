@@ -133,6 +133,7 @@ def load(loading: Loading) -> Loaded:
         for segment in segments[:first]:
             segment.assume_flushed()
         producers, snapshot_offset = _producers_at(loading, segments, segments[first].base_offset)
+        epochs.truncate_from_end(segments[first].base_offset)  # those behind it may be of batches that were lost
         end, changed = _recover(loading, segments, first, epochs, producers), True
     elif clean:
         for segment in segments:
