@@ -44,6 +44,7 @@ def test_a_join_that_cannot_be_is_answered_with_its_error(version: int) -> None:
         nobody = None if version >= 7 else ""
         for fields, error in [
             ({"group": ""}, ErrorCode.INVALID_GROUP_ID),
+            *([({"group": "g" * 32768}, ErrorCode.INVALID_GROUP_ID)] if apis.JOIN_GROUP.is_flexible(version) else []),
             ({"session_timeout_ms": 5999}, ErrorCode.INVALID_SESSION_TIMEOUT),
             ({"session_timeout_ms": 1_800_001}, ErrorCode.INVALID_SESSION_TIMEOUT),
             ({"group": "never", "member": "ghost"}, ErrorCode.UNKNOWN_MEMBER_ID),

@@ -33,6 +33,9 @@ from moldau.runtime import Runtime
 
 A = TypeVar("A")
 
+ID_BYTES_MAX = 32767
+"""A longer group id fits into no record."""
+
 
 class GroupCoordinator:
     """`partitions` is how many the offsets topic has, or will have once it is made; `image` the cluster as it is now;
@@ -191,7 +194,7 @@ class GroupCoordinator:
         may_be_empty: bool = False,
     ) -> A | Awaitable[A]:
         """Offsets may be kept under an empty id, as old clients did; there is no such group to join."""
-        if not group_id and not may_be_empty:
+        if (not group_id and not may_be_empty) or len(group_id.encode()) > ID_BYTES_MAX:
             return refused(ErrorCode.INVALID_GROUP_ID)
         try:
             answer: Any = self._host.ask(self.partition_of(group_id), decide)

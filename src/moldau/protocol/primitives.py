@@ -135,7 +135,7 @@ def sized(kind: str, flexible: bool, nullable: bool) -> tuple[Read, Write]:
             return
         data = value.encode() if kind == "string" else value
         if narrow and not flexible and len(data) > 32767:
-            raise ValueError("a string of more than 32767 bytes")
+            raise ProtocolViolation(f"a string of {len(data)} bytes where 32767 can be written")
         write_length(out, len(data))
         out += data
 
