@@ -27,6 +27,15 @@ class Message(NamedTuple):
     offset: int = -1
 
 
+class Event(NamedTuple):
+    """What a member went through, and when by the clock on the wall: `assigned`, `revoked`, `lost` with partitions
+    (`topic-number`), or `took` with a record's value."""
+
+    at_ms: int
+    what: str
+    names: list[str]
+
+
 class ClientFailed(AssertionError):
     """The client raised an error, or did not answer."""
 
@@ -35,12 +44,17 @@ class Client:
     """What a scenario asks of a client library."""
 
     def __init__(
-        self, command: Sequence[str | Path], bootstrap: str, folder: Path, environment: Mapping[str, str] = {}
+        self,
+        command: Sequence[str | Path],
+        bootstrap: str,
+        folder: Path,
+        environment: Mapping[str, str] = {},
+        group_protocol: str = "",
     ):
         self._errors = folder / f"client-{time.monotonic_ns()}.log"
         with open(self._errors, "w") as errors:
             self._process = subprocess.Popen(
-                [*command, bootstrap],
+                [*command, bootstrap, *filter(None, [group_protocol])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -69,6 +83,24 @@ class Client:
     def unsubscribe(self) -> None:
         """Close the consumer, which leaves its group."""
         self._ask("unsubscribe")
+
+    def join(self, group: str, topics: str) -> None:
+        """Be a member of a group that goes on reading by itself. `topics` is a topic, or an expression if it begins
+        with ^."""
+        self._ask("join", group=group, topics=topics)
+
+    def events(self) -> list[Event]:
+        """What the member went through since it was asked last."""
+        return [Event(*row) for row in self._ask("events")]
+
+    def leave(self) -> None:
+        """The member leaves its group, and what it goes through with that is in its events."""
+        self._ask("leave")
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+        self._process.wait()
 
     def create_topic(self, topic: str, partitions: int) -> None:
         self._ask("create_topic", topic=topic, partitions=partitions)

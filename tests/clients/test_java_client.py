@@ -18,7 +18,18 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-
 class TestJavaClient(Exchanges, Compresses, Administers):
     @pytest.fixture
     def client(self, broker: Broker, tmp_path: Path) -> Iterator[Client]:
-        class_path = java_class(DRIVERS / "Driver.java", kafka_jars())
-        client = Client(["java", *QUICK_START, "-cp", class_path, "Driver"], broker.address, tmp_path)
-        yield client
-        client.close()
+        yield from started(broker, tmp_path, "classic")
+
+
+class TestJavaClientOfTheNewerGroupProtocol(Exchanges, Administers):
+    @pytest.fixture
+    def client(self, broker: Broker, tmp_path: Path) -> Iterator[Client]:
+        yield from started(broker, tmp_path, "consumer")
+
+
+def started(broker: Broker, folder: Path, group_protocol: str) -> Iterator[Client]:
+    class_path = java_class(DRIVERS / "Driver.java", kafka_jars())
+    command = ["java", *QUICK_START, "-cp", class_path, "Driver"]
+    client = Client(command, broker.address, folder, group_protocol=group_protocol)
+    yield client
+    client.close()

@@ -13,8 +13,8 @@ from tests.environments import python_with
 CODECS_OF_KAFKA_PYTHON = "crc32c,lz4,snappy,zstd"
 
 
-def started(pin: str, driver: str, broker: Broker, folder: Path) -> Iterator[Client]:
-    client = Client([python_with(pin), DRIVERS / driver], broker.address, folder)
+def started(pin: str, driver: str, broker: Broker, folder: Path, group_protocol: str = "") -> Iterator[Client]:
+    client = Client([python_with(pin), DRIVERS / driver], broker.address, folder, group_protocol=group_protocol)
     yield client
     client.close()
 
@@ -23,6 +23,12 @@ class TestConfluentKafka(Exchanges, Compresses, Administers):
     @pytest.fixture(params=["2.8.2", "2.16.1"])
     def client(self, request: pytest.FixtureRequest, broker: Broker, tmp_path: Path) -> Iterator[Client]:
         yield from started(f"confluent-kafka=={request.param}", "confluent.py", broker, tmp_path)
+
+
+class TestConfluentKafkaOfTheNewerGroupProtocol(Exchanges, Administers):
+    @pytest.fixture
+    def client(self, broker: Broker, tmp_path: Path) -> Iterator[Client]:
+        yield from started("confluent-kafka==2.16.1", "confluent.py", broker, tmp_path, "consumer")
 
 
 class TestKafkaPython(Exchanges, Compresses, Administers):

@@ -7,19 +7,23 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Future;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -31,19 +35,21 @@ import org.apache.kafka.common.serialization.StringSerializer;
 public class Driver {
     static final ObjectMapper JSON = new ObjectMapper();
 
-    final String bootstrap;
+    final String bootstrap, groupProtocol;
     final Map<String, KafkaProducer<String, String>> producers = new HashMap<>();
     KafkaConsumer<String, String> consumer;
     Admin admin;
+    Member member;
 
-    Driver(String bootstrap) {
+    Driver(String bootstrap, String groupProtocol) {
         this.bootstrap = bootstrap;
+        this.groupProtocol = groupProtocol;
     }
 
     public static void main(String[] arguments) throws Exception {
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        Driver driver = new Driver(arguments[0]);
+        Driver driver = new Driver(arguments[0], arguments.length > 1 ? arguments[1] : "classic");
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             Map<String, Object> answer = new LinkedHashMap<>();
             try {
@@ -67,6 +73,9 @@ public class Driver {
             case "take": return take(ask.get("count").asInt(), ask.get("seconds").asLong());
             case "commit": consumer.commitSync(); return null;
             case "unsubscribe": consumer.close(); return null;
+            case "join": member = new Member(group, ask.get("topics").asText()); return null;
+            case "events": return member.take();
+            case "leave": member.leave(); return null;
             case "create_topic":
                 NewTopic wanted = new NewTopic(topic, Optional.of(ask.get("partitions").asInt()), Optional.of((short) 1));
                 return admin().createTopics(List.of(wanted)).all().get();
@@ -116,12 +125,16 @@ public class Driver {
     }
 
     Object subscribe(String topic, String group) {
-        consumer = new KafkaConsumer<>(
-            Map.of("bootstrap.servers", bootstrap, "group.id", group, "auto.offset.reset", "earliest",
-                "enable.auto.commit", false, "max.poll.records", 1),
-            new StringDeserializer(), new StringDeserializer());
+        consumer = consumer(group, Map.of("enable.auto.commit", false, "max.poll.records", 1));
         consumer.subscribe(List.of(topic));
         return null;
+    }
+
+    KafkaConsumer<String, String> consumer(String group, Map<String, Object> more) {
+        Map<String, Object> settings = new HashMap<>(Map.of("bootstrap.servers", bootstrap, "group.id", group,
+            "auto.offset.reset", "earliest", "group.protocol", groupProtocol));
+        settings.putAll(more);
+        return new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer());
     }
 
     // One record a poll, so that a commit covers what was taken and nothing more.
@@ -137,5 +150,62 @@ public class Driver {
             }
         }
         return taken;
+    }
+
+    // A consumer that polls in a thread of its own and notes what it goes through.
+    class Member implements ConsumerRebalanceListener {
+        final KafkaConsumer<String, String> consumer;
+        final List<Object> events = new ArrayList<>();
+        final Thread thread = new Thread(this::poll);
+        volatile boolean leaves;
+
+        Member(String group, String topics) {
+            boolean classic = groupProtocol.equals("classic");
+            Map<String, Object> fast = new HashMap<>(Map.of("metadata.max.age.ms", 1000));
+            if (classic) fast.putAll(Map.of("session.timeout.ms", 6000, "heartbeat.interval.ms", 500,
+                "partition.assignment.strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor,"
+                    + "org.apache.kafka.clients.consumer.RangeAssignor"));
+            consumer = consumer(group, fast);
+            if (!topics.startsWith("^")) consumer.subscribe(List.of(topics), this);
+            else if (classic) consumer.subscribe(Pattern.compile(topics), this);
+            else consumer.subscribe(new SubscriptionPattern(topics), this);
+            thread.setDaemon(true);
+            thread.start();
+        }
+
+        synchronized void note(String what, List<String> names) {
+            events.add(List.of(System.currentTimeMillis(), what, names));
+        }
+
+        synchronized List<Object> take() {
+            List<Object> taken = new ArrayList<>(events);
+            events.clear();
+            return taken;
+        }
+
+        void poll() {
+            try (consumer) {
+                while (!leaves)
+                    for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(50)))
+                        note("took", List.of(record.value()));
+            } catch (Exception error) {
+                error.printStackTrace();
+            }
+        }
+
+        void leave() throws InterruptedException {
+            leaves = true;
+            thread.join(30_000);
+        }
+
+        List<String> names(Collection<TopicPartition> partitions) {
+            return partitions.stream().map(TopicPartition::toString).collect(Collectors.toList());
+        }
+
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) { note("assigned", names(partitions)); }
+
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) { note("revoked", names(partitions)); }
+
+        public void onPartitionsLost(Collection<TopicPartition> partitions) { note("lost", names(partitions)); }
     }
 }

@@ -1,6 +1,7 @@
 """confluent-kafka does what it is told."""
 
 import sys
+import threading
 import time
 from typing import Any
 
@@ -12,11 +13,13 @@ SECONDS = 30
 
 
 class Driver:
-    def __init__(self, bootstrap: str):
+    def __init__(self, bootstrap: str, group_protocol: str = "classic"):
+        self.group_protocol = group_protocol
         self.servers = {"bootstrap.servers": bootstrap}
         self.admin = AdminClient(self.servers)
         self.producers: dict[str | None, Producer] = {}
         self.consumer: Consumer | None = None
+        self.member: Member | None = None
 
     def produce(self, topic: str, messages: list[dict[str, Any]], compression: str | None) -> int:
         if compression not in self.producers:
@@ -37,9 +40,12 @@ class Driver:
         return len(messages)
 
     def subscribe(self, topic: str, group: str) -> None:
-        settings = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
-        self.consumer = Consumer({**self.servers, **settings})
+        self.consumer = Consumer({**self._of(group), "enable.auto.commit": False})
         self.consumer.subscribe([topic])
+
+    def _of(self, group: str) -> dict[str, Any]:
+        settings = {"group.id": group, "auto.offset.reset": "earliest", "group.protocol": self.group_protocol}
+        return {**self.servers, **settings}
 
     def take(self, count: int, seconds: float) -> list[dict[str, Any]]:
         taken: list[dict[str, Any]] = []
@@ -65,6 +71,20 @@ class Driver:
 
     def unsubscribe(self) -> None:
         self.consumer.close()
+
+    def join(self, group: str, topics: str) -> None:
+        fast: dict[str, Any] = {}
+        if self.group_protocol == "classic":
+            fast = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+            fast["partition.assignment.strategy"] = "range"
+        metadata = {"topic.metadata.refresh.interval.ms": 1000}
+        self.member = Member(Consumer({**self._of(group), **fast, **metadata}), topics)
+
+    def events(self) -> list[tuple[int, str, list[str]]]:
+        return self.member.take()
+
+    def leave(self) -> None:
+        self.member.leave()
 
     def create_topic(self, topic: str, partitions: int) -> None:
         self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(SECONDS)
@@ -97,4 +117,41 @@ class Driver:
         pass
 
 
-serve(Driver(sys.argv[1]))
+class Member:
+    """A consumer that polls in a thread of its own and notes what it goes through."""
+
+    def __init__(self, consumer: Consumer, topics: str):
+        self.consumer, self.events, self.leaves = consumer, [], False
+        notes = {f"on_{verb}": self.noting(what) for verb, what in NOTED.items()}
+        consumer.subscribe([topics], **notes)
+        self.thread = threading.Thread(target=self.poll, daemon=True)
+        self.thread.start()
+
+    def noting(self, what: str) -> Any:
+        return lambda _, partitions: self.note(what, [f"{p.topic}-{p.partition}" for p in partitions])
+
+    def note(self, what: str, names: list[str]) -> None:
+        self.events.append((time.time_ns() // 1_000_000, what, names))
+
+    def poll(self) -> None:
+        while not self.leaves:
+            message = self.consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                self.note("took", [message.value().decode()])
+            elif message is not None:
+                print(message.error(), file=sys.stderr, flush=True)
+        self.consumer.close()
+
+    def take(self) -> list[tuple[int, str, list[str]]]:
+        taken = list(self.events)
+        del self.events[: len(taken)]
+        return taken
+
+    def leave(self) -> None:
+        self.leaves = True
+        self.thread.join(SECONDS)
+
+
+NOTED = {"assign": "assigned", "revoke": "revoked", "lost": "lost"}
+
+serve(Driver(*sys.argv[1:]))
