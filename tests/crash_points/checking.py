@@ -35,13 +35,12 @@ def broken(sentence: str) -> NoReturn:
     raise Broken(sentence)
 
 
-def check_partition(partition: Partition, log: Log, floor: int, seed: random.Random, live: bool = False) -> set[int]:
-    """All that can be asked of a log without changing it; the base offsets of batches that are missing from a compacted
-    log, which alone may have lost something in the middle of what was not flushed. Raises `Broken`."""
+def check_partition(partition: Partition, log: Log, floor: int, seed: random.Random, live: bool = False) -> None:
+    """All that can be asked of a log without changing it. `live`: it was not just opened. Raises `Broken`."""
     start, end = int(log.log_start_offset), int(log.log_end_offset)
     name = f"{partition.tp}"
     possible = {batch.base: batch for batch in partition.possible}
-    ends = {batch.last + 1 for batch in possible.values()} | set(possible) | {partition.end}
+    ends = {batch.last + 1 for batch in possible.values()}
     if end not in ends and end != start and possible:
         broken(f"{name} ends at {end}, where no batch ever ended")
     if end < floor:
@@ -54,28 +53,21 @@ def check_partition(partition: Partition, log: Log, floor: int, seed: random.Ran
         broken(f"{name} came back offline")
     compacted = min(partition.compacted, floor)  # no more than was flushed is ever compacted
     there = check_segments(name, log)
-    lost: set[int] = set()
-    if partition.config.compacts:
-        looked = max(floor, compacted, log.segments[0].base_offset)
-        lost = {base for base in possible if base >= looked and base not in there}
-    served = check_records(partition, log, possible, compacted, lost)
+    served = check_records(partition, log, possible, compacted)
     found = [header for header, _ in served]
     check_lookups(partition, log, served, compacted, seed)
     check_epochs(partition, log, found, end + live)
-    replayed = partition.replayed(end, lost)
+    replayed = partition.replayed(end)
     if compacted:
-        check_compacted(partition, log, served, replayed, lost, compacted)
+        check_compacted(partition, log, served, replayed, compacted)
         check_last_batches(partition, log, replayed, there)
     check_producers(partition, log, replayed, compacted)
     check_transactions(partition, log, replayed, compacted, served)
-    return lost
 
 
-def check_records(
-    partition: Partition, log: Log, possible: dict[int, Written], compacted: int, lost: set[int]
-) -> list[Served]:
+def check_records(partition: Partition, log: Log, possible: dict[int, Written], compacted: int) -> list[Served]:
     """What is served from the log's start on is what was written, byte for byte and in order, and all of it; but for
-    what compaction may take, and what is lost."""
+    what compaction may take."""
     start, end = int(log.log_start_offset), int(log.log_end_offset)
     at = start
     found: list[Served] = []
@@ -99,7 +91,7 @@ def check_records(
             written.last >= start
             and compacted <= written.base
             and written.last < end
-            and written.base not in served | lost
+            and written.base not in served
         ):
             broken(f"{partition.tp}: the batch at {written.base} is not served")
     return found
@@ -265,7 +257,7 @@ def check_transactions(
 
 
 def check_compacted(
-    partition: Partition, log: Log, served: list[Served], replayed: Replayed, lost: set[int], compacted: int
+    partition: Partition, log: Log, served: list[Served], replayed: Replayed, compacted: int
 ) -> None:
     """Of every key the latest value is there, or none at all once a tombstone's time has passed."""
     start, end = int(log.log_start_offset), int(log.log_end_offset)
@@ -277,7 +269,7 @@ def check_compacted(
                 seen[record.key] = record.offset
     latest: dict[bytes | None, Record] = {}
     for written in partition.possible:
-        if written.last < end and written.commits is None and written.base not in lost:
+        if written.last < end and written.commits is None:
             aborted = replayed.is_aborted(written.producer_id, written.base)
             for record in written.records:
                 if not aborted:

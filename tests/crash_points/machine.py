@@ -135,8 +135,8 @@ class Machine:
         self.disk.faults = None
         for partition in model.partitions.values():
             log = self.log(partition.tp)
-            lost = check_partition(partition, log, partition.flushed, self.seed)
-            partition.found(int(log.log_start_offset), int(log.log_end_offset), lost)
+            check_partition(partition, log, partition.flushed, self.seed)
+            partition.found(int(log.log_start_offset), int(log.log_end_offset))
         self.disk.faults = self.faults
         self.lives += 1
 

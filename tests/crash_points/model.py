@@ -7,7 +7,7 @@ is a batch that may be there, `start_max` is how far the log's start may have mo
 """
 
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -147,11 +147,10 @@ class Partition:
         if self.pending is not None:
             yield self.pending
 
-    def replayed(self, end: int, lost: Collection[int] = ()) -> Replayed:
-        """`lost`: base offsets of batches that do not count."""
+    def replayed(self, end: int) -> Replayed:
         state = Replayed()
         for batch in self.possible:
-            if batch.last < end and batch.base not in lost:
+            if batch.last < end:
                 state.add(batch)
         return state
 
@@ -162,9 +161,9 @@ class Partition:
         self.end = self.pending.last + 1
         self.pending = None
 
-    def found(self, start: int, end: int, lost: Collection[int] = ()) -> None:
+    def found(self, start: int, end: int) -> None:
         """This is what a crash left: it is what there is from now on."""
-        self.batches = [batch for batch in self.possible if batch.last < end and batch.base not in lost]
+        self.batches = [batch for batch in self.possible if batch.last < end]
         self.end = end
         self.pending = None
         self.start_seen = self.start_bound
