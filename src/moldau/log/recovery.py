@@ -235,8 +235,8 @@ def _check_transactions(loading: Loading, segments: list[Segment], suspects: lis
 def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epochs, producers: Producers) -> int:
     """Rule 4: read from the recovery point's segment on, cut at the first batch that does not hold. The log's end.
 
-    A segment can lose bytes without a trace, if the file ends at a batch's end: it does not reach the next segment then,
-    and that one goes as well. What is kept is a beginning of what was written.
+    A segment can lose bytes without a trace, if the file ends at a batch's end: it does not reach the next one then,
+    which goes as well. What is kept is a beginning of what was written.
     """
     end = segments[first].base_offset
     for at in range(first, len(segments)):
