@@ -87,12 +87,7 @@ def check_records(partition: Partition, log: Log, possible: dict[int, Written], 
         broken(f"{partition.tp}: what is served ends at {at}, the log at {end}")
     served = {header.base_offset for header, _ in found}
     for written in possible.values():
-        if (
-            written.last >= start
-            and compacted <= written.base
-            and written.last < end
-            and written.base not in served
-        ):
+        if written.last >= start and compacted <= written.base and written.last < end and written.base not in served:
             broken(f"{partition.tp}: the batch at {written.base} is not served")
     return found
 
@@ -256,9 +251,7 @@ def check_transactions(
         broken(f"{partition.tp}: {expected_aborted} were aborted, and {told} is told")
 
 
-def check_compacted(
-    partition: Partition, log: Log, served: list[Served], replayed: Replayed, compacted: int
-) -> None:
+def check_compacted(partition: Partition, log: Log, served: list[Served], replayed: Replayed, compacted: int) -> None:
     """Of every key the latest value is there, or none at all once a tombstone's time has passed."""
     start, end = int(log.log_start_offset), int(log.log_end_offset)
     there = {record.offset for batch in served for record in batch.records}
