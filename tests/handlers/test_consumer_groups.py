@@ -75,8 +75,10 @@ def describe(*group_ids: str, version: int = 1) -> tuple[apis.Api, int, Any]:
         (1, {"topic_partitions": None}),
         (1, {"topic_partitions": OWN}),
         (0, {"subscribed_topic_names": None}),
+        (1, {"member_id": "m" * 32_768}),
+        (1, {"subscribed_topic_regex": "x" * 32_768}),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_what_cannot_be_asked_is_refused_in_a_sentence(version: int, fields: dict[str, Any]) -> None:
     (said,) = answers(beat(version, **fields))

@@ -106,6 +106,9 @@ class ConsumerGroups:
             assert not out.records
             out.reply(ticket, Beaten(error=refused.code, message=refused.message))
             return out
+        except Exception:  # nobody knows what of it is decided: nothing is
+            self._undo(now)
+            raise
         out.reply(ticket, answer)
         return self.chained(out, now)
 
@@ -120,8 +123,7 @@ class ConsumerGroups:
 
         def refused(error: ErrorCode) -> Replies:
             if not chain.broken:
-                chain.broken = True
-                self._revive(now)
+                self._undo(now)
             replies: dict[Ticket, Any] = {ticket: Beaten(error=error) for ticket, _ in out.replies}
             if before is not None:
                 replies.update(before(error))
@@ -129,6 +131,11 @@ class ConsumerGroups:
 
         out.chain, out.refused, self._last = chain, refused, out
         return out
+
+    def _undo(self, now: Now) -> None:
+        """Nothing that is not in the log was decided."""
+        self._chain.broken = True
+        self._revive(now)
 
     def _beat(self, ask: Beat, now: Now, out: Outcome) -> Beaten:
         joins = ask.epoch == 0

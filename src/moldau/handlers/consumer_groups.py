@@ -31,6 +31,8 @@ from moldau.protocol.messages.consumer_group_heartbeat import (
 
 MEMBER_MAKES_ITS_ID = 1
 JOINS, LEAVES, LEAVES_FOR_NOW = 0, -1, -2
+KEY_BYTES_MAX = 0x7FFF
+"""Of what stands in the key of a record."""
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
@@ -105,6 +107,8 @@ def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str:
         return "The instance id is empty."
     if request.rack_id == "":
         return "The rack id is empty."
+    if any(len(key.encode()) > KEY_BYTES_MAX for key in (request.member_id, request.subscribed_topic_regex or "")):
+        return f"Member ids and expressions have no more than {KEY_BYTES_MAX} bytes."
     if epoch < LEAVES_FOR_NOW:
         return f"There is no member epoch {epoch}."
     if epoch == LEAVES_FOR_NOW and request.instance_id is None:
