@@ -1,7 +1,7 @@
 """Which calls of the disk each operation makes: a run that did not crash at each of them has not looked everywhere.
 
-A call that only reads leaves the disk as it is, so a crash there is one at the next that does not: such calls are listed
-because they may fail.
+A call that only reads leaves the disk as it is, so a crash there is one at the next that does not: such calls are
+listed because they may fail.
 
 The table is what the log does today, by name. A call that an operation no longer makes leaves it; a new one that
 matters joins it, so that no later change of the script can lose it in silence.
