@@ -154,9 +154,7 @@ def load(loading: Loading) -> Loaded:
     if producers is None:
         producers, snapshot_offset = _producers_at(loading, segments, end)
     _remove_stray_snapshots(loading, segments, end, snapshot_offset)
-    return Loaded(
-        segments, start, end, recovery_point, epochs, producers, snapshot_offset, changed, loading.snapshots
-    )
+    return Loaded(segments, start, end, recovery_point, epochs, producers, snapshot_offset, changed, loading.snapshots)
 
 
 def _load_epochs(loading: Loading, segments: list[Segment]) -> Epochs:
