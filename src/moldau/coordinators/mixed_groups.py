@@ -41,7 +41,7 @@ JOINS, SYNCS = "joins", "syncs"
 class NotJoined(Exception):
     """A JoinGroup that is not taken, and the member id that the answer has."""
 
-    def __init__(self, code: ErrorCode, member_id: str):
+    def __init__(self, code: ErrorCode, member_id: str = ""):
         super().__init__(code.name)
         self.code = code
         self.member_id = member_id
@@ -68,15 +68,15 @@ class MixedGroups(ConsumerGroups):
 
     def _join(self, group: ConsumerGroup, ask: Join, now: Now, out: Outcome) -> Joined:
         if ask.member_id not in group.members and len(group.members) >= self.settings.max_size:
-            raise NotJoined(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+            raise NotJoined(ErrorCode.GROUP_MAX_SIZE_REACHED)
         if not _speaks(group, ask):
-            raise NotJoined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ask.member_id)
+            raise NotJoined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if not ask.member_id and ask.instance_id is None and ask.can_wait_for_id:
             raise NotJoined(ErrorCode.MEMBER_ID_REQUIRED, self._new_id())
         try:
             subscription = subscription_of(ask.protocols)
         except CannotMigrate:
-            raise NotJoined(ErrorCode.UNKNOWN_SERVER_ERROR, ask.member_id) from None
+            raise NotJoined(ErrorCode.UNKNOWN_SERVER_ERROR) from None
         member, left = self._classic_member(group, ask)
         updated = replace(
             member,
@@ -120,9 +120,9 @@ class MixedGroups(ConsumerGroups):
                 return new, None
             return replace(member, member_id=new.member_id, epoch=0, previous_epoch=0), member
         if member is None:
-            raise NotJoined(ErrorCode.UNKNOWN_MEMBER_ID, ask.member_id)
+            raise NotJoined(ErrorCode.UNKNOWN_MEMBER_ID)
         if member.member_id != ask.member_id:
-            raise NotJoined(ErrorCode.FENCED_INSTANCE_ID, ask.member_id)
+            raise NotJoined(ErrorCode.FENCED_INSTANCE_ID)
         return member, None
 
     def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Outcome:

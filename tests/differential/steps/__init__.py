@@ -15,6 +15,7 @@ from tests.differential.steps import (
     group_versions,
     groups,
     hostile,
+    migrating,
     odd_groups,
     offsets,
     positions,
@@ -30,6 +31,7 @@ from tests.differential.steps import (
 SCRIPT: tuple[Step, ...] = (
     *topics.STEPS,
     *consumer_groups.TOPICS,
+    *migrating.TOPICS,
     *configs.STEPS,
     *produce.STEPS,
     *fetch.STEPS,
@@ -49,6 +51,7 @@ SCRIPT: tuple[Step, ...] = (
     *group_lists.STEPS,
     *odd_groups.STEPS,
     *consumer_groups.STEPS,
+    *migrating.STEPS,
     *hostile.STEPS,
     *transactions.STEPS,
     *together.STEPS,
