@@ -1,0 +1,139 @@
+"""Members join and leave at a real Kafka, one after the other; what its assignors give them is what ours would.
+
+After every change our assignor is given what Kafka's last target was. Where Kafka's hash maps decide who of equals gets
+a partition, the loads are the same and no more partitions move.
+"""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from moldau.coordinators.server_assignors import ASSIGNORS, Given, MemberSpec
+from moldau.protocol.apis import (
+    CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
+    CREATE_TOPICS,
+    FIND_COORDINATOR,
+    METADATA,
+    Api,
+)
+from tests.differential import apache_kafka
+from tests.differential.brokers import FOR_KAFKA, SETTINGS
+from tests.differential.playing import Player
+from tests.differential.script import Step, Tree, step
+
+pytestmark = pytest.mark.foreign
+
+AT_ONCE = {"group.consumer.min.assignment.interval.ms": "0", "group.consumer.assignment.interval.ms": "0"}
+TOPICS = {"t": 6, "u": 6, "v": 5, "w": 4, "x": 1}
+
+
+class Kafka:
+    """A Kafka that has the topics."""
+
+    def __init__(self, player: Player):
+        self._player = player
+        wanted = [{"name": name, "num_partitions": count, "replication_factor": 1} for name, count in TOPICS.items()]
+        self.ask(CREATE_TOPICS, 5, {"topics": wanted})
+        find = {"key_type": 0, "coordinator_keys": ["g"]}
+        self._play(
+            step("find", FIND_COORDINATOR, 4, find, until=lambda reply: not reply["coordinators"][0]["error_code"])
+        )
+        named = {"topics": [{"name": name} for name in TOPICS]}
+        ready = step(
+            "topics", METADATA, 12, named, until=lambda reply: not any(t["error_code"] for t in reply["topics"])
+        )
+        self.ids = {topic["name"]: topic["topic_id"] for topic in self._play(ready)["topics"]}
+        self.counts = {self.ids[name]: count for name, count in TOPICS.items()}
+
+    def ask(self, api: Api, version: int, fields: dict[str, object]) -> Tree:
+        return self._play(step("ask", api, version, fields))
+
+    def _play(self, one: Step) -> Tree:
+        outcome = self._player.play_one(one)
+        assert outcome.kind == "reply", outcome
+        return outcome.tree
+
+    def beat(self, group: str, member: str, epoch: int, **more: object) -> None:
+        fields = {"group_id": group, "member_id": member, "member_epoch": epoch, **more}
+        assert self.ask(CONSUMER_GROUP_HEARTBEAT, 1, fields)["error_code"] == 0
+
+    def members(self, group: str) -> Tree:
+        return self.ask(CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": [group]})["groups"][0]["members"]
+
+    def target(self, group: str) -> Given:
+        return {
+            member["member_id"]: {
+                topic["topic_id"]: sorted(topic["partitions"])
+                for topic in member["target_assignment"]["topic_partitions"]
+            }
+            for member in self.members(group)
+        }
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    with apache_kafka.running({**SETTINGS, **FOR_KAFKA, **AT_ONCE}) as broker:
+        player = Player(broker)
+        yield Kafka(player)
+        player.play(())
+
+
+def loads(given: Given) -> list[int]:
+    return sorted(sum(map(len, own.values())) for own in given.values())
+
+
+def stayed(given: Given, members: dict[str, MemberSpec]) -> int:
+    """How many partitions are where they were."""
+    return sum(
+        len(members[member].assigned.get(topic, frozenset()) & set(partitions))
+        for member, own in given.items()
+        for topic, partitions in own.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("assignor", "events"),
+    [
+        ("range", ["b t", "a t", "c t", "d/z t", "-b", "e t u", "f u", "-a"]),
+        ("range", ["a t u v", "b t u v", "c t u v", "d t u", "e/i x t", "-b"]),
+        ("uniform", ["a t", "b t", "c t", "d t", "-b", "-a", "e t", "-e"]),
+        ("uniform", ["a t w", "b t w", "c t w", "d t w", "e t w", "-c", "-b"]),
+        ("uniform", ["a t u", "b t", "c u", "d t u w", "-a", "-b"]),
+        ("uniform", ["a t", "b t u", "c u v", "d v w", "e w", "-c"]),
+        ("uniform", ["a t u v w", "b x", "c t", "d t u", "-d"]),
+    ],
+)
+def test_kafka_assigns_the_same(kafka: Kafka, assignor: str, events: list[str]) -> None:
+    """`member topics` joins, `member/instance topics` with an instance id, `-member` leaves."""
+    group, members = f"g-{uuid.uuid4().hex}", dict[str, MemberSpec]()
+    for event in events:
+        who, *topics = event.split()
+        if who.startswith("-"):
+            kafka.beat(group, who[1:], -1)
+            del members[who[1:]]
+            first = kafka.members(group)[0]
+            kafka.beat(group, first["member_id"], first["member_epoch"])
+        else:
+            who, _, instance = who.partition("/")
+            kafka.beat(
+                group,
+                who,
+                0,
+                instance_id=instance or None,
+                rebalance_timeout_ms=300_000,
+                subscribed_topic_names=topics,
+                topic_partitions=[],
+                server_assignor=assignor,
+            )
+            members[who] = MemberSpec(frozenset(kafka.ids[name] for name in topics), instance or None, None, {})
+        theirs, ours = kafka.target(group), ASSIGNORS[assignor](members, kafka.counts)
+        if assignor == "range":
+            assert ours == theirs, event
+        assert loads(ours) == loads(theirs), event
+        assert stayed(ours, members) >= stayed(theirs, members), event
+        members = {
+            member: spec._replace(assigned={t: frozenset(partitions) for t, partitions in theirs[member].items()})
+            for member, spec in members.items()
+        }
