@@ -215,10 +215,11 @@ class Groups:
         if not settled:
             self._rebalance.start(group, now, out)
 
-    def give_up(self, group_id: str, error: ErrorCode, out: Outcome) -> None:
-        """The group is no longer ours: whoever waits in it is told so."""
-        group = self.live.pop(group_id)
-        self._rebalance.forget(group)
+    def give_up(self, group: Group, error: ErrorCode, out: Outcome) -> None:
+        """The group is no longer ours: whoever waits in it is told so. Another may have its place by now."""
+        if self.live.get(group.group_id) is group:
+            del self.live[group.group_id]
+            self._rebalance.forget(group)
         for member in group.members.values():
             out.reply(group.take_join(member), Joined(error=error, member_id=member.member_id))
             out.reply(member.sync, Synced(error=error))

@@ -152,7 +152,8 @@ class GroupShard:
             out.records[:0] = classic.records
 
             def undone(error: ErrorCode) -> Replies:
-                if ask.group_id in self.groups.live:
+                self.groups.live[ask.group_id] = group
+                if group.state is State.DEAD:
                     self.groups.undelete(ask.group_id)
                 return refused(error) if refused is not None else []
 
@@ -168,7 +169,7 @@ class GroupShard:
             return out
         classic = Outcome()
         classic.records.append(group_record(ask.group_id, None))
-        self.groups.give_up(ask.group_id, ErrorCode.REBALANCE_IN_PROGRESS, classic)
+        self.groups.give_up(group, ErrorCode.REBALANCE_IN_PROGRESS, classic)
         self.consumers.take_over(group, now, classic)
         out = self.consumers.beat(ask, ticket, now)
         assert out.records and out.refused is not None
@@ -195,8 +196,7 @@ class GroupShard:
         def refused(error: ErrorCode) -> Replies:
             parked = Outcome()
             for group, _ in turned:
-                if group.group_id in self.groups.live:
-                    self.groups.give_up(group.group_id, ErrorCode.REBALANCE_IN_PROGRESS, parked)
+                self.groups.give_up(group, ErrorCode.REBALANCE_IN_PROGRESS, parked)
             return theirs(error) + parked.replies
 
         out.refused = refused
