@@ -86,13 +86,7 @@ def _read_topics(frame: memoryview, version: int, at: int) -> tuple[list[FetchTo
     elements = topic_count
     topics: list[FetchTopic] = []
     for _ in range(topic_count):
-        name = topic_id = None
-        if version > NAMES_UNTIL:
-            topic_id = bytes(frame[at : at + 16])
-            at += 16
-        else:
-            name, at = _text(frame, version, at)
-        count, at = _count(frame, version, at)
+        name, topic_id, count, at = _topic(frame, version, at)
         elements += count
         few(elements)
         parts: list[FetchPartition] = []
@@ -106,6 +100,16 @@ def _read_topics(frame: memoryview, version: int, at: int) -> tuple[list[FetchTo
             at = at + 1 if frame[at] == 0 else skip_tagged_fields(frame, at)
         topics.append((name, topic_id, parts))
     return topics, at
+
+
+def _topic(frame: memoryview, version: int, at: int) -> tuple[str | None, bytes | None, int, int]:
+    """A topic's name or id, how many partitions follow, and where."""
+    if version > NAMES_UNTIL:
+        count, after = _count(frame, version, at + 16)
+        return None, bytes(frame[at : at + 16]), count, after
+    name, at = _text(frame, version, at)
+    count, at = _count(frame, version, at)
+    return name, None, count, at
 
 
 def _count(frame: memoryview, version: int, at: int) -> tuple[int, int]:
@@ -136,13 +140,7 @@ def _read_forgotten(frame: memoryview, version: int, at: int) -> tuple[list[Forg
     elements = topic_count
     topics: list[ForgottenTopic] = []
     for _ in range(topic_count):
-        name = topic_id = None
-        if version > NAMES_UNTIL:
-            topic_id = bytes(frame[at : at + 16])
-            at += 16
-        else:
-            name, at = _text(frame, version, at)
-        count, at = _count(frame, version, at)
+        name, topic_id, count, at = _topic(frame, version, at)
         elements += count
         few(elements)
         topics.append((name, topic_id, list(struct.unpack_from(f">{count}i", frame, at))))
