@@ -5,10 +5,12 @@ counted as they are acknowledged. Whatever ends the import before the files do, 
 """
 
 import shlex
+import signal
 import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -64,8 +66,11 @@ def import_files(
     targets = [source.partition if keep_partitions else partition for source in found]
     passed = Passed()
     oldest_ms = _check_topic(bootstrap_server, topic, targets)
-    with Producer(bootstrap_server, client_id="moldau-log-import", compression=compression) as producer:
-        work = _Import(producer, topic, _Progress(found, disk), oldest_ms)
+    with (
+        Producer(bootstrap_server, client_id="moldau-log-import", compression=compression) as producer,
+        _Interrupt() as interrupt,
+    ):
+        work = _Import(producer, topic, _Progress(found, disk), oldest_ms, interrupt)
         for number, (source, target) in enumerate(zip(found, targets, strict=True)):
             wanted = visible(disk, source, 0 if number else from_offset, passed)
             if not work.run(wanted, number, target, max_messages):
@@ -81,10 +86,35 @@ class Place(NamedTuple):
     offset: int
 
 
+class _Interrupt:
+    """Ctrl-C is noted, and looked for between two records: raised anywhere, it may end up in a destructor, which
+    swallows it. A second one breaks off wherever that is."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> "_Interrupt":
+        self._before = signal.getsignal(signal.SIGINT)
+        if self._before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
 class _Import:
     """What was sent, and what became of it, as far as is known."""
 
-    def __init__(self, producer: Producer, topic: str, progress: "_Progress", oldest_ms: int | None):
+    def __init__(
+        self, producer: Producer, topic: str, progress: "_Progress", oldest_ms: int | None, interrupt: _Interrupt
+    ):
         self.imported = 0
         self.behind = 0
         """Records that arrived although one before them did not."""
@@ -97,6 +127,7 @@ class _Import:
         self.topic = topic
         self._progress = progress
         self._oldest_ms = oldest_ms
+        self._interrupt = interrupt
         self._pending: deque[tuple[Place, Delivery]] = deque()
         self._sent = 0
         self._refused = False
@@ -107,6 +138,8 @@ class _Import:
         try:
             for found in wanted:
                 reached = found.record.offset
+                if self._interrupt.asked:
+                    raise KeyboardInterrupt
                 if self._sent == max_messages:
                     self.resume = Place(number, reached)
                     return False
