@@ -12,14 +12,13 @@ from typing import NamedTuple, TypeAlias
 
 from moldau.errors import ProtocolViolation
 from moldau.protocol.hot_topics import append_topic, few, fits
-from moldau.protocol.primitives import read_uvarint, skip_tagged_fields, write_uvarint
+from moldau.protocol.primitives import length_reader, read_uvarint, sized, skip_tagged_fields, write_uvarint
 from moldau.runtime import FileSlice
 
 FLEXIBLE_SINCE, NAMES_UNTIL, REPLICA_ID_UNTIL = 12, 12, 14
 CONSUMER = -1
 """The replica id of a client that is no broker."""
 REPLICA_STATE_TAG = 1
-_INT16 = struct.Struct(">h").unpack_from
 _INT32 = struct.Struct(">i").unpack_from
 _PACK_INT32 = struct.Struct(">i").pack
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
@@ -29,6 +28,9 @@ _PART_V4 = struct.Struct(">iqi")  # partition, fetch_offset, partition_max_bytes
 _PART_V5 = struct.Struct(">iq8xi")  # ..., log_start_offset before the bytes
 _PART_V9 = struct.Struct(">iiq8xi")  # partition, current_leader_epoch, ...
 _PART_V12 = struct.Struct(">iiq12xi")  # ..., last_fetched_epoch and log_start_offset before the bytes
+_READ_COUNT = length_reader(flexible=False, narrow=False), length_reader(flexible=True, narrow=False)
+_READ_TEXT = sized("string", False, False)[0], sized("string", True, False)[0]
+"""In plain versions and in flexible ones."""
 _NO_SESSION = (0, -1)
 """The session's id and epoch where a version has none."""
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
@@ -114,25 +116,13 @@ def _topic(frame: memoryview, version: int, at: int) -> tuple[str | None, bytes 
 
 def _count(frame: memoryview, version: int, at: int) -> tuple[int, int]:
     """How many elements follow."""
-    if version >= FLEXIBLE_SINCE:
-        count, at = read_uvarint(frame, at)
-        count -= 1
-    else:
-        (count,) = _INT32(frame, at)
-        at += 4
+    count, at = _READ_COUNT[version >= FLEXIBLE_SINCE](frame, at)
     fits(count, len(frame) - at)
     return count, at
 
 
 def _text(frame: memoryview, version: int, at: int) -> tuple[str, int]:
-    if version >= FLEXIBLE_SINCE:
-        length, at = read_uvarint(frame, at)
-        length -= 1
-    else:
-        (length,) = _INT16(frame, at)
-        at += 2
-    fits(length, len(frame) - at)
-    return str(frame[at : at + length], "utf-8"), at + length
+    return _READ_TEXT[version >= FLEXIBLE_SINCE](frame, at)
 
 
 def _read_forgotten(frame: memoryview, version: int, at: int) -> tuple[list[ForgottenTopic], int]:
