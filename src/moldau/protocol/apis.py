@@ -73,3 +73,8 @@ CONSUMER_GROUP_DESCRIBE = Api(69, "ConsumerGroupDescribe", 0, 1, 0)
 DESCRIBE_TOPIC_PARTITIONS = Api(75, "DescribeTopicPartitions", 0, 0, 0)
 
 APIS: dict[int, Api] = {api.key: api for api in list(globals().values()) if isinstance(api, Api)}
+
+# Of transactions: not advertised before all of them are answered.
+ADD_PARTITIONS_TO_TXN = Api(24, "AddPartitionsToTxn", 0, 5, 3)
+ADD_OFFSETS_TO_TXN = Api(25, "AddOffsetsToTxn", 0, 4, 3)
+END_TXN = Api(26, "EndTxn", 0, 5, 3)
