@@ -78,3 +78,7 @@ APIS: dict[int, Api] = {api.key: api for api in list(globals().values()) if isin
 ADD_PARTITIONS_TO_TXN = Api(24, "AddPartitionsToTxn", 0, 5, 3)
 ADD_OFFSETS_TO_TXN = Api(25, "AddOffsetsToTxn", 0, 4, 3)
 END_TXN = Api(26, "EndTxn", 0, 5, 3)
+WRITE_TXN_MARKERS = Api(27, "WriteTxnMarkers", 1, 2, 1, lowest=1)
+DESCRIBE_PRODUCERS = Api(61, "DescribeProducers", 0, 0, 0)
+DESCRIBE_TRANSACTIONS = Api(65, "DescribeTransactions", 0, 0, 0)
+LIST_TRANSACTIONS = Api(66, "ListTransactions", 0, 2, 0)
