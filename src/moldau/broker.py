@@ -334,9 +334,12 @@ async def serve(config: BrokerConfig) -> int:
     return 1 if broker.failed.is_set() else 0
 
 
-def run(properties: Mapping[str, str]) -> int:
-    """`moldau server start` with these settings. Returns the exit code; what is wrong is said in one sentence."""
+def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}) -> int:
+    """`moldau server start` with these settings, and levels by logger. Returns the exit code; what is wrong is said in
+    one sentence."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
     try:
         config, warnings = broker_config(properties)
         for warning in warnings:

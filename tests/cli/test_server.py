@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.server import DEFAULT_LISTENER, properties_of
+from moldau.cli.server import DEFAULT_LISTENER, levels_of, properties_of
 from moldau.errors import ConfigError
 from tests.brokers import SOURCE, first_line
 from tests.cli.test_main import started
@@ -94,3 +94,10 @@ def test_a_setting_that_is_none_is_refused_in_one_sentence(setting: str, sentenc
     assert process.returncode == 1
     assert said.startswith("error: ") and said.count("\n") == 1
     assert sentence in said
+
+
+def test_levels_of_the_log_are_named_by_part() -> None:
+    assert levels_of(["moldau.groups=debug", "moldau=WARNING"]) == {"moldau.groups": "DEBUG", "moldau": "WARNING"}
+    for wrong in ("moldau.groups", "moldau.groups=loud", "asyncio=debug", "=debug"):
+        with pytest.raises(ConfigError, match=r"moldau\.PART=LEVEL"):
+            levels_of([wrong])

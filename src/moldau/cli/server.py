@@ -5,7 +5,7 @@ Read with argparse and not with the rest of the commands, which would cost a sta
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from moldau.errors import ConfigError
@@ -21,6 +21,7 @@ examples:
   moldau server start server.properties --set num.partitions=4 --set log.retention.hours=24
 """
 _LISTENER = re.compile(r"\s*([^:]+)://(.*):(\d*)\s*")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 DEFAULT_LISTENER = "PLAINTEXT://localhost:9092"
 
 
@@ -44,12 +45,22 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--port", type=int, help="the port, 0 takes a free one (9092)")
     found.add_argument("--data-dir", metavar="DIR", help="the folder of the log and the metadata (moldau-data)")
     found.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one setting; may be repeated")
+    found.add_argument(
+        "--log-level",
+        action="append",
+        default=[],
+        metavar="NAME=LEVEL",
+        help="what one part logs, from debug to error; moldau.groups=debug logs every answer about a group",
+    )
     return found
 
 
 def properties_of(arguments: Sequence[str]) -> dict[str, str]:
     """The settings that the command line stands for, by Kafka's names. Raises `ConfigError`."""
-    given = parser().parse_args(arguments)
+    return _properties(parser().parse_args(arguments))
+
+
+def _properties(given: argparse.Namespace) -> dict[str, str]:
     properties: dict[str, str] = {}
     if given.file is not None:
         from moldau.config import read_properties
@@ -84,9 +95,21 @@ def _listen(listeners: str, host: str | None, port: int | None) -> str:
     return ",".join(chosen)
 
 
+def levels_of(pairs: Sequence[str]) -> Mapping[str, str]:
+    """What `--log-level` says, by logger. Raises `ConfigError`."""
+    levels: dict[str, str] = {}
+    for pair in pairs:
+        name, _, level = pair.partition("=")
+        if name.partition(".")[0] != "moldau" or level.upper() not in LEVELS:
+            raise ConfigError(f"--log-level {pair!r} is no moldau.PART=LEVEL; levels are {', '.join(LEVELS).lower()}")
+        levels[name] = level.upper()
+    return levels
+
+
 def start(arguments: Sequence[str]) -> int:
     """Run a broker until it is stopped; returns the exit code."""
-    properties = properties_of(arguments)
+    given = parser().parse_args(arguments)
+    properties, levels = _properties(given), levels_of(given.log_level)
     from moldau.broker import run
 
-    return run(properties)
+    return run(properties, levels)

@@ -11,6 +11,7 @@ from moldau.cluster.cluster import Cluster
 from moldau.errors import KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.dispatch import Handler
+from moldau.handlers.group_trace import traced
 from moldau.protocol import apis
 from moldau.replication.partitions import Partitions
 
@@ -48,7 +49,7 @@ def handlers(
 ) -> Mapping[int, Handler]:
     """By API key; each is called with the request's message and its `Context`."""
     parts = Parts(cluster, partitions, groups)
-    return {api.key: OnFirstUse(make, parts) for api, make in TABLE.items()}
+    return traced({api.key: OnFirstUse(make, parts) for api, make in TABLE.items()})
 
 
 def _api_versions(parts: Parts) -> Handler:

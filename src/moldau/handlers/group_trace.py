@@ -1,0 +1,112 @@
+"""One line for every answer about a group, so that its owner can see why it rebalances, and tests can judge us.
+
+    {"api": "Heartbeat", "group": "readers", "client": "a", "member": "a-5f3a", "epoch": 3, "error": "NONE", "ms": 0}
+
+Logger `moldau.groups`, level DEBUG: `moldau server start --log-level moldau.groups=debug`. `epoch` is the generation or
+member epoch the answer has, or else the one that was asked with; `ms` how long the answer took, which for a JoinGroup
+is how long it was parked. What was decided stands in `__consumer_offsets` (`moldau log dump`). Handlers are wrapped
+when the broker is assembled, so that it costs nothing where nobody asked for it. Clients choose ids: they are quoted
+and cut, so that a line is a line.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from inspect import isawaitable
+from typing import Any, NamedTuple
+
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.handlers.dispatch import Handler
+from moldau.protocol import apis
+
+log = logging.getLogger("moldau.groups")
+
+ID_CHARS_MAX = 200
+NAMES = {int(code): code.name for code in ErrorCode}
+
+
+class Line(NamedTuple):
+    """What an answer says of one member."""
+
+    member: str
+    epoch: int
+    error: int
+
+
+def traced(handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
+    """The handlers as they are, or with those of groups wrapped if their answers are to be logged."""
+    if not log.isEnabledFor(logging.DEBUG):
+        return handlers
+    wrapped = {api.key: _Traced(api.name, handlers[api.key], read) for api, read in READERS.items()}
+    return {**handlers, **wrapped}
+
+
+class _Traced:
+    def __init__(self, api: str, handler: Handler, read: Callable[[Any, Any], Iterator[Line]]):
+        self._api = api
+        self._handler = handler
+        self._read = read
+
+    def __call__(self, request: Any, context: Context) -> Any:
+        began_s = asyncio.get_running_loop().time()
+        response = self._handler(request, context)
+        if isawaitable(response):
+            return self._later(request, context, began_s, response)
+        self._write(request, context, began_s, response)
+        return response
+
+    async def _later(self, request: Any, context: Context, began_s: float, response: Awaitable[Any]) -> Any:
+        answer = await response
+        self._write(request, context, began_s, answer)
+        return answer
+
+    def _write(self, request: Any, context: Context, began_s: float, response: Any) -> None:
+        ms = round((asyncio.get_running_loop().time() - began_s) * 1000)
+        for member, epoch, error in self._read(request, response):
+            said = {
+                "api": self._api,
+                "group": request.group_id[:ID_CHARS_MAX],
+                "client": (context.client_id or "")[:ID_CHARS_MAX],
+                "member": member[:ID_CHARS_MAX],
+                "epoch": epoch,
+                "error": NAMES[error],
+                "ms": ms,
+            }
+            log.debug("%s", json.dumps(said))
+
+
+def _join(request: Any, response: Any) -> Iterator[Line]:
+    yield Line(response.member_id or request.member_id, response.generation_id, response.error_code)
+
+
+def _with_generation(request: Any, response: Any) -> Iterator[Line]:
+    yield Line(request.member_id, request.generation_id, response.error_code)
+
+
+def _leave(request: Any, response: Any) -> Iterator[Line]:
+    if not response.members:
+        yield Line(request.member_id, -1, response.error_code)
+    for member in response.members:
+        yield Line(member.member_id, -1, response.error_code or member.error_code)
+
+
+def _beat(request: Any, response: Any) -> Iterator[Line]:
+    epoch = request.member_epoch if response.error_code else response.member_epoch
+    yield Line(response.member_id or request.member_id, epoch, response.error_code)
+
+
+def _commit(request: Any, response: Any) -> Iterator[Line]:
+    errors = [partition.error_code for topic in response.topics for partition in topic.partitions]
+    yield Line(request.member_id, request.generation_id_or_member_epoch, next(filter(None, errors), 0))
+
+
+READERS: Mapping[apis.Api, Callable[[Any, Any], Iterator[Line]]] = {
+    apis.JOIN_GROUP: _join,
+    apis.SYNC_GROUP: _with_generation,
+    apis.HEARTBEAT: _with_generation,
+    apis.LEAVE_GROUP: _leave,
+    apis.CONSUMER_GROUP_HEARTBEAT: _beat,
+    apis.OFFSET_COMMIT: _commit,
+}
