@@ -146,3 +146,17 @@ class Commit:
     retention_ms: int
     offsets: list[NewOffset]
     knows_epochs: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalCommit:
+    """Offsets that count once the producer's transaction is committed. Who names no member and no generation is not
+    compared with the group (KIP-447: TxnOffsetCommit before 3)."""
+
+    group_id: str
+    producer_id: int
+    epoch: int
+    member_id: str
+    instance_id: str | None
+    generation: int
+    offsets: list[NewOffset]
