@@ -15,7 +15,7 @@ from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 
 FENCED_SINCE_INIT, FENCED_SINCE_ADD, FENCED_SINCE_END = 4, 2, 2
-"""The versions of InitProducerId, of AddPartitionsToTxn and AddOffsetsToTxn, and of EndTxn that know PRODUCER_FENCED."""
+"""The versions of InitProducerId, of AddPartitionsToTxn and AddOffsetsToTxn, and of EndTxn that know it is fenced."""
 
 
 def spoken(error: ErrorCode, version: int, fenced_since: int) -> ErrorCode:

@@ -1,0 +1,198 @@
+"""One transactional id: what is known of it, and the steps it can take. Pure values: a step makes a new one.
+
+    Empty --------------------> Ongoing        partitions are added
+    Ongoing ------------------> PrepareCommit  EndTxn commits: from here on the transaction is committed, come what may
+    Ongoing ------------------> PrepareAbort   EndTxn aborts, the time is over, or a new instance of the producer starts
+    PrepareCommit, -Abort ----> CompleteCommit, CompleteAbort   every partition has its marker
+    CompleteCommit, -Abort ---> Ongoing, Empty (InitProducerId), PrepareAbort (an abort of nothing, KIP-890)
+    Empty, Complete* ---------> gone           nobody used it for `transactional.id.expiration.ms`
+
+Dead and PrepareEpochFence are names of Kafka's that are never written. With version 2 of transactions (KIP-890) each
+end has an epoch of its own: markers carry the epoch after the transaction's, and what comes late is fenced. When the
+epochs of a producer id are used up, `next_producer_id` takes over at epoch 0 once the transaction is complete.
+
+`previous_producer_id` is only kept where it is another one, `last_epoch` only in memory (as Kafka does): it is the
+epoch before a bump whose reply may have been lost (KIP-360), -1 where the bump was a takeover.
+"""
+
+import enum
+import struct
+from typing import NamedTuple
+
+from moldau.coordinators.outcome import Now
+from moldau.names import TopicPartition
+
+NO_PRODUCER_ID, NO_EPOCH, NO_TIMESTAMP = -1, -1, -1
+EPOCH_MAX = 0x7FFF
+EPOCH_EXHAUSTED = EPOCH_MAX - 1
+"""The last epoch that is given to a producer: the one after it is kept for fencing it."""
+
+
+class State(enum.IntEnum):
+    """By the numbers that are written; `label` as Kafka spells it to clients."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def label(self) -> str:
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+IDLE = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+PREPARED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
+
+Partitions = dict[TopicPartition, None]
+"""A set in the order of adding; never changed once it is part of a `Transaction`."""
+
+_PACKED = struct.Struct(">qqhhibhqq")
+
+
+class Transaction(NamedTuple):
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    state: State
+    update_ms: int
+    partitions: Partitions
+    start_ms: int = NO_TIMESTAMP
+    client_version: int = 0
+    last_epoch: int = NO_EPOCH
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.epoch >= EPOCH_EXHAUSTED
+
+    def pack(self) -> bytes:
+        """An idle one in few bytes: there may be a million of them."""
+        assert self.state in IDLE and not self.partitions and self.next_producer_id == NO_PRODUCER_ID
+        return _PACKED.pack(
+            self.producer_id,
+            self.previous_producer_id,
+            self.epoch,
+            self.last_epoch,
+            self.timeout_ms,
+            self.state,
+            self.client_version,
+            self.update_ms,
+            self.start_ms,
+        )
+
+
+def unpack(data: bytes) -> Transaction:
+    producer_id, previous, epoch, last_epoch, timeout_ms, state, version, update_ms, start_ms = _PACKED.unpack(data)
+    return Transaction(
+        producer_id, epoch, timeout_ms, State(state), update_ms, {}, start_ms, version, last_epoch, previous
+    )
+
+
+def pack_idle(
+    producer_id: int, epoch: int, timeout_ms: int, state: int, update_ms: int, start_ms: int, version: int
+) -> bytes:
+    """What `pack` of one without a history gives."""
+    return _PACKED.pack(producer_id, NO_PRODUCER_ID, epoch, NO_EPOCH, timeout_ms, state, version, update_ms, start_ms)
+
+
+def is_expired(packed: bytes, before_ms: int) -> bool:
+    """Whether nothing has happened to it since."""
+    return int(_PACKED.unpack_from(packed)[7]) <= before_ms
+
+
+# -- steps
+
+
+def created(producer_id: int, timeout_ms: int, now: Now) -> Transaction:
+    return Transaction(producer_id, 0, timeout_ms, State.EMPTY, now.stamp_ms, {})
+
+
+def bumped(was: Transaction, timeout_ms: int, recovers: bool, now: Now) -> Transaction:
+    """InitProducerId; a producer that `recovers` says which epoch it had, and may ask again should the reply be
+    lost."""
+    return was._replace(
+        epoch=was.epoch + 1,
+        last_epoch=was.epoch if recovers else NO_EPOCH,
+        timeout_ms=timeout_ms,
+        state=State.EMPTY,
+        update_ms=now.stamp_ms,
+        start_ms=NO_TIMESTAMP,
+        previous_producer_id=NO_PRODUCER_ID,
+    )
+
+
+def repeated(was: Transaction, timeout_ms: int, now: Now) -> Transaction:
+    """The reply to an InitProducerId was lost: the same epoch again."""
+    return was._replace(timeout_ms=timeout_ms, state=State.EMPTY, update_ms=now.stamp_ms, start_ms=NO_TIMESTAMP)
+
+
+def rotated(was: Transaction, producer_id: int, timeout_ms: int, recovers: bool, now: Now) -> Transaction:
+    """InitProducerId when the epochs of the producer id are used up."""
+    return was._replace(
+        producer_id=producer_id,
+        previous_producer_id=was.producer_id,
+        epoch=0,
+        last_epoch=was.epoch if recovers else NO_EPOCH,
+        timeout_ms=timeout_ms,
+        state=State.EMPTY,
+        update_ms=now.stamp_ms,
+        start_ms=NO_TIMESTAMP,
+    )
+
+
+def with_partitions(was: Transaction, partitions: Partitions, client_version: int, now: Now) -> Transaction:
+    """More of them in an ongoing transaction; the first begin one."""
+    return was._replace(
+        state=State.ONGOING,
+        partitions=was.partitions | partitions,
+        start_ms=was.start_ms if was.state is State.ONGOING else now.stamp_ms,
+        update_ms=now.stamp_ms,
+        client_version=client_version,
+        previous_producer_id=NO_PRODUCER_ID,
+    )
+
+
+def prepared(was: Transaction, commits: bool, client_version: int, next_producer_id: int, now: Now) -> Transaction:
+    """The decision. With version 2 the epoch is bumped, and what has no partitions begins now and ends at once."""
+    epoch, last_epoch = was.epoch, was.last_epoch
+    if client_version >= 2:
+        last_epoch = was.epoch
+        epoch = min(was.epoch + 1, EPOCH_MAX)
+    return was._replace(
+        epoch=epoch,
+        last_epoch=last_epoch,
+        state=State.PREPARE_COMMIT if commits else State.PREPARE_ABORT,
+        start_ms=was.start_ms if was.state is State.ONGOING else now.stamp_ms,
+        update_ms=now.stamp_ms,
+        client_version=client_version,
+        previous_producer_id=NO_PRODUCER_ID,
+        next_producer_id=next_producer_id,
+    )
+
+
+def fenced(was: Transaction, server_version: int, next_producer_id: int, now: Now) -> Transaction:
+    """An ongoing transaction is aborted because its time is over or a new instance of the producer is there: the old
+    one is fenced by the epoch, whichever version it has."""
+    if server_version >= 2:
+        return prepared(was, False, server_version, next_producer_id, now)
+    fence = was._replace(epoch=min(was.epoch + 1, EPOCH_MAX), last_epoch=NO_EPOCH)
+    return prepared(fence, False, 0, NO_PRODUCER_ID, now)
+
+
+def completed(was: Transaction, now: Now) -> Transaction:
+    """Every partition has its marker."""
+    done = was._replace(
+        state=State.COMPLETE_COMMIT if was.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT,
+        partitions={},
+        update_ms=now.stamp_ms,
+        next_producer_id=NO_PRODUCER_ID,
+    )
+    if was.next_producer_id == NO_PRODUCER_ID:
+        return done
+    return done._replace(producer_id=was.next_producer_id, previous_producer_id=was.producer_id, epoch=0)
