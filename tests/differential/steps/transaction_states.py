@@ -3,20 +3,20 @@
 Each state has a transactional id of its own, at epoch 1. Those that are being completed stay so: their partition has
 seen the marker of a coordinator with a later epoch, so it takes no more of them. What Kafka 4.3.1 answers:
 
-    no transactional id (empty)   42 everywhere
-    AddPartitionsToTxn            another's id or an unknown name 49; another epoch 47 in v0-1, 90 from v2 on; while it is
-    and AddOffsetsToTxn           being completed 51, whoever asks
-    verifyOnly (v4-5)             another's id 49; another epoch 90; while it is being completed 51 (its own producer);
-                                  a partition that is not in it, in any state, 120
-    EndTxn v0-4                   another's id 49; another epoch 47 in v0-1, 90 from v2 on; while it is being completed 51
-                                  (its own producer); 48 where there is none; once it ended 0 for the same end, 48 else
-    EndTxn v5                     while it is being completed 51, whoever asks; another's id 49; another epoch 90, but for
-                                  the epoch before, once it ended: 0 with the new epoch for the same end, 48 else. Where
-                                  there is none: commit 48; abort 0, raises the epoch and ends as CompleteAbort
-    InitProducerId v3-5           an id without an epoch, or the other way round, 42; while it is being completed 51;
-                                  open: another's id 47 in v3, 90 from v4 on, its own with any epoch 51, and it is aborted;
-                                  otherwise another's id or epoch 47 in v3, 90 from v4 on, but the epoch before the last is
-                                  answered as it was the first time; an unknown name begins at 0 whatever is said
+    an empty transactional id  42 everywhere
+    AddPartitionsToTxn         another's id or an unknown name 49; another epoch 47 in v0-1, 90 from v2 on; while it is
+    and AddOffsetsToTxn        being completed 51, whoever asks
+    verifyOnly (v4-5)          another's id 49; another epoch 90; while it is being completed 51 (its own producer);
+                               a partition that is not in it, in any state, 120
+    EndTxn v0-4                another's id 49; another epoch 47 in v0-1, 90 from v2 on; while it is being completed 51
+                               (its own producer); 48 where there is none; once it ended 0 for the same end, 48 else
+    EndTxn v5                  while it is being completed 51, whoever asks; another's id 49; another epoch 90, but for
+                               the epoch before, once it ended: 0 with the new epoch for the same end, 48 else. Where
+                               there is none: commit 48; abort 0, raises the epoch and ends as CompleteAbort
+    InitProducerId v3-5        an id without an epoch, or the other way round, 42; while it is being completed 51;
+                               open: another's id 47 in v3, 90 from v4 on, its own with any epoch 51, and it is aborted;
+                               otherwise another's id or epoch 47 in v3, 90 from v4 on, but the epoch before the last is
+                               answered as it was the first time; an unknown name begins at 0 whatever is said
 """
 
 from collections.abc import Iterator
