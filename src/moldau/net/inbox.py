@@ -3,11 +3,13 @@
 A frame is four bytes of size and a body. Reads land in one buffer shared by all connections of a loop; what does not
 make a whole frame, or may not be served yet, is kept here. A large frame gets a buffer of its own that grows as it
 fills, so a peer that declares two gigabytes and sends ten bytes costs ten bytes; beyond `FREE_BYTES` a frame needs a
-share of the server's `Pool`, so that many peers with half-sent giants cannot take the memory of all.
+share of the server's `Pool`, so that many peers with half-sent giants cannot take the memory of all. Such a share is
+mapped: the allocator would keep most of what giants of all sizes had, long after they are gone.
 """
 
 import struct
 from collections.abc import Callable, Iterator
+from mmap import mmap
 
 from moldau.errors import ProtocolViolation
 
@@ -90,10 +92,10 @@ class Inbox:
         self.size_max = size_max
         self.resume = resume
         self._pool = pool
-        self._own = bytearray()
+        self._own: bytearray | mmap = bytearray()
         self._room = 0
         self._filled = 0
-        self._borrowed = False
+        self._borrowed: bytearray | None = None
         self._window = memoryview(self._own)
         self._at = self._end = 0
         self._seen = 0
@@ -112,19 +114,19 @@ class Inbox:
         target = min(need, max(FIRST_BYTES, 4 * self._filled)) if need > self._filled else self._filled + FIRST_BYTES
         if need > GIANT_BYTES and target > FREE_BYTES and not self._pool.grow(self, target):
             return False
-        borrowed = self._pool.borrow() if FREE_BYTES < need <= GIANT_BYTES and not self._borrowed else None
+        borrowed = self._pool.borrow() if FREE_BYTES < need <= GIANT_BYTES and self._borrowed is None else None
         if borrowed is not None:
             target = need
-        grown = bytearray(target) if borrowed is None else borrowed
+        grown = borrowed or (mmap(-1, target) if target > FREE_BYTES else bytearray(target))
         grown[: self._filled] = memoryview(self._own)[: self._filled]
         self._hand_back()
-        self._own, self._room, self._borrowed = grown, target, borrowed is not None
+        self._own, self._room, self._borrowed = grown, target, borrowed
         return True
 
     def _hand_back(self) -> None:
-        if self._borrowed:
-            self._pool.hand_back(self._own)
-            self._borrowed = False
+        if self._borrowed is not None:
+            self._pool.hand_back(self._borrowed)
+            self._borrowed = None
 
     def arrived(self, shared: memoryview, count: int) -> None:
         """`count` bytes (0 to look again at what was parked) were read into what `buffer(shared)` gave."""
@@ -175,7 +177,7 @@ class Inbox:
         """Whether what was parked begins with a whole frame."""
         return self._filled >= 4 and self._filled >= 4 + self._checked(self._own, 0)
 
-    def _checked(self, buffer: memoryview | bytearray, at: int) -> int:
+    def _checked(self, buffer: bytearray | mmap, at: int) -> int:
         size: int = _size(buffer, at)[0]
         if not 0 <= size <= self.size_max:
             raise _out_of_range(size, self.size_max)
