@@ -1,5 +1,6 @@
 """A broker process that tests start, stop, kill and start again on the same port and data."""
 
+import contextlib
 import os
 import queue
 import signal
@@ -36,6 +37,7 @@ class Broker:
         settings: dict[str, str] | None = None,
         program: Sequence[str] = ("moldau",),
         environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ):
         self.folder = folder
         self.data = folder / "data"
@@ -43,6 +45,7 @@ class Broker:
         self._settings = {**SETTINGS, **(settings or {})}
         self._program = program
         self._environment = {"PYTHONPATH": str(SOURCE), **(environment or {})}
+        self._options = options
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -54,7 +57,7 @@ class Broker:
         """Start and wait for the line that says it is ready; the second time on the port of the first."""
         port = self.address.rpartition(":")[2] or "0"
         command = [sys.executable, "-m", *self._program, "server", "start", "--host", "127.0.0.1", "--port", port]
-        command += ["--data-dir", str(self.data)]
+        command += ["--data-dir", str(self.data), *self._options]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
         with open(self.folder / "broker.log", "a") as log:
@@ -108,6 +111,13 @@ class Broker:
 
     def log(self) -> str:
         return (self.folder / "broker.log").read_text()[-4000:]
+
+    def log_bytes(self, topic: str, partition: int = 0) -> int:
+        """What a partition's segments take on the disk; looked at again where one went between its listing and its
+        size, as one does that is compacted or deleted."""
+        while True:
+            with contextlib.suppress(FileNotFoundError):
+                return sum(path.stat().st_size for path in (self.data / f"{topic}-{partition}").glob("*.log"))
 
     def _take(self) -> subprocess.Popen[str] | None:
         process, self._process = self._process, None

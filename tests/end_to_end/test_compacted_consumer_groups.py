@@ -11,7 +11,7 @@ from moldau.protocol.messages.consumer_group_describe import ConsumerGroupDescri
 from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
-from tests.end_to_end.test_compacted_offsets import SEGMENT_BYTES, SETTINGS, answered, log_bytes, soon
+from tests.end_to_end.test_compacted_offsets import OFFSETS, SEGMENT_BYTES, SETTINGS, answered, soon
 
 RACK = "r" * 4000
 MEMBERS = ("a", "b", "c")
@@ -78,7 +78,7 @@ def test_members_are_where_they_were_whatever_became_of_the_broker(broker: Broke
             before = described(raw)
         assert before.group_state == "Stable"
         assert sorted(p for member in members for t in member.owned for p in t.partitions) == list(range(6))
-        soon(lambda: log_bytes(broker) < 1.5 * SEGMENT_BYTES, "the offsets topic was not compacted")
+        soon(lambda: broker.log_bytes(OFFSETS) < 1.5 * SEGMENT_BYTES, "the offsets topic was not compacted")
         leave()
         broker.start()
         with Raw(broker.address) as raw:
