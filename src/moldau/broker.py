@@ -14,7 +14,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,16 +25,17 @@ from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image
 from moldau.cluster.store import MetadataStore
 from moldau.config import BrokerConfig, broker_config
-from moldau.errors import ConfigError, KafkaError, MoldauError, StorageError
+from moldau.errors import ConfigError, ErrorCode, KafkaError, MoldauError, StorageError
 from moldau.handlers.dispatch import Dispatch
 from moldau.handlers.fetch import FetchHandler
 from moldau.handlers.produce import ProduceHandler
-from moldau.handlers.table import handlers
+from moldau.handlers.table import Parts, handlers
+from moldau.handlers.verifying import Verifying
 from moldau.log.cleaner import Candidate, Cleaner
 from moldau.log.files import OPEN_FILES_MAX
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
-from moldau.names import OFFSETS_TOPIC, BrokerId
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
 from moldau.net.server import Limits, Server
 from moldau.replication.internal_topic import InternalTopic
 from moldau.replication.partitions import Partitions
@@ -43,6 +44,8 @@ from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
     from moldau.coordinators.coordinator import GroupCoordinator
+    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+    from moldau.replication.markers import Decision
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +128,9 @@ class Broker:
         config, runtime = self.config, self.runtime
         folders, cluster, partitions = self.folders, self.cluster, self.partitions
         undo.push_async_callback(self._stop_groups)
+        undo.push_async_callback(self._stop_transactions)
         self._lead_groups(cluster.image, [OFFSETS_TOPIC])
+        self._lead_transactions(cluster.image, [TRANSACTIONS_TOPIC])
         cluster.subscribe(self._follow)
         cluster.subscribe(self._forget_topics)
 
@@ -134,9 +139,9 @@ class Broker:
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.config, runtime)
         undo.push_async_callback(cleaner.stop)
         dispatch = Dispatch(
-            ProduceHandler(partitions, runtime),
+            ProduceHandler(partitions, runtime, Verifying(lambda: self.transactions, lambda: cluster.config)),
             FetchHandler(partitions, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime),
-            handlers(cluster, partitions, lambda: self.groups),
+            handlers(Parts(cluster, partitions, lambda: self.groups, lambda: self.transactions)),
         )
         self.server = Server(dispatch, self._limits())
         cluster.subscribe(self._limit)
@@ -187,15 +192,27 @@ class Broker:
         return (Candidate(hosted.log, hosted.last_stable_offset) for hosted in self.partitions)
 
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
-        """The partitions first: the group coordinator reads its own from them."""
+        """The partitions first: the coordinators read their own from them."""
         await self.partitions.follow(image, names)
         self._lead_groups(image, names)
+        self._lead_transactions(image, names)
 
     def _lead_groups(self, image: Image, names: Sequence[str]) -> None:
         topic = image.topics.get(OFFSETS_TOPIC)
         if OFFSETS_TOPIC in names and (topic is not None or self._has_groups):
             leaders = [partition.leader for partition in topic.partitions] if topic else []
             self.groups.lead_only(number for number, leader in enumerate(leaders) if leader == self.config.node_id)
+
+    def _lead_transactions(self, image: Image, names: Sequence[str]) -> None:
+        topic = image.topics.get(TRANSACTIONS_TOPIC)
+        if TRANSACTIONS_TOPIC in names and (topic is not None or self._has_transactions):
+            partitions = topic.partitions if topic else ()
+            node_id = self.config.node_id
+            self.transactions.lead_only(
+                {number: part.leader_epoch for number, part in enumerate(partitions) if part.leader == node_id}
+            )
+        elif self._has_transactions:
+            self.transactions.partitions_changed()
 
     def _limit(self, _: Image, __: Sequence[str]) -> None:
         self.server.limits = self._limits()
@@ -241,6 +258,54 @@ class Broker:
         return GroupCoordinator(
             settings, topic, self.runtime, self._offsets_partitions, lambda: self.cluster.image, match
         )
+
+    @cached_property
+    def transactions(self) -> "TransactionCoordinator":
+        """Made when it is first needed, or at the start if there have been transactions."""
+        from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+        from moldau.coordinators.transaction_exchange import TransactionSettings
+        from moldau.replication.markers import MarkerWriter
+
+        config, cluster, runtime = self.config, self.cluster, self.runtime
+        settings = TransactionSettings(
+            max_timeout_ms=config.transaction_max_timeout_ms,
+            id_expiration_ms=config.transactional_id_expiration_ms,
+            abort_timed_out_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+            remove_expired_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
+        )
+
+        def end_offsets(partition: int, markers: "Decision") -> ErrorCode | Awaitable[ErrorCode]:
+            return self.groups.end_transaction(
+                partition,
+                markers.producer_id,
+                markers.epoch,
+                markers.coordinator_epoch,
+                markers.commits,
+                markers.transaction_version,
+            )
+
+        def image() -> Image:
+            return cluster.image
+
+        topic = InternalTopic(
+            TRANSACTIONS_TOPIC, self.partitions, config.transaction_state_log_load_buffer_size, runtime
+        )
+        write = MarkerWriter(self.partitions, image, end_offsets, runtime)
+        return TransactionCoordinator(
+            settings, topic, runtime, self._transaction_partitions, cluster.next_producer_id, write, image
+        )
+
+    @property
+    def _has_transactions(self) -> bool:
+        return "transactions" in vars(self)
+
+    async def _stop_transactions(self) -> None:
+        if self._has_transactions:
+            await self.transactions.stop()
+
+    def _transaction_partitions(self) -> int:
+        topic = self.cluster.image.topics.get(TRANSACTIONS_TOPIC)
+        return len(topic.partitions) if topic else self.config.transaction_state_log_num_partitions
 
     @property
     def _has_groups(self) -> bool:

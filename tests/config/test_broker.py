@@ -57,7 +57,8 @@ def test_a_properties_file_of_kafka_4_starts_and_what_is_not_here_is_named_once(
     assert config.data_folders == ("/var/lib/logs",)
     absent, listeners = warnings
     assert "process.roles" in absent
-    assert "transaction.state.log.min.isr" in absent
+    assert "share.coordinator.state.topic.replication.factor" in absent
+    assert config.transaction_state_log_min_isr == 1
     assert "num.partitions" not in absent
     assert "CONTROLLER" in listeners
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from inspect import isawaitable
 from typing import Any
 
+import pytest
+
 from moldau.cluster.cluster import Cluster
 from moldau.handlers.cluster import DescribeCluster
 from moldau.handlers.configs import Configs
@@ -17,7 +19,7 @@ from moldau.protocol import apis, codec
 class Asker:
     """The handlers that need only a cluster."""
 
-    def __init__(self, cluster: Cluster):
+    def __init__(self, cluster: Cluster, transactions: Callable[[], Any] = pytest.fail):
         topics, configs = Topics(cluster), Configs(cluster)
         self._handlers: dict[apis.Api, Callable[[Any, Context], Any]] = {
             apis.METADATA: Metadata(cluster),
@@ -27,7 +29,7 @@ class Asker:
             apis.CREATE_PARTITIONS: topics.create_partitions,
             apis.DESCRIBE_CONFIGS: configs.describe,
             apis.INCREMENTAL_ALTER_CONFIGS: configs.alter,
-            apis.INIT_PRODUCER_ID: InitProducerId(cluster),
+            apis.INIT_PRODUCER_ID: InitProducerId(cluster, transactions),
         }
 
     async def ask(self, api: apis.Api, version: int, request: Any) -> Any:

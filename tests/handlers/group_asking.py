@@ -9,11 +9,11 @@ from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
 from moldau.coordinators.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
-from moldau.handlers.find_coordinator import FindCoordinatorHandler
+from moldau.handlers.find_coordinator import GROUP, TRANSACTION, FindCoordinatorHandler, Kind
 from moldau.handlers.group_admin import GroupAdminHandlers
 from moldau.handlers.groups import GroupHandlers
 from moldau.handlers.offsets import OffsetHandlers
-from moldau.names import OFFSETS_TOPIC
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -40,7 +40,11 @@ class Group:
         admin = GroupAdminHandlers(self.coordinator)
         self._handlers: dict[apis.Api, Callable[[Any, Context], Any]] = {
             apis.FIND_COORDINATOR: FindCoordinatorHandler(
-                self.coordinator, lambda: self.image, self.make_offsets_topic
+                {
+                    GROUP: Kind(OFFSETS_TOPIC, self.make_offsets_topic, self.coordinator.partition_of),
+                    TRANSACTION: Kind(TRANSACTIONS_TOPIC, self.make_transactions_topic, lambda _: 0),
+                },
+                lambda: self.image,
             ),
             apis.JOIN_GROUP: groups.join,
             apis.SYNC_GROUP: groups.sync,
@@ -58,6 +62,9 @@ class Group:
         if self.creation_error is not None:
             raise KafkaError(self.creation_error)
         self.image = self.image.with_topics({OFFSETS_TOPIC: topic(OFFSETS_TOPIC, uuid.UUID(int=78), PARTITIONS)})
+
+    async def make_transactions_topic(self) -> None:
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR)
 
     async def load(self, *groups: str) -> None:
         for group in groups:

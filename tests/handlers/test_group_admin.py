@@ -123,7 +123,7 @@ def test_the_first_question_makes_the_offsets_topic_and_names_the_broker(version
     ("key_type", "error"),
     [
         (0, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (2, ErrorCode.INVALID_REQUEST),
         (-7, ErrorCode.INVALID_REQUEST),
     ],

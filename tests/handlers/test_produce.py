@@ -86,7 +86,6 @@ def test_one_bad_partition_spoils_no_other(tmp_path: Path):
     ("topic", "options", "error"),
     [
         ("a", {"acks": 2}, ErrorCode.INVALID_REQUIRED_ACKS),
-        ("a", {"transactional_id": "t"}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (OFFSETS_TOPIC, {}, ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("two", {"acks": -1}, ErrorCode.NOT_ENOUGH_REPLICAS),
     ],

@@ -219,7 +219,8 @@ def test_the_end_of_a_transaction_is_flushed_where_every_record_is(tmp_path: Pat
     async def scenario(alive: Living) -> None:
         await alive.make("a", flush_messages=1)
         one = Writer(alive, 1)
-        await one.hosted.produce_in_executor(memoryview(bytearray(one.records(b"x"))), NOW_MS)
+        records = memoryview(bytearray(one.records(b"x")))
+        await one.hosted.produce_in_executor(records, NOW_MS, one.hosted.unverified(records, NOW_MS))
         await one.end(COMMIT)
         assert (one.hosted.log.recovery_point, one.hosted.last_stable_offset) == (2, 2)
 

@@ -37,6 +37,7 @@ _ASKED_EACH_TIME = (
     "log.cleaner.io.buffer.size",
     "log.cleaner.io.max.bytes.per.second",
     "log.cleaner.threads",
+    "transaction.partition.verification.enable",
 )
 DYNAMIC = frozenset(
     name for topic in TOPIC_SETTINGS.values() for name in topic.broker_names if not SETTINGS[name].read_only

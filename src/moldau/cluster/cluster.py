@@ -23,7 +23,7 @@ from moldau.cluster.reading import document, read_changes, read_image
 from moldau.cluster.store import Delete, MetadataStore, Operation
 from moldau.config import BrokerConfig, TopicConfig, topic_config, with_changes
 from moldau.errors import ConfigError, ErrorCode
-from moldau.names import OFFSETS_TOPIC
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.runtime import Runtime
 
 Place = Callable[[int], Sequence[str]]
@@ -276,6 +276,10 @@ class Cluster:
         """The topic that groups keep their offsets in, made when it is first needed."""
         return await self.ensure_topic(OFFSETS_TOPIC)
 
+    async def ensure_transactions_topic(self) -> TopicImage | Refusal:
+        """The topic that the coordinator of transactions keeps them in, made when it is first needed."""
+        return await self.ensure_topic(TRANSACTIONS_TOPIC)
+
     async def ensure_topic(self, name: str) -> TopicImage | Refusal:
         """A topic by name, made with the settings of an automatic creation if it is not there."""
         found = self._image.topics.get(name)
@@ -287,17 +291,28 @@ class Cluster:
         return made
 
     def automatic_topic(self, name: str) -> NewTopic:
-        """What a topic gets that nobody made: defaults, or what the offsets topic needs to hold offsets."""
-        if name != OFFSETS_TOPIC:
+        """What a topic gets that nobody made: defaults, or what an internal topic needs to hold what it is for."""
+        config, brokers = self._config, max(len(self._image.brokers), 1)
+        if name == OFFSETS_TOPIC:
+            count, replicas = config.offsets_topic_num_partitions, min(config.offsets_topic_replication_factor, brokers)
+            settings = {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            }
+        elif name == TRANSACTIONS_TOPIC:
+            count = config.transaction_state_log_num_partitions
+            replicas = min(config.transaction_state_log_replication_factor, brokers)
+            settings = {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(min(config.transaction_state_log_min_isr, replicas)),
+                "segment.bytes": str(config.transaction_state_log_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            }
+        else:
             return NewTopic(name)
-        config = self._config
-        replicas = max(min(config.offsets_topic_replication_factor, len(self._image.brokers)), 1)
-        settings = {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(config.offsets_topic_segment_bytes),
-        }
-        return NewTopic(name, config.offsets_topic_num_partitions, replicas, (), list(settings.items()))
+        return NewTopic(name, count, replicas, (), list(settings.items()))
 
     @_alone
     async def forget_deleted(self, topic_ids: Sequence[uuid.UUID]) -> None:

@@ -138,6 +138,19 @@ class BrokerConfig:
     offsets_topic_replication_factor: int = SHORT(3, "How many replicas the offsets topic gets when it is created, as far as there are brokers.", low=1, **_FIXED)
     offsets_topic_segment_bytes: int = INT(104857600, "The segment.bytes of the offsets topic.", low=1, **_FIXED)
 
+    transaction_max_timeout_ms: int = INT(900000, "The longest time-out a transactional producer may ask for.", low=1, **_FIXED)
+    transactional_id_expiration_ms: int = INT(604800000, "A transactional id that has done nothing for so long is forgotten.", low=1, **_FIXED)
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = INT(10000, "How often transactions are looked for that have run out of time, and aborted.", low=1, **_FIXED)
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = INT(3600000, "How often transactional ids are looked for that are to be forgotten.", low=1, **_FIXED)
+    transaction_partition_verification_enable: bool = BOOLEAN(True, "Is the first batch of a transaction in a partition checked with the coordinator, for clients that tell it themselves which partitions they write to.")
+    add_partitions_to_txn_retry_backoff_ms: int = INT(20, "How long a Produce waits before it asks the coordinator again, while the producer's transaction before is being ended.", low=1, **_FIXED)
+    add_partitions_to_txn_retry_backoff_max_ms: int = INT(100, "How long a Produce asks the coordinator again before its client has to.", low=0, **_FIXED)
+    transaction_state_log_load_buffer_size: int = INT(5242880, "How much of the topic of transactions is read at once when it is loaded.", low=1, **_FIXED)
+    transaction_state_log_min_isr: int = INT(2, "The min.insync.replicas of the topic of transactions, as far as it has replicas.", low=1, **_FIXED)
+    transaction_state_log_num_partitions: int = INT(50, "How many partitions the topic of transactions gets when it is created.", low=1, **_FIXED)
+    transaction_state_log_replication_factor: int = SHORT(3, "How many replicas the topic of transactions gets when it is created, as far as there are brokers.", low=1, **_FIXED)
+    transaction_state_log_segment_bytes: int = INT(104857600, "The segment.bytes of the topic of transactions.", low=1, **_FIXED)
+
     given: frozenset[str] = frozenset()
     """The names that were said, whatever their values: DescribeConfigs tells them from defaults."""
 

@@ -3,7 +3,8 @@
 Kafka's behaviour: versions 0 to 2 are advertised and close the connection; acks=0 has no reply, and an error there
 closes the connection, since nothing else could tell; acks=all answers when the in-sync replicas have it, and
 `min.insync.replicas` is checked before appending. From version 8 an error may name the records (null keys and
-timestamps only, and only then has a message), from version 13 a topic is named by its id. Zstd needs version 7.
+timestamps only, and only then has a message), from version 13 a topic is named by its id. Zstd needs version 7. The
+first batch of a transaction in a partition waits for its coordinator (see `verifying`), the others do not.
 
 A request that only needs the loop is answered without awaiting. If any of its batches is heavy (D14), or a log wants
 its flush before the answer, the frame is copied and the request goes through the executor; its connection is muted
@@ -11,10 +12,12 @@ meanwhile, so order holds.
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from moldau.errors import ErrorCode, ProtocolViolation
+from moldau.handlers.verifying import ADDS_PARTITIONS, Begins, Verifying
 from moldau.log.appended import Appended
 from moldau.protocol import codec
 from moldau.protocol.apis import PRODUCE
@@ -23,7 +26,7 @@ from moldau.protocol.primitives import ZERO_UUID
 from moldau.records.batch import CODEC_BITS
 from moldau.records.compression import ZSTD
 from moldau.records.validation import Checked, is_told, reached_the_log
-from moldau.replication.hosted import Hosted
+from moldau.replication.hosted import Begun, Hosted
 from moldau.replication.partitions import Partitions
 from moldau.runtime import Answer, Reply, Runtime
 
@@ -40,12 +43,15 @@ ZSTD_SINCE = 7
 
 Details = dict[int, Checked]
 """Refusals that have more to say than a code, by the position of the partition in the request."""
+NOTHING_BEGINS: Mapping[int, tuple[Hosted, Begun]] = MappingProxyType({})
+NOTHING_REFUSED: Mapping[int, ErrorCode] = MappingProxyType({})
 
 
 class ProduceHandler:
-    def __init__(self, partitions: Partitions, runtime: Runtime):
+    def __init__(self, partitions: Partitions, runtime: Runtime, verifying: Verifying):
         self._find = partitions.find
         self._absence = partitions.absence
+        self._verifying = verifying
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
 
     def __call__(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Answer:
@@ -55,6 +61,9 @@ class ProduceHandler:
         request = read_produce(frame, version, body)
         now_ms, details = self._now_ms(), Details()
         done: list[ProduceResult] = []
+        if request.transactional_id is not None and (begins := self._beginning(version, request, now_ms)):
+            copied = read_produce(memoryview(bytearray(frame)), version, body)
+            return self._after_verifying(version, correlation_id, copied, begins)
         for name, topic_id, parts in request.topics:
             for index, records in parts:
                 hosted = self._find(name, topic_id, index)
@@ -73,22 +82,54 @@ class ProduceHandler:
                         _refuse(done, index, hosted, outcome, details)
         return _reply(version, correlation_id, request, done, details)
 
+    def _beginning(self, version: int, request: Produce, now_ms: int) -> Begins:
+        """The first batches of transactions in this request."""
+        begins, at = Begins(), 0
+        for name, topic_id, parts in request.topics:
+            for index, records in parts:
+                hosted = self._find(name, topic_id, index)
+                if hosted is not None and not self._refusal(version, request, topic_id, records, hosted):
+                    assert records is not None
+                    begun = hosted.unverified(records, now_ms)
+                    if begun is not None:
+                        begins[at] = hosted, begun
+                at += 1
+        return begins
+
+    async def _after_verifying(self, version: int, correlation_id: int, request: Produce, begins: Begins) -> Reply:
+        assert request.transactional_id is not None
+        count = sum(len(parts) for _, _, parts in request.topics)
+        refused = await self._verifying.ask(request.transactional_id, version, begins, count)
+        return await self._through_executor(version, correlation_id, request, [], Details(), begins, refused)
+
     async def _through_executor(
-        self, version: int, correlation_id: int, request: Produce, done: list[ProduceResult], details: Details
+        self,
+        version: int,
+        correlation_id: int,
+        request: Produce,
+        done: list[ProduceResult],
+        details: Details,
+        begins: Mapping[int, tuple[Hosted, Begun]] = NOTHING_BEGINS,
+        refused: Mapping[int, ErrorCode] = NOTHING_REFUSED,
     ) -> Reply:
-        """Go on where the loop had to stop, in the same order, with the heavy parts off the loop."""
+        """Go on where the loop had to stop, in the same order, with the heavy parts off the loop. `begins`: the first
+        batches of transactions, of which their coordinator has `refused` some."""
         skipped = len(done)
+        transaction_version = 2 if version >= ADDS_PARTITIONS else 0
         for name, topic_id, parts in request.topics:
             for index, records in parts:
                 if skipped:
                     skipped -= 1
                     continue
                 hosted = self._find(name, topic_id, index)
-                refusal = self._refusal(version, request, topic_id, records, hosted)
+                refusal = self._refusal(version, request, topic_id, records, hosted) or refused.get(len(done), 0)
                 if hosted is None or records is None or refusal:
                     done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
                 else:
-                    outcome = await hosted.produce_in_executor(records, self._now_ms())
+                    begun = begins.get(len(done))
+                    outcome = await hosted.produce_in_executor(
+                        records, self._now_ms(), None if begun is None else begun[1], transaction_version
+                    )
                     if isinstance(outcome, Appended):
                         base, _, time_ms, start, error, _ = outcome
                         done.append((index, error, base, time_ms, start))
@@ -114,10 +155,8 @@ class ProduceHandler:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if acks == ALL_IN_SYNC and len(state.isr) < hosted.config.min_insync_replicas:
             return ErrorCode.NOT_ENOUGH_REPLICAS
-        if request.transactional_id is not None:
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         attributes = records[LOW_ATTRIBUTES] if len(records) > LOW_ATTRIBUTES else 0
-        if attributes & TRANSACTIONAL:
+        if attributes & TRANSACTIONAL and request.transactional_id is None:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if version < ZSTD_SINCE and attributes & CODEC_BITS == ZSTD:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE

@@ -1,21 +1,26 @@
-"""InitProducerId (key 22), versions 0 to 5: a number for an idempotent producer.
+"""InitProducerId (key 22), versions 0 to 5: a number for an idempotent producer, or for a transactional id.
 
 A producer without a transactional id always gets a new number and epoch 0, even if it says which it had, as from
-Kafka. There are no transactions yet: a transactional id is answered with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which
-every client takes for final, so that nobody waits for a coordinator that does not come.
+Kafka. A transactional id keeps its number; each producer that starts with it fences those before (KIP-98), and one that
+says what it had recovers (KIP-360). Until version 3 PRODUCER_FENCED is not known, and INVALID_PRODUCER_EPOCH says it.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from moldau.cluster.cluster import Cluster
 from moldau.errors import ErrorCode, StorageError
 from moldau.handlers.context import Context
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
+if TYPE_CHECKING:
+    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+
 
 class InitProducerId:
-    def __init__(self, cluster: Cluster):
+    def __init__(self, cluster: Cluster, transactions: "Callable[[], TransactionCoordinator]"):
         self._cluster = cluster
+        self._transactions = transactions
 
     def __call__(
         self, request: InitProducerIdRequest, context: Context
@@ -23,11 +28,25 @@ class InitProducerId:
         if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
             return _refused(ErrorCode.INVALID_REQUEST)
         if request.transactional_id is not None:
-            return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return self._of_transactions(request, request.transactional_id, context.version)
         producer_id = self._cluster.next_producer_id()
         if isinstance(producer_id, int):
             return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
         return self._later(producer_id)
+
+    def _of_transactions(
+        self, request: InitProducerIdRequest, transactional_id: str, version: int
+    ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
+        from moldau.coordinators.transaction_exchange import FENCED_SINCE_INIT, Initialized, InitProducer, spoken
+        from moldau.handlers.groups import answer
+
+        def respond(done: Initialized) -> InitProducerIdResponse:
+            error = spoken(done.error, version, FENCED_SINCE_INIT)
+            return InitProducerIdResponse(error_code=error, producer_id=done.producer_id, producer_epoch=done.epoch)
+
+        timeout_ms, producer_id, epoch = request.transaction_timeout_ms, request.producer_id, request.producer_epoch
+        ask = InitProducer(transactional_id, timeout_ms, producer_id, epoch)
+        return answer(self._transactions().init_producer_id(ask), respond)
 
     async def _later(self, producer_id: Awaitable[int]) -> InitProducerIdResponse:
         try:

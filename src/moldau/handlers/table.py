@@ -4,7 +4,7 @@ A handler is made, and its module and messages imported, when its API is first a
 kept waiting by what few clients ever ask.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.cluster.cluster import Cluster
@@ -12,11 +12,13 @@ from moldau.errors import KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.dispatch import Handler
 from moldau.handlers.group_trace import traced
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis
 from moldau.replication.partitions import Partitions
 
 if TYPE_CHECKING:
     from moldau.coordinators.coordinator import GroupCoordinator
+    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
 
 
 class Parts(NamedTuple):
@@ -25,6 +27,7 @@ class Parts(NamedTuple):
     cluster: Cluster
     partitions: Partitions
     groups: "Callable[[], GroupCoordinator]"
+    transactions: "Callable[[], TransactionCoordinator]"
 
 
 class OnFirstUse:
@@ -44,11 +47,8 @@ class OnFirstUse:
         return handler(request, context)
 
 
-def handlers(
-    cluster: Cluster, partitions: Partitions, groups: "Callable[[], GroupCoordinator]"
-) -> Mapping[int, Handler]:
+def handlers(parts: Parts) -> Mapping[int, Handler]:
     """By API key; each is called with the request's message and its `Context`."""
-    parts = Parts(cluster, partitions, groups)
     return traced({api.key: OnFirstUse(make, parts) for api, make in TABLE.items()})
 
 
@@ -93,7 +93,7 @@ def _configs(method: str) -> Callable[[Parts], Handler]:
 def _producer_ids(parts: Parts) -> Handler:
     from moldau.handlers.producer_ids import InitProducerId
 
-    return InitProducerId(parts.cluster)
+    return InitProducerId(parts.cluster, parts.transactions)
 
 
 def _list_offsets(parts: Parts) -> Handler:
@@ -122,14 +122,27 @@ def _describe_log_dirs(parts: Parts) -> Handler:
 
 def _find_coordinator(parts: Parts) -> Handler:
     from moldau.cluster.controller import Refusal
-    from moldau.handlers.find_coordinator import FindCoordinatorHandler
+    from moldau.cluster.image import TopicImage
+    from moldau.handlers.find_coordinator import GROUP, TRANSACTION, FindCoordinatorHandler, Kind
 
-    async def make_offsets_topic() -> None:
-        made = await parts.cluster.ensure_offsets_topic()
-        if isinstance(made, Refusal):
-            raise KafkaError(made.code, made.message)
+    def made(ensure: Callable[[], Awaitable[TopicImage | Refusal]]) -> Callable[[], Awaitable[None]]:
+        async def make() -> None:
+            topic = await ensure()
+            if isinstance(topic, Refusal):
+                raise KafkaError(topic.code, topic.message)
 
-    return FindCoordinatorHandler(parts.groups(), lambda: parts.cluster.image, make_offsets_topic)
+        return make
+
+    cluster, groups, transactions = parts.cluster, parts.groups, parts.transactions
+    kinds = {
+        GROUP: Kind(OFFSETS_TOPIC, made(cluster.ensure_offsets_topic), lambda key: groups().partition_of(key)),
+        TRANSACTION: Kind(
+            TRANSACTIONS_TOPIC,
+            made(cluster.ensure_transactions_topic),
+            lambda key: transactions().partition_of(key),
+        ),
+    }
+    return FindCoordinatorHandler(kinds, lambda: parts.cluster.image)
 
 
 def _groups(method: str) -> Callable[[Parts], Handler]:
@@ -147,6 +160,17 @@ def _group_admin(method: str) -> Callable[[Parts], Handler]:
         from moldau.handlers.group_admin import GroupAdminHandlers
 
         handler: Handler = getattr(GroupAdminHandlers(parts.groups()), method)
+        return handler
+
+    return make
+
+
+def _transactions(method: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers.transactions import TransactionHandlers
+
+        made = TransactionHandlers(parts.transactions(), parts.groups, lambda: parts.cluster.image)
+        handler: Handler = getattr(made, method)
         return handler
 
     return make
@@ -196,6 +220,9 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.DELETE_RECORDS: _delete_records,
     apis.INIT_PRODUCER_ID: _producer_ids,
     apis.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
+    apis.ADD_PARTITIONS_TO_TXN: _transactions("add_partitions"),
+    apis.ADD_OFFSETS_TO_TXN: _transactions("add_offsets"),
+    apis.END_TXN: _transactions("end"),
     apis.DESCRIBE_CONFIGS: _configs("describe"),
     apis.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     apis.CREATE_PARTITIONS: _topics("create_partitions"),

@@ -74,10 +74,22 @@ class Producer:
         self.last_timestamp = batch.timestamp
 
 
-class Producers:
-    """All producers of one partition, up to (not including) `end_offset`. `unsettled`: some offset may be unstable."""
+class Verification:
+    """That a transaction is about to begin: see `verification`. Who holds it knows it again by identity."""
 
-    __slots__ = ("_ended", "_known", "_open", "end_offset", "unsettled")
+    __slots__ = ("epoch", "lowest_sequence", "since_ms")
+
+    def __init__(self, epoch: int, lowest_sequence: int, since_ms: int):
+        self.epoch = epoch
+        self.lowest_sequence = lowest_sequence
+        self.since_ms = since_ms
+
+
+class Producers:
+    """All producers of one partition, up to (not including) `end_offset`. `unsettled`: some offset may be unstable;
+    `verifying`: producers whose transaction is about to begin."""
+
+    __slots__ = ("_ended", "_known", "_open", "end_offset", "unsettled", "verifying")
 
     def __init__(self, known: Mapping[int, Producer] | None = None):
         self._known: dict[int, Producer] = dict(known or {})
@@ -87,6 +99,7 @@ class Producers:
         self._ended: dict[int, int] = {}
         """First offset -> the marker's, of those that ended lately."""
         self.unsettled = bool(self._open)
+        self.verifying: dict[int, Verification] = {}
         self.end_offset = Offset(0)
 
     def __len__(self) -> int:
@@ -184,6 +197,7 @@ class Producers:
             producer.transaction_start = base_offset
             self._open[base_offset] = None
             self.unsettled = True
+            self.verifying.pop(header.producer_id, None)
 
     def ended(self, header: BatchHeader, marker: Marker, offset: int, timestamp: int) -> AbortedTransaction | None:
         """Note a marker that is in the log at `offset`; what the transaction index has to hold, if it aborted
@@ -193,6 +207,7 @@ class Producers:
             producer = self._begin_epoch(header, producer)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = timestamp
+        self.verifying.pop(header.producer_id, None)
         first = producer.transaction_start
         if first == NO_TRANSACTION:
             return None
@@ -236,3 +251,6 @@ class Producers:
         ]
         for producer_id in gone:
             del self._known[producer_id]
+        for producer_id, one in list(self.verifying.items()):
+            if now_ms - one.since_ms >= expiration_ms:
+                del self.verifying[producer_id]

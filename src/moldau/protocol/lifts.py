@@ -5,6 +5,11 @@ into the list of the newest, and `lower_*` moves the answers back to where that 
 message in place.
 """
 
+from moldau.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTransaction,
+)
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from moldau.protocol.messages.offset_fetch import (
@@ -20,6 +25,7 @@ FIND_COORDINATOR_BATCHES = 4
 LEAVE_GROUP_BATCHES = 3
 OFFSET_FETCH_GROUPS = 8
 OFFSET_FETCH_ERROR = 2
+ADD_PARTITIONS_BATCHES = 4
 
 
 def lift_find_coordinator(request: FindCoordinatorRequest, version: int) -> None:
@@ -92,3 +98,19 @@ def lower_offset_fetch(request: OffsetFetchRequest, response: OffsetFetchRespons
         )
         for topic in only.topics
     ]
+
+
+def lift_add_partitions(request: AddPartitionsToTxnRequest, version: int) -> None:
+    if version < ADD_PARTITIONS_BATCHES:
+        only = AddPartitionsToTxnTransaction(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+        request.transactions = [only]
+
+
+def lower_add_partitions(response: AddPartitionsToTxnResponse, version: int) -> None:
+    if version < ADD_PARTITIONS_BATCHES:
+        response.results_by_topic_v3_and_below = response.results_by_transaction[0].topic_results

@@ -7,14 +7,17 @@ it runs on the loop but for what `wants_executor` says: a batch that is heavy to
 
 import uuid
 from functools import partial
+from typing import NamedTuple
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.appended import Appended
+from moldau.log import verification
+from moldau.log.appended import Appended, not_appended
 from moldau.log.log import Log
+from moldau.log.producers import Verification
 from moldau.log.transactions import AbortedTransaction
 from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
-from moldau.records.batch import Marker
+from moldau.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, Marker, read_header
 from moldau.records.validation import INLINE_BYTES, Checked, Rules, check_produce, needs_executor
 from moldau.replication.partition import NOBODY, Partition
 from moldau.replication.waiting import Waiters
@@ -47,6 +50,22 @@ def rules_of(config: TopicConfig, tp: TopicPartition) -> Rules:
         compression_level=None if level == DEFAULT_LEVEL and config.compression_type == "gzip" else level,
         partition=str(tp),
     )
+
+
+class Begun(NamedTuple):
+    """A transaction that is about to begin in a partition, before its coordinator was asked."""
+
+    producer_id: int
+    epoch: int
+    verification: Verification
+
+
+def _of_transaction(records: memoryview) -> BatchHeader | None:
+    """The header of a producer's transactional batch, unchecked; None for anything else."""
+    if len(records) < HEADER_SIZE:
+        return None
+    header = read_header(records)
+    return header if header.attributes & TRANSACTIONAL_BIT and header.producer_id >= 0 else None
 
 
 class Hosted:
@@ -109,14 +128,22 @@ class Hosted:
         except KafkaError as error:
             return Appended(-1, -1, -1, -1, error.code, False)
 
-    async def produce_in_executor(self, records: memoryview, now_ms: int) -> Appended | Checked:
+    async def produce_in_executor(
+        self, records: memoryview, now_ms: int, begun: Begun | None = None, transaction_version: int = 0
+    ) -> Appended | Checked:
         """As `produce`, with what is heavy off the loop, and the flush that `flush.messages` asks for before the
-        answer."""
+        answer. A batch of a transaction gets in only if it goes on with one, or shows what `unverified` gave for it."""
         checked = None
         if self._is_heavy(records):
             checked = await self._runtime.run(partial(check_produce, records, self.rules, now_ms))
-            if not self.state.leads:  # deleted, or another's, meanwhile
-                return Appended(-1, -1, -1, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER, False)
+        if not self.state.leads:  # deleted, or another's, meanwhile
+            return Appended(-1, -1, -1, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER, False)
+        header = _of_transaction(records)
+        if header is not None:
+            shown = None if begun is None else begun.verification
+            error = verification.check(self.log.producers, header, shown, transaction_version)
+            if error is not None:
+                return not_appended(error, self.log.log_start_offset)
         outcome = self.produce(records, now_ms, checked)
         if not outcome.error:
             try:
@@ -124,6 +151,13 @@ class Hosted:
             except KafkaError as error:
                 return Appended(-1, -1, -1, -1, error.code, False)
         return outcome
+
+    def unverified(self, records: memoryview, now_ms: int) -> Begun | None:
+        """What begins with these records if they are the first of a transaction here; None if they are not."""
+        header = _of_transaction(records)
+        if header is None or verification.is_open(self.log.producers, header):
+            return None
+        return Begun(header.producer_id, header.producer_epoch, verification.begin(self.log.producers, header, now_ms))
 
     @property
     def _is_flush_due(self) -> bool:

@@ -1,0 +1,142 @@
+"""AddPartitionsToTxn (key 24), AddOffsetsToTxn (25), EndTxn (26): the life of a transaction, in all versions.
+
+AddPartitionsToTxn 0 to 3 is a client's, of one transaction; 4 and 5 are a broker's, of many, some of which are only
+verified (KIP-890). All partitions of a transaction are added or none: where one does not exist, the others are
+answered with OPERATION_NOT_ATTEMPTED. AddOffsetsToTxn adds the partition that a group's offsets are kept in. From
+EndTxn 5 on every transaction has an epoch of its own, and the answer brings that of the next.
+
+Until version 2 (each of them) PRODUCER_FENCED is not known, and INVALID_PRODUCER_EPOCH says it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
+
+from moldau.cluster.image import Image
+from moldau.coordinators.coordinator import GroupCoordinator
+from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+from moldau.coordinators.transaction_exchange import (
+    FENCED_SINCE_ADD,
+    FENCED_SINCE_END,
+    AddPartitions,
+    Ended,
+    EndTransaction,
+    spoken,
+)
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.handlers.groups import answer
+from moldau.names import OFFSETS_TOPIC, TopicPartition
+from moldau.protocol.lifts import ADD_PARTITIONS_BATCHES, lift_add_partitions, lower_add_partitions
+from moldau.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from moldau.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from moldau.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+END_HAS_NEXT = 5
+"""The version of EndTxn whose transactions have an epoch each."""
+Errors = Mapping[TopicPartition, ErrorCode]
+
+
+class TransactionHandlers:
+    def __init__(
+        self, coordinator: TransactionCoordinator, groups: Callable[[], GroupCoordinator], image: Callable[[], Image]
+    ):
+        self._coordinator = coordinator
+        self._groups = groups
+        self._image = image
+
+    def add_partitions(
+        self, request: AddPartitionsToTxnRequest, context: Context
+    ) -> AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
+        version = context.version
+        lift_add_partitions(request, version)
+        answers = [self._add(transaction, version) for transaction in request.transactions]
+        if any(isawaitable(errors) for errors in answers):
+            return self._added_later(request, answers, version)
+        return _added(request, [errors for errors in answers if not isawaitable(errors)], version)
+
+    async def _added_later(
+        self, request: AddPartitionsToTxnRequest, answers: list[Errors | Awaitable[Errors]], version: int
+    ) -> AddPartitionsToTxnResponse:
+        return _added(request, [await errors if isawaitable(errors) else errors for errors in answers], version)
+
+    def _add(self, transaction: AddPartitionsToTxnTransaction, version: int) -> Errors | Awaitable[Errors]:
+        image = self._image()
+        partitions = tuple(TopicPartition(topic.name, p) for topic in transaction.topics for p in topic.partitions)
+        absent = {tp for tp in partitions if image.partition(tp) is None}
+        if absent:
+            absence, others = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+            return {tp: absence if tp in absent else others for tp in partitions}
+        ask = AddPartitions(
+            transaction.transactional_id,
+            transaction.producer_id,
+            transaction.producer_epoch,
+            partitions,
+            transaction_version=2 if version >= ADD_PARTITIONS_BATCHES else 0,
+        )
+        if transaction.verify_only:
+            return self._coordinator.verify_partitions(ask)
+        return answer(
+            self._coordinator.add_partitions(ask),
+            lambda error: dict.fromkeys(partitions, spoken(error, version, FENCED_SINCE_ADD)),
+        )
+
+    def add_offsets(
+        self, request: AddOffsetsToTxnRequest, context: Context
+    ) -> AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse]:
+        partition = TopicPartition(OFFSETS_TOPIC, self._groups().partition_of(request.group_id))
+        ask = AddPartitions(request.transactional_id, request.producer_id, request.producer_epoch, (partition,))
+        return answer(
+            self._coordinator.add_partitions(ask),
+            lambda error: AddOffsetsToTxnResponse(error_code=spoken(error, context.version, FENCED_SINCE_ADD)),
+        )
+
+    def end(self, request: EndTxnRequest, context: Context) -> EndTxnResponse | Awaitable[EndTxnResponse]:
+        ask = EndTransaction(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            request.committed,
+            transaction_version=2 if context.version >= END_HAS_NEXT else 0,
+        )
+
+        def respond(ended: Ended) -> EndTxnResponse:
+            return EndTxnResponse(
+                error_code=spoken(ended.error, context.version, FENCED_SINCE_END),
+                producer_id=ended.producer_id,
+                producer_epoch=ended.epoch,
+            )
+
+        return answer(self._coordinator.end(ask), respond)
+
+
+def _added(request: AddPartitionsToTxnRequest, found: list[Errors], version: int) -> AddPartitionsToTxnResponse:
+    """`found`: the errors of each transaction of the request, in its order."""
+    results = [
+        AddPartitionsToTxnResult(
+            transactional_id=transaction.transactional_id,
+            topic_results=[
+                AddPartitionsToTxnTopicResult(
+                    name=topic.name,
+                    results_by_partition=[
+                        AddPartitionsToTxnPartitionResult(
+                            partition_index=partition,
+                            partition_error_code=errors[TopicPartition(topic.name, partition)],
+                        )
+                        for partition in topic.partitions
+                    ],
+                )
+                for topic in transaction.topics
+            ],
+        )
+        for transaction, errors in zip(request.transactions, found, strict=True)
+    ]
+    response = AddPartitionsToTxnResponse(results_by_transaction=results)
+    lower_add_partitions(response, version)
+    return response

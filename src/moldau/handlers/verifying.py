@@ -1,0 +1,90 @@
+"""The first batch of a transaction in a partition: its coordinator is asked whether the transaction goes on there.
+
+A client of version 1 of transactions has told the coordinator which partitions it writes to, and is only checked
+(`transaction.partition.verification.enable`). For one of version 2 (Produce 12 and newer) the leader adds them; while
+the coordinator still ends the producer's transaction before, it is asked again for a little while, since nearly every
+transaction begins that way (`add.partitions.to.txn.retry.backoff.ms` and `.max.ms`).
+
+What older clients do not understand they get as something they try again: NOT_ENOUGH_REPLICAS, which does not make
+them ask for metadata. Source: KIP-890; what Kafka 4.3.1 answers.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from inspect import isawaitable
+from typing import TYPE_CHECKING
+
+from moldau.config import BrokerConfig
+from moldau.errors import ErrorCode
+from moldau.names import TopicPartition
+from moldau.replication.hosted import Begun, Hosted
+
+if TYPE_CHECKING:
+    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+    from moldau.coordinators.transaction_exchange import AddPartitions
+
+KNOWS_ABORTABLE, ADDS_PARTITIONS = 11, 12
+"""Versions of Produce: the first that knows TRANSACTION_ABORTABLE, and the first of version 2 of transactions."""
+TRY_AGAIN = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+Begins = dict[int, tuple[Hosted, Begun]]
+"""Transactions that are about to begin, by the position of the partition in the request."""
+
+
+def told(error: ErrorCode, version: int) -> ErrorCode:
+    """The coordinator's word in that version of Produce."""
+    if error is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error is ErrorCode.TRANSACTION_ABORTABLE and version < KNOWS_ABORTABLE:
+        return ErrorCode.INVALID_TXN_STATE
+    if error in TRY_AGAIN or (error is ErrorCode.CONCURRENT_TRANSACTIONS and version < ADDS_PARTITIONS):
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return error
+
+
+class Verifying:
+    """`config` are the settings in force; the coordinator is made when it is first asked."""
+
+    def __init__(self, transactions: "Callable[[], TransactionCoordinator]", config: Callable[[], BrokerConfig]):
+        self._transactions = transactions
+        self._config = config
+
+    async def ask(self, transactional_id: str, version: int, begins: Begins, count: int) -> Mapping[int, ErrorCode]:
+        """Why a batch must not be appended, by its position among so many: whoever writes for two producers is refused
+        everything."""
+        adds = version >= ADDS_PARTITIONS
+        if not adds and not self._config().transaction_partition_verification_enable:
+            return {}
+        from moldau.coordinators.transaction_exchange import AddPartitions
+
+        firsts = [begun for _, begun in begins.values()]
+        if len({(begun.producer_id, begun.epoch) for begun in firsts}) > 1:
+            return dict.fromkeys(range(count), ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        partitions = tuple(dict.fromkeys(hosted.tp for hosted, _ in begins.values()))
+        question = AddPartitions(
+            transactional_id, firsts[0].producer_id, firsts[0].epoch, partitions, transaction_version=2 if adds else 0
+        )
+        if adds:
+            error = await self._add(question)
+            errors: Mapping[TopicPartition, ErrorCode] = dict.fromkeys(partitions, error)
+        else:
+            errors = self._transactions().verify_partitions(question)
+        told_by_tp = {tp: told(error, version) for tp, error in errors.items() if error}
+        return {at: told_by_tp[hosted.tp] for at, (hosted, _) in begins.items() if hosted.tp in told_by_tp}
+
+    async def _add(self, question: "AddPartitions") -> ErrorCode:
+        config, loop = self._config(), asyncio.get_running_loop()
+        last = loop.time() + config.add_partitions_to_txn_retry_backoff_max_ms / 1000
+        while True:
+            answer = self._transactions().add_partitions(question)
+            error = await answer if isawaitable(answer) else answer
+            if error is not ErrorCode.CONCURRENT_TRANSACTIONS or loop.time() >= last:
+                return error
+            await asyncio.sleep(config.add_partitions_to_txn_retry_backoff_ms / 1000)

@@ -1,0 +1,72 @@
+"""What ends a transaction is written here: a marker into each of its partitions that this broker leads.
+
+The group coordinator writes those of the offsets topic itself, in the order of its own records. A partition whose topic
+is gone has nothing to end (UNKNOWN_TOPIC_OR_PARTITION); one that is away or led elsewhere gets its marker later.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
+from typing import Protocol
+
+from moldau.cluster.image import Image
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import OFFSETS_TOPIC, TopicPartition
+from moldau.records.batch import Marker
+from moldau.replication.partitions import Partitions
+from moldau.runtime import Runtime
+
+
+class Decision(Protocol):
+    """How a producer's transaction ends; `epoch` is the one that its markers carry."""
+
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def coordinator_epoch(self) -> int: ...
+    @property
+    def commits(self) -> bool: ...
+    @property
+    def transaction_version(self) -> int: ...
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]: ...
+
+
+EndOffsets = Callable[[int, Decision], ErrorCode | Awaitable[ErrorCode]]
+"""Ends a transaction in that partition of the offsets topic."""
+
+
+class MarkerWriter:
+    """`end_offsets` is the group coordinator's part."""
+
+    def __init__(self, partitions: Partitions, image: Callable[[], Image], end_offsets: EndOffsets, runtime: Runtime):
+        self._partitions = partitions
+        self._image = image
+        self._end_offsets = end_offsets
+        self._runtime = runtime
+
+    async def __call__(self, markers: Decision) -> Mapping[TopicPartition, ErrorCode]:
+        """How it went for each partition."""
+        return {tp: await self._write(tp, markers) for tp in markers.partitions}
+
+    async def _write(self, tp: TopicPartition, markers: Decision) -> ErrorCode:
+        if self._image().partition(tp) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            if tp.topic == OFFSETS_TOPIC:
+                answer = self._end_offsets(tp.partition, markers)
+                return await answer if isawaitable(answer) else answer
+            hosted = self._partitions.find(tp.topic, None, tp.partition)
+            if hosted is None:
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            if not hosted.state.leads:
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            marker = Marker(markers.commits, markers.coordinator_epoch)
+            now_ms = self._runtime.clock.now_ms()
+            appended = await hosted.append_marker(
+                markers.producer_id, markers.epoch, marker, markers.transaction_version, now_ms
+            )
+            return appended.error
+        except KafkaError as error:
+            return error.code
