@@ -45,7 +45,7 @@ from moldau.runtime import Runtime
 if TYPE_CHECKING:
     from moldau.coordinators.coordinator import GroupCoordinator
     from moldau.coordinators.transaction_coordinator import TransactionCoordinator
-    from moldau.replication.markers import Decision
+    from moldau.replication.markers import Decision, MarkerWriter
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +141,16 @@ class Broker:
         dispatch = Dispatch(
             ProduceHandler(partitions, runtime, Verifying(lambda: self.transactions, lambda: cluster.config)),
             FetchHandler(partitions, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime),
-            handlers(Parts(cluster, partitions, lambda: self.groups, lambda: self.transactions)),
+            handlers(
+                Parts(
+                    cluster,
+                    partitions,
+                    lambda: self.groups,
+                    lambda: self.transactions,
+                    lambda: self.markers,
+                    runtime.clock.now_ms,
+                )
+            ),
         )
         self.server = Server(dispatch, self._limits())
         cluster.subscribe(self._limit)
@@ -264,7 +273,6 @@ class Broker:
         """Made when it is first needed, or at the start if there have been transactions."""
         from moldau.coordinators.transaction_coordinator import TransactionCoordinator
         from moldau.coordinators.transaction_exchange import TransactionSettings
-        from moldau.replication.markers import MarkerWriter
 
         config, cluster, runtime = self.config, self.cluster, self.runtime
         settings = TransactionSettings(
@@ -273,6 +281,22 @@ class Broker:
             abort_timed_out_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
             remove_expired_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
         )
+        topic = InternalTopic(
+            TRANSACTIONS_TOPIC, self.partitions, config.transaction_state_log_load_buffer_size, runtime
+        )
+        return TransactionCoordinator(
+            settings,
+            topic,
+            runtime,
+            self._transaction_partitions,
+            cluster.next_producer_id,
+            self.markers,
+            lambda: cluster.image,
+        )
+
+    @cached_property
+    def markers(self) -> "MarkerWriter":
+        from moldau.replication.markers import MarkerWriter
 
         def end_offsets(partition: int, markers: "Decision") -> ErrorCode | Awaitable[ErrorCode]:
             return self.groups.end_transaction(
@@ -284,16 +308,7 @@ class Broker:
                 markers.transaction_version,
             )
 
-        def image() -> Image:
-            return cluster.image
-
-        topic = InternalTopic(
-            TRANSACTIONS_TOPIC, self.partitions, config.transaction_state_log_load_buffer_size, runtime
-        )
-        write = MarkerWriter(self.partitions, image, end_offsets, runtime)
-        return TransactionCoordinator(
-            settings, topic, runtime, self._transaction_partitions, cluster.next_producer_id, write, image
-        )
+        return MarkerWriter(self.partitions, lambda: self.cluster.image, end_offsets, self.runtime)
 
     @property
     def _has_transactions(self) -> bool:

@@ -31,7 +31,7 @@ class Expressions:
         is no expression."""
         answer = self._answers.pop(expression, None)
         if answer is None:
-            answer = _Answer(_compiled(expression), (), frozenset())
+            answer = _Answer(compiled(expression), (), frozenset())
         if topics and topics is not answer.names:
             known, matches = answer.names, answer.pattern.fullmatch
             matched = [name for name in topics if (name in answer.matched if name in known else matches(name))]
@@ -42,7 +42,8 @@ class Expressions:
         return [name for name in topics if name in answer.matched]
 
 
-def _compiled(expression: str) -> Any:
+def compiled(expression: str) -> Any:
+    """Its `fullmatch` tells what it matches. Raises `ValueError` with a reason if it is no expression."""
     try:
         import re2
     except ImportError:

@@ -19,6 +19,7 @@ from moldau.replication.partitions import Partitions
 if TYPE_CHECKING:
     from moldau.coordinators.coordinator import GroupCoordinator
     from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+    from moldau.replication.markers import MarkerWriter
 
 
 class Parts(NamedTuple):
@@ -28,6 +29,8 @@ class Parts(NamedTuple):
     partitions: Partitions
     groups: "Callable[[], GroupCoordinator]"
     transactions: "Callable[[], TransactionCoordinator]"
+    markers: "Callable[[], MarkerWriter]"
+    now_ms: Callable[[], int]
 
 
 class OnFirstUse:
@@ -176,6 +179,28 @@ def _transactions(method: str) -> Callable[[Parts], Handler]:
     return make
 
 
+def _transaction_lists(method: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers.transaction_admin import TransactionLists
+
+        handler: Handler = getattr(TransactionLists(parts.transactions(), parts.now_ms), method)
+        return handler
+
+    return make
+
+
+def _describe_producers(parts: Parts) -> Handler:
+    from moldau.handlers.transaction_admin import DescribeProducers
+
+    return DescribeProducers(parts.partitions)
+
+
+def _write_txn_markers(parts: Parts) -> Handler:
+    from moldau.handlers.transaction_admin import WriteTxnMarkers
+
+    return WriteTxnMarkers(parts.markers())
+
+
 def _consumer_groups(method: str) -> Callable[[Parts], Handler]:
     def make(parts: Parts) -> Handler:
         from moldau.handlers.consumer_groups import ConsumerGroupHandlers
@@ -223,6 +248,7 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.ADD_PARTITIONS_TO_TXN: _transactions("add_partitions"),
     apis.ADD_OFFSETS_TO_TXN: _transactions("add_offsets"),
     apis.END_TXN: _transactions("end"),
+    apis.WRITE_TXN_MARKERS: _write_txn_markers,
     apis.DESCRIBE_CONFIGS: _configs("describe"),
     apis.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     apis.CREATE_PARTITIONS: _topics("create_partitions"),
@@ -230,6 +256,9 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.INCREMENTAL_ALTER_CONFIGS: _configs("alter"),
     apis.OFFSET_DELETE: _offsets("delete"),
     apis.DESCRIBE_CLUSTER: _describe_cluster,
+    apis.DESCRIBE_PRODUCERS: _describe_producers,
+    apis.DESCRIBE_TRANSACTIONS: _transaction_lists("describe"),
+    apis.LIST_TRANSACTIONS: _transaction_lists("list_transactions"),
     apis.CONSUMER_GROUP_HEARTBEAT: _consumer_groups("heartbeat"),
     apis.CONSUMER_GROUP_DESCRIBE: _consumer_groups("describe"),
     apis.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,

@@ -1,0 +1,201 @@
+"""What administrators ask about transactions, and markers by hand: DescribeProducers (key 61), ListTransactions (66),
+DescribeTransactions (65) and WriteTxnMarkers (27), in all versions.
+
+Durations are filtered from ListTransactions 1 on, names from version 2 on (KIP-1152), by an expression of RE2 that has
+to match the whole name. An id without a transaction has begun nothing, so it lasts longer than any duration, as in
+Kafka. States are told apart by case.
+
+WriteTxnMarkers is what brokers send to each other (ClusterAction), and a tool to end what hangs; it is held back by the
+epochs of producer and coordinator alone. Version 2 says the transaction's version. Whatever can be no producer or
+epoch is UNKNOWN_SERVER_ERROR, as from Kafka; the markers of one producer are answered as one.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from moldau.cluster.controller import name_refusal
+from moldau.coordinators.expressions import compiled
+from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+from moldau.coordinators.transaction_exchange import Markers, TransactionDescription
+from moldau.errors import ErrorCode, KafkaError
+from moldau.handlers.context import Context
+from moldau.names import TopicPartition
+from moldau.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from moldau.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+)
+from moldau.protocol.messages.describe_transactions import TransactionState as Described
+from moldau.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from moldau.protocol.messages.list_transactions import TransactionState as Listed
+from moldau.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from moldau.replication.partitions import Partitions
+
+STATES = frozenset(
+    {
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "PrepareAbort",
+        "CompleteCommit",
+        "CompleteAbort",
+        "Dead",
+        "PrepareEpochFence",
+    }
+)
+Errors = Mapping[TopicPartition, ErrorCode]
+
+
+class DescribeProducers:
+    def __init__(self, partitions: Partitions):
+        self._partitions = partitions
+
+    def __call__(self, request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
+        return DescribeProducersResponse(
+            topics=[
+                TopicResponse(
+                    name=topic.name,
+                    partitions=[self._partition(topic.name, index) for index in topic.partition_indexes],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _partition(self, topic: str, index: int) -> PartitionResponse:
+        refusal = name_refusal(topic)
+        if refusal is not None:
+            return PartitionResponse(partition_index=index, error_code=refusal.code, error_message=refusal.message)
+        hosted = self._partitions.find(topic, None, index)
+        if hosted is None:
+            absence = self._partitions.absence(topic, None, index)
+            return PartitionResponse(partition_index=index, error_code=absence)
+        if not hosted.state.leads:
+            return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return PartitionResponse(
+            partition_index=index,
+            active_producers=[
+                ProducerState(
+                    producer_id=producer_id,
+                    producer_epoch=producer.epoch,
+                    last_sequence=producer.batches[-1].last_sequence if producer.batches else -1,
+                    last_timestamp=producer.last_timestamp,
+                    coordinator_epoch=producer.coordinator_epoch,
+                    current_txn_start_offset=producer.transaction_start,
+                )
+                for producer_id, producer in hosted.log.producers
+            ],
+        )
+
+
+class TransactionLists:
+    """DescribeTransactions and ListTransactions."""
+
+    def __init__(self, coordinator: TransactionCoordinator, now_ms: Callable[[], int]):
+        self._coordinator = coordinator
+        self._now_ms = now_ms
+
+    def describe(self, request: DescribeTransactionsRequest, context: Context) -> DescribeTransactionsResponse:
+        return DescribeTransactionsResponse(
+            transaction_states=[self._describe(transactional_id) for transactional_id in request.transactional_ids]
+        )
+
+    def _describe(self, transactional_id: str) -> Described:
+        try:
+            return _described(self._coordinator.describe(transactional_id))
+        except KafkaError as error:
+            return Described(transactional_id=transactional_id, error_code=error.code)
+
+    def list_transactions(self, request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
+        asked = dict.fromkeys(request.state_filters)
+        ids, pattern = set(request.producer_id_filters), request.transactional_id_pattern
+        begun_before = self._now_ms() - request.duration_filter if request.duration_filter >= 0 else None
+        try:
+            matches = compiled(pattern).fullmatch if pattern else None
+            listed = self._coordinator.listed()
+        except ValueError:
+            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        except KafkaError as error:
+            return ListTransactionsResponse(error_code=error.code)
+        return ListTransactionsResponse(
+            unknown_state_filters=[state for state in asked if state not in STATES],
+            transaction_states=[
+                Listed(transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state)
+                for one in listed
+                if (not asked or one.state in asked)
+                and (not ids or one.producer_id in ids)
+                and (begun_before is None or one.start_ms < begun_before)
+                and (matches is None or matches(one.transactional_id))
+            ],
+        )
+
+
+def _described(one: TransactionDescription) -> Described:
+    topics: dict[str, list[int]] = {}
+    for tp in one.partitions:
+        topics.setdefault(tp.topic, []).append(tp.partition)
+    return Described(
+        transactional_id=one.transactional_id,
+        transaction_state=one.state,
+        transaction_timeout_ms=one.timeout_ms,
+        transaction_start_time_ms=one.start_ms,
+        producer_id=one.producer_id,
+        producer_epoch=one.epoch,
+        topics=[TopicData(topic=topic, partitions=partitions) for topic, partitions in topics.items()],
+    )
+
+
+class WriteTxnMarkers:
+    def __init__(self, write: Callable[[Markers], Awaitable[Errors]]):
+        self._write = write
+
+    async def __call__(self, request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
+        found: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+        for marker in request.markers:
+            for tp, error in (await self._mark(marker)).items():
+                found.setdefault(marker.producer_id, {}).setdefault(tp.topic, {})[tp.partition] = error
+        return WriteTxnMarkersResponse(
+            markers=[
+                WritableTxnMarkerResult(
+                    producer_id=producer_id,
+                    topics=[
+                        WritableTxnMarkerTopicResult(
+                            name=topic,
+                            partitions=[
+                                WritableTxnMarkerPartitionResult(partition_index=index, error_code=error)
+                                for index, error in partitions.items()
+                            ],
+                        )
+                        for topic, partitions in topics.items()
+                    ],
+                )
+                for producer_id, topics in found.items()
+            ]
+        )
+
+    async def _mark(self, marker: WritableTxnMarker) -> Errors:
+        partitions = tuple(TopicPartition(topic.name, p) for topic in marker.topics for p in topic.partition_indexes)
+        if marker.producer_id < 0 or marker.producer_epoch < 0 or marker.transaction_version < 0:
+            return dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return await self._write(
+            Markers(
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.coordinator_epoch,
+                marker.transaction_result,
+                marker.transaction_version,
+                partitions,
+            )
+        )
