@@ -1,0 +1,54 @@
+"""How a member of each client is started: a process of its own that reads until its input is closed or it is killed."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from tests.churn.plan import Kind
+from tests.clients.client import without_ours
+from tests.environments import java_class, kafka_jars, node_with, python_with
+
+MEMBERS = Path(__file__).parent / "members"
+CONFLUENT, AIOKAFKA, KAFKA_PYTHON, KAFKAJS, JAVA = "confluent", "aiokafka", "kafka-python", "kafkajs", "java"
+JVM = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
+
+
+class Command(NamedTuple):
+    words: list[str | Path]
+    environment: Mapping[str, str] = {}
+
+
+def _java() -> Command:
+    return Command(["java", *JVM, "-cp", java_class(MEMBERS / "Member.java", kafka_jars()), "Member"])
+
+
+def _kafkajs() -> Command:
+    node, modules = node_with("kafkajs@2.2.4")
+    return Command([node, MEMBERS / "kafkajs.mjs"], {"NODE_PATH": str(modules)})
+
+
+COMMANDS: Mapping[str, Callable[[], Command]] = {
+    CONFLUENT: lambda: Command([python_with("confluent-kafka==2.16.1"), MEMBERS / "confluent.py"]),
+    AIOKAFKA: lambda: Command([python_with("aiokafka[lz4,snappy,zstd]==0.14.0"), MEMBERS / "aio.py"]),
+    KAFKA_PYTHON: lambda: Command(
+        [python_with("kafka-python[crc32c,lz4,snappy,zstd]==3.0.12"), MEMBERS / "kafka_python.py"]
+    ),
+    KAFKAJS: _kafkajs,
+    JAVA: _java,
+}
+
+
+def start(kind: Kind, asked: Mapping[str, object], errors: IO[str]) -> "subprocess.Popen[bytes]":
+    """A member that is on its way into its group."""
+    command = COMMANDS[kind.client]()
+    given = json.dumps({**asked, "protocol": kind.protocol, "strategy": kind.strategy})
+    return subprocess.Popen(
+        [*command.words, given],
+        stdin=subprocess.PIPE,
+        stdout=errors,
+        stderr=errors,
+        env={**without_ours(os.environ), **command.environment},
+    )

@@ -1,0 +1,279 @@
+"""Runs plans: several groups at once on one broker, records produced all the while, until every record is processed."""
+
+import contextlib
+import heapq
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from moldau.client.admin import Admin
+from moldau.client.producer import Producer
+from tests.churn.clients import start
+from tests.churn.plan import JOIN, KILL, Script, Step, plan
+
+PRODUCE_SECONDS, PULSE_SECONDS, LATE_MS_MIN = 0.03, 0.02, 50
+DRAIN_SECONDS_MAX, LEAVE_SECONDS_MAX = 90, 30
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Timing(NamedTuple):
+    """What the members of classic groups ask for, and the broker tells those of the newer protocol."""
+
+    session_ms: int
+    heartbeat_ms: int
+
+    @property
+    def settle_s(self) -> float:
+        """Enough for a group to settle from whatever happened to it."""
+        return (self.session_ms + 3 * self.heartbeat_ms + 1000) / 1000
+
+
+class Life:
+    """A member from its start to its end, and the file it writes its notes into."""
+
+    def __init__(self, client: str, notes: Path, process: "subprocess.Popen[bytes]"):
+        self.client = client
+        self.notes = notes
+        self.process = process
+        self._read = 0
+        self._rest = b""
+
+    def news(self) -> Iterator[tuple[str, list[Any]]]:
+        """The notes since the last time; a line that is cut off waits for its end."""
+        if not self.notes.exists():
+            return
+        with open(self.notes, "rb") as file:
+            file.seek(self._read)
+            data = file.read()
+        self._read += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            _, what, names = json.loads(line)
+            yield what, names
+
+    def said(self) -> str:
+        return self.notes.with_suffix(".err").read_text(errors="replace")[-3000:]
+
+
+class Group:
+    """One group and its topic, both called by the script's name."""
+
+    def __init__(self, script: Script, steps: Sequence[Step], bootstrap: str, folder: Path, timing: Timing):
+        self.script = script
+        self.steps = list(steps)
+        self.dead_ms: dict[str, int] = {}
+        self.owners: set[str] = set()
+        """Those who said that they were given partitions."""
+        self.processed: list[tuple[int, int]] = []
+        self.lives: dict[int, Life] = {}
+        self.everybody: list[Life] = []
+        self._bootstrap = bootstrap
+        self._folder = folder
+        self._timing = timing
+
+    def do(self, step: Step) -> None:
+        client = f"{self.script.name}.{step.life}.{step.kind.client}.{step.kind.protocol}"
+        if step.what == JOIN:
+            self._join(step, client)
+        elif step.what == KILL:
+            life = self.lives.pop(step.life)
+            self.dead_ms[client] = now_ms()
+            life.process.kill()
+            life.process.wait()
+        else:
+            life = self.lives.pop(step.life)
+            self._close(life)
+
+    def _join(self, step: Step, client: str) -> None:
+        notes = self._folder / f"{client}.notes"
+        asked = {
+            "bootstrap": self._bootstrap,
+            "group": self.script.name,
+            "topic": self.script.name,
+            "client": client,
+            "notes": str(notes),
+            "session_ms": self._timing.session_ms,
+            "heartbeat_ms": self._timing.heartbeat_ms,
+        }
+        with open(self._folder / f"{client}.err", "w") as errors:
+            life = Life(client, notes, start(step.kind, asked, errors))
+        self.lives[step.life] = life
+        self.everybody.append(life)
+
+    @staticmethod
+    def _close(life: Life) -> None:
+        assert life.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            life.process.stdin.close()
+
+    def look(self) -> None:
+        """Read what members have noted since; one that ended by itself is a failure."""
+        for life in self.everybody:
+            for what, names in life.news():
+                if what == "took":
+                    self.processed += [(partition, offset) for partition, offset in names]
+                elif what == "assigned" and names:
+                    self.owners.add(life.client)
+        for life in self.lives.values():
+            code = life.process.poll()
+            assert code is None, f"{life.client} ended with {code}:\n{life.said()}"
+
+    def leave_all(self) -> None:
+        """Everybody goes, and those who went before are waited for; who does not end is a failure."""
+        for life in self.lives.values():
+            self._close(life)
+        self.lives.clear()
+        for life in self.everybody:
+            if life.process.poll() is None:
+                life.process.wait(LEAVE_SECONDS_MAX)
+
+    def end(self) -> None:
+        """Nothing stays."""
+        for life in self.everybody:
+            life.process.kill()
+            life.process.wait()
+            with contextlib.suppress(OSError):
+                assert life.process.stdin is not None
+                life.process.stdin.close()
+
+
+class Stream:
+    """Producers that do not stop while groups change."""
+
+    def __init__(self, bootstrap: str, topics: Mapping[str, int]):
+        self._bootstrap = bootstrap
+        self._topics = topics
+        self._stop = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            number = 0
+            with Producer(self._bootstrap, acks="all") as producer:
+                while not self._stop.wait(PRODUCE_SECONDS):
+                    for topic, partitions in self._topics.items():
+                        producer.send(topic, value=str(number), partition=number % partitions)
+                    number += 1
+        except BaseException as error:
+            self._failure = error
+
+    def end(self) -> None:
+        """Raises what the producer failed with."""
+        self._stop.set()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        if self._failure is not None:
+            raise self._failure
+
+
+class Pulse:
+    """Waits a little again and again, and notes when the machine kept it waiting for longer."""
+
+    def __init__(self) -> None:
+        self.stalls: list[tuple[int, int]] = []
+        self._stop = threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        before = time.monotonic()
+        while not self._stop.wait(PULSE_SECONDS):
+            now = time.monotonic()
+            late_ms = round((now - before - PULSE_SECONDS) * 1000)
+            if late_ms > LATE_MS_MIN:
+                self.stalls.append((now_ms(), late_ms))
+            before = now
+
+    def end(self) -> None:
+        self._stop.set()
+
+
+class Ran(NamedTuple):
+    """What is known when all is over, but for the broker's trace."""
+
+    groups: list[Group]
+    produced: dict[str, dict[int, int]]
+    until_ms: int
+    stalls: list[tuple[int, int]]
+
+
+def run(scripts: Sequence[Sequence[Script]], seed: int, bootstrap: str, folder: Path, timing: Timing) -> Ran:
+    """The scripts of a row one after the other, the rows side by side; raises AssertionError if members fail or
+    records are not processed in time."""
+    rows = [[_group(script, seed, bootstrap, folder, timing) for script in row] for row in scripts]
+    groups = [group for row in rows for group in row]
+    topics = {group.script.name: group.script.partitions for group in groups}
+    with Admin(bootstrap) as admin:
+        for topic, partitions in topics.items():
+            admin.create_topic(topic, partitions=partitions)
+    pulse = Pulse()
+    stream = Stream(bootstrap, topics)
+    try:
+        _play(rows)
+        time.sleep(timing.settle_s)
+        stream.end()
+        produced = _ends(bootstrap, topics)
+        _drain(groups, produced)
+        until_ms = now_ms()
+        for group in groups:
+            group.leave_all()
+            group.look()
+        return Ran(groups, produced, until_ms, pulse.stalls)
+    finally:
+        pulse.end()
+        stream.end()
+        for group in groups:
+            group.end()
+
+
+def _group(script: Script, seed: int, bootstrap: str, folder: Path, timing: Timing) -> Group:
+    return Group(script, plan(script, seed, timing.settle_s), bootstrap, folder, timing)
+
+
+def _play(rows: Sequence[Sequence[Group]]) -> None:
+    """Every step when its pause after the one before is over."""
+    due: list[tuple[float, int, Iterator[tuple[Group, Step]]]] = []
+    waiting: dict[int, tuple[Group, Step]] = {}
+
+    def next_of(number: int, steps: Iterator[tuple[Group, Step]]) -> None:
+        for group, step in steps:
+            waiting[number] = group, step
+            heapq.heappush(due, (time.monotonic() + step.pause_s, number, steps))
+            return
+
+    for number, row in enumerate(rows):
+        next_of(number, ((group, step) for group in row for step in group.steps))
+    while due:
+        at, number, steps = heapq.heappop(due)
+        time.sleep(max(0.0, at - time.monotonic()))
+        group, step = waiting[number]
+        group.look()
+        group.do(step)
+        next_of(number, steps)
+
+
+def _ends(bootstrap: str, topics: Mapping[str, int]) -> dict[str, dict[int, int]]:
+    with Admin(bootstrap) as admin:
+        return {topic: {tp.partition: marks[1] for tp, marks in admin.watermarks(topic).items()} for topic in topics}
+
+
+def _drain(groups: Sequence[Group], produced: Mapping[str, Mapping[int, int]]) -> None:
+    until = time.monotonic() + DRAIN_SECONDS_MAX
+    for group in groups:
+        ends = produced[group.script.name]
+        while True:
+            group.look()
+            missing = sum(ends.values()) - len(set(group.processed))
+            if missing <= 0:
+                break
+            if time.monotonic() > until:
+                break
+            time.sleep(0.1)

@@ -1,0 +1,109 @@
+// A member that is Apache Kafka's Java client, of the classic or the newer protocol.
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.FileOutputStream;
+import java.io.OutputStream;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+public class Member implements ConsumerRebalanceListener {
+    static final ObjectMapper JSON = new ObjectMapper();
+    static final long COMMIT_MS = 200;
+    static final Map<String, String> STRATEGIES = Map.of(
+        "range", "org.apache.kafka.clients.consumer.RangeAssignor",
+        "cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
+
+    final OutputStream notes;
+    final KafkaConsumer<byte[], byte[]> consumer;
+    volatile boolean leaves;
+
+    Member(JsonNode asked) throws Exception {
+        notes = new FileOutputStream(asked.get("notes").asText(), true);
+        Map<String, Object> settings = new HashMap<>(Map.of(
+            "bootstrap.servers", asked.get("bootstrap").asText(), "group.id", asked.get("group").asText(),
+            "client.id", asked.get("client").asText(), "group.protocol", asked.get("protocol").asText(),
+            "auto.offset.reset", "earliest", "enable.auto.commit", false, "fetch.max.wait.ms", 100));
+        if (asked.get("protocol").asText().equals("classic")) {
+            settings.put("session.timeout.ms", asked.get("session_ms").asInt());
+            settings.put("heartbeat.interval.ms", asked.get("heartbeat_ms").asInt());
+            settings.put("partition.assignment.strategy", STRATEGIES.get(asked.get("strategy").asText()));
+        }
+        consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        consumer.subscribe(List.of(asked.get("topic").asText()), this);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Member member = new Member(JSON.readTree(arguments[0]));
+        Thread listener = new Thread(() -> {
+            try {
+                while (System.in.read() >= 0) { }
+            } catch (Exception closed) { }
+            member.leaves = true;
+        });
+        listener.setDaemon(true);
+        listener.start();
+        member.run();
+        System.exit(0);
+    }
+
+    void run() throws Exception {
+        long due = 0;
+        boolean uncommitted = false;
+        while (!leaves) {
+            List<Object> taken = new ArrayList<>();
+            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100)))
+                taken.add(List.of(record.partition(), record.offset()));
+            if (!taken.isEmpty()) {
+                note("took", taken);
+                uncommitted = true;
+            }
+            if (uncommitted && System.currentTimeMillis() > due) {
+                commit();
+                due = System.currentTimeMillis() + COMMIT_MS;
+                uncommitted = false;
+            }
+        }
+        note("leaves", List.of());
+        if (uncommitted) commit();
+        consumer.close();
+        note("left", List.of());
+    }
+
+    void commit() {
+        try {
+            consumer.commitSync();
+        } catch (KafkaException refused) {
+            System.err.println(System.currentTimeMillis() + " " + refused);
+        }
+    }
+
+    synchronized void note(String what, List<?> names) throws Exception {
+        notes.write((JSON.writeValueAsString(List.of(System.currentTimeMillis(), what, names)) + "\n").getBytes());
+    }
+
+    void told(String what, Collection<TopicPartition> partitions) {
+        try {
+            List<Object> numbers = new ArrayList<>();
+            for (TopicPartition partition : partitions) numbers.add(partition.partition());
+            note(what, numbers);
+        } catch (Exception error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    public void onPartitionsAssigned(Collection<TopicPartition> partitions) { told("assigned", partitions); }
+
+    public void onPartitionsRevoked(Collection<TopicPartition> partitions) { told("revoked", partitions); }
+
+    public void onPartitionsLost(Collection<TopicPartition> partitions) { told("lost", partitions); }
+}

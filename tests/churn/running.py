@@ -1,0 +1,106 @@
+"""One run of churn on a broker of its own, and the verdict."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.brokers import SOURCE, Broker
+from tests.churn import trace
+from tests.churn.groups import Group, Ran, Timing, run
+from tests.churn.judge import Trace, begun, changes, duplicates, lost, orphans, violations
+from tests.churn.scripts import rows
+
+CLASSIC, NEWER = Timing(5000, 500), Timing(5000, 500)
+SETTINGS = {
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": str(NEWER.session_ms),
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": str(NEWER.heartbeat_ms),
+    "offsets.topic.num.partitions": "1",
+}
+
+
+class Report(NamedTuple):
+    seed: int
+    violations: list[str]
+    figures: list[str]
+    """A line for each group: what happened, and how close to its bounds it came."""
+    changes: int
+    traces: Mapping[str, Trace]
+
+    def lines(self) -> Iterator[str]:
+        yield from self.figures
+        for sentence in self.violations:
+            yield f"FAILED {sentence}"
+        if self.violations:
+            yield f"again: python -m tests.churn --seed {self.seed} --folder /tmp/churn"
+
+
+def churn(seed: int, wanted: int, folder: Path, bootstrap: str | None = None) -> Report:
+    """Runs the scripts of so many changes. A broker of somebody else's is judged only by what members processed."""
+    if bootstrap is not None:
+        return _report(seed, run(rows(wanted), seed, bootstrap, folder, CLASSIC), {})
+    broker = Broker(folder, SETTINGS, options=trace.LOGGING)
+    broker.start()
+    try:
+        ran = run(rows(wanted), seed, broker.address, folder, CLASSIC)
+        broker.stop()
+    finally:
+        broker.kill()
+    return _report(seed, ran, traces(ran, folder))
+
+
+def traces(ran: Ran, folder: Path) -> dict[str, Trace]:
+    """What is known of each group, by its name."""
+    documents = trace.dumped(folder / "data", {**os.environ, "PYTHONPATH": str(SOURCE)})
+    names = {group.script.name: group.script.name for group in ran.groups}
+    written = trace.written(documents, names)
+    with open(folder / "broker.log") as log:
+        answers = trace.answers(log)
+    return {
+        group.script.name: Trace(
+            partitions=group.script.partitions,
+            written=written.get(group.script.name, []),
+            answers=answers.get(group.script.name, []),
+            dead_ms=group.dead_ms,
+            until_ms=ran.until_ms,
+            produced=ran.produced[group.script.name],
+            processed=group.processed,
+            stalls=ran.stalls,
+        )
+        for group in ran.groups
+    }
+
+
+def _report(seed: int, ran: Ran, found: dict[str, Trace]) -> Report:
+    sentences, figures = [], [f"seed {seed}, machine late {sum(late for _, late in ran.stalls)} ms in all"]
+    for group in ran.groups:
+        name = group.script.name
+        seen = found.get(name)
+        if seen is None:
+            only = Trace(group.script.partitions, [], [], produced=ran.produced[name], processed=group.processed)
+            sentences += [f"{name}: {sentence}" for sentence in lost(only)]
+            figures.append(f"{name:<20} {sum(ran.produced[name].values())} records, {duplicates(only)} again")
+            continue
+        sentences += [f"{name}: {sentence}" for sentence in violations(seen, *CLASSIC)]
+        sentences += [f"{name}: {sentence}" for sentence in _unseen(group, seen)]
+        figures.append(f"{name:<20} {_figures(seen)}")
+    return Report(seed, sentences, figures, sum(len(changes(trace)) for trace in found.values()), found)
+
+
+def _unseen(group: Group, seen: Trace) -> Iterator[str]:
+    """Members that were given partitions, and of whom the trace does not know: it would be no trace."""
+    for client in sorted(group.owners - {answer.client for answer in seen.answers}):
+        yield f"the broker's trace knows nothing of {client}"
+
+
+def _figures(seen: Trace) -> str:
+    longest = orphans(seen)
+    errors = Counter(answer.error for answer in seen.answers)
+    told = ", ".join(f"{count} {error}" for error, count in errors.most_common())
+    orphan = f"not owned for {longest[0].length_ms} ms after {longest[0].since}" if longest else "always owned"
+    records = f"{sum(seen.produced.values())} records, {duplicates(seen)} again"
+    return f"{len(changes(seen))} changes, {begun(seen)} generations, {orphan}, {records}; answers: {told}"

@@ -1,0 +1,33 @@
+"""The groups that are put through churn: each client alone, all that speak the classic protocol together, the newer
+protocol, and groups that go from one to the other and back."""
+
+from tests.churn.clients import AIOKAFKA, CONFLUENT, JAVA, KAFKA_PYTHON, KAFKAJS
+from tests.churn.plan import Kind, Script
+
+CLASSIC = tuple(Kind(client) for client in (CONFLUENT, AIOKAFKA, KAFKA_PYTHON, KAFKAJS, JAVA))
+NEWER = (Kind(CONFLUENT, "consumer"), Kind(JAVA, "consumer"))
+ALONE = (
+    Kind(CONFLUENT, strategy="cooperative-sticky"),
+    Kind(AIOKAFKA, strategy="sticky"),
+    Kind(KAFKA_PYTHON, strategy="cooperative-sticky"),
+    Kind(KAFKAJS, strategy="its own"),
+    Kind(JAVA, strategy="cooperative-sticky"),
+)
+
+
+def alone(kind: Kind, changes: int) -> Script:
+    return Script(f"{kind.client}-alone", [[kind]], changes, members_max=3, partitions=4)
+
+
+def rows(changes: int = 100) -> list[list[Script]]:
+    """So many changes in all, side by side so that no row is much longer than another."""
+    fifth = changes // 5
+    few = changes // 12
+    by_itself = [alone(kind, few) for kind in ALONE]
+    return [
+        [Script("classic", [CLASSIC], fifth + fifth // 4, members_max=5, partitions=8)],
+        [Script("newer", [NEWER], fifth, members_max=4, partitions=6)],
+        [Script("migrating", [CLASSIC, NEWER, CLASSIC[:4]], fifth, members_max=4, partitions=6)],
+        by_itself[:3],
+        by_itself[3:],
+    ]
