@@ -147,7 +147,7 @@ def mutations(outcome: Outcome) -> Iterator[tuple[str, Outcome]]:
         name = path[-1]
         if isinstance(value, list) and value:
             yield f"{dotted(path)} lacks its last element", _changed(outcome, path, value[:-1])
-        if name == "error_code":
+        if name in ("error_code", "partition_error_code"):
             yield f"{dotted(path)} is {value + 3}", _changed(outcome, path, value + 3)
         elif isinstance(name, str) and "offset" in name and isinstance(value, int):
             yield f"{dotted(path)} is one more", _changed(outcome, path, value + 1)

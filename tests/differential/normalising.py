@@ -19,6 +19,14 @@ from tests.differential.script import Tree, Variables
 NO_ID = uuid.UUID(int=0)
 RUN_MS = (NOW - 600_000, NOW + 3_600_000)
 MEMBER_ID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|-[0-9A-Za-z_-]{22}$")
+TIMES = (
+    "timestamp",
+    "log_append_time_ms",
+    "base_timestamp",
+    "max_timestamp",
+    "transaction_start_time_ms",
+    "last_timestamp",
+)
 
 UNORDERED = {
     ("Metadata", "topics"): ("name", "topic_id"),
@@ -47,8 +55,20 @@ UNORDERED = {
     ("ConsumerGroupDescribe", "members"): ("member_id",),
     ("DescribeLogDirs", "topics"): ("name",),
     ("DescribeLogDirs", "partitions"): ("partition_index",),
+    ("AddPartitionsToTxn", "results_by_topic_v3_and_below"): ("name",),
+    ("AddPartitionsToTxn", "topic_results"): ("name",),
+    ("AddPartitionsToTxn", "results_by_partition"): ("partition_index",),
+    ("AddPartitionsToTxn", "results_by_transaction"): ("transactional_id",),
+    ("WriteTxnMarkers", "markers"): ("producer_id",),
+    ("WriteTxnMarkers", "topics"): ("name",),
+    ("WriteTxnMarkers", "partitions"): ("partition_index",),
+    ("DescribeTransactions", "topics"): ("topic",),
+    ("DescribeTransactions", "partitions"): (),
+    ("DescribeProducers", "active_producers"): ("producer_id", "producer_epoch"),
+    ("ListTransactions", "transaction_states"): ("transactional_id",),
+    ("ListTransactions", "unknown_state_filters"): (),
 }
-"""Arrays that Kafka fills from hash maps, and by what they are compared."""
+"""Arrays that Kafka fills from hash maps, and by what they are compared: nothing stands for the elements themselves."""
 
 
 @dataclass(frozen=True)
@@ -112,15 +132,14 @@ def texts(at: At, value: Any) -> Any:
 
 def times(at: At, value: Any) -> Any:
     """Times that a broker took from its clock: those of the script are a day older."""
-    timed = at.field in ("timestamp", "log_append_time_ms", "base_timestamp", "max_timestamp")
-    return "<now>" if timed and RUN_MS[0] < value < RUN_MS[1] else value
+    return "<now>" if at.field in TIMES and RUN_MS[0] < value < RUN_MS[1] else value
 
 
 def orders(at: At, value: Any) -> Any:
     keys = UNORDERED.get((at.api, at.field))
     if keys is None or not isinstance(value, list):
         return value
-    return sorted(value, key=lambda item: [str(item.get(key)) for key in keys])
+    return sorted(value, key=lambda item: [str(item.get(key)) for key in keys]) if keys else sorted(value)
 
 
 def apis_of_both(at: At, value: Any) -> Any:

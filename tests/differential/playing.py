@@ -98,7 +98,7 @@ def read_records(value: Any) -> Any:
 def error_codes(tree: Tree) -> list[int]:
     """Every error code of a reply."""
     if isinstance(tree, dict):
-        own = [value for name, value in tree.items() if name == "error_code"]
+        own = [value for name, value in tree.items() if name in ("error_code", "partition_error_code")]
         return own + [code for value in tree.values() for code in error_codes(value)]
     if isinstance(tree, list):
         return [code for item in tree for code in error_codes(item)]

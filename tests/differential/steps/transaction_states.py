@@ -139,7 +139,7 @@ def lived(state: str) -> Iterator[Step]:
     settled = (state,) if state in (*COMPLETING, "Ongoing") else ("CompleteAbort",)
     yield described(f"{name} after its own producer asked", [name], *settled)
     for who, (producer, at) in others(name).items():
-        if state == "Ongoing" and producer is me:
+        if state == "Ongoing" and producer == me:
             continue
         yield from begun(name, who, producer, at)
     if state == "Ongoing":
