@@ -3,8 +3,9 @@
 Kafka's behaviour: versions 0 to 2 are advertised and close the connection; acks=0 has no reply, and an error there
 closes the connection, since nothing else could tell; acks=all answers when the in-sync replicas have it, and
 `min.insync.replicas` is checked before appending. From version 8 an error may name the records (null keys and
-timestamps only, and only then has a message), from version 13 a topic is named by its id. Zstd needs version 7. The
-first batch of a transaction in a partition waits for its coordinator (see `verifying`), the others do not.
+timestamps only, and only then, or where a partition was not added to a transaction, has a message), from version 13 a
+topic is named by its id. Zstd needs version 7. The first batch of a transaction in a partition waits for its
+coordinator (see `verifying`), the others do not.
 
 A request that only needs the loop is answered without awaiting. If any of its batches is heavy (D14), or a log wants
 its flush before the answer, the frame is copied and the request goes through the executor; its connection is muted
@@ -14,7 +15,7 @@ meanwhile, so order holds.
 import uuid
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.handlers.verifying import ADDS_PARTITIONS, Begins, Verifying
@@ -41,7 +42,15 @@ LOW_ATTRIBUTES = 22
 ZSTD_SINCE = 7
 """KIP-110: an older client could not read it back."""
 
-Details = dict[int, Checked]
+
+class Unverified(NamedTuple):
+    """The coordinator's refusal that Kafka explains."""
+
+    message: str
+    record_errors: tuple[tuple[int, str], ...] = ()
+
+
+Details = dict[int, Checked | Unverified]
 """Refusals that have more to say than a code, by the position of the partition in the request."""
 NOTHING_BEGINS: Mapping[int, tuple[Hosted, Begun]] = MappingProxyType({})
 NOTHING_REFUSED: Mapping[int, ErrorCode] = MappingProxyType({})
@@ -124,6 +133,8 @@ class ProduceHandler:
                 hosted = self._find(name, topic_id, index)
                 refusal = self._refusal(version, request, topic_id, records, hosted) or refused.get(len(done), 0)
                 if hosted is None or records is None or refusal:
+                    if refused.get(len(done)) is ErrorCode.INVALID_TXN_STATE:
+                        details[len(done)] = Unverified("the partition was not added to the transaction")
                     done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
                 else:
                     begun = begins.get(len(done))

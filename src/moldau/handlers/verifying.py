@@ -49,6 +49,12 @@ def told(error: ErrorCode, version: int) -> ErrorCode:
     return error
 
 
+def _is_late(hosted: Hosted, begun: Begun) -> bool:
+    """The partition itself knows that the producer has gone on to another epoch: nobody has to be asked."""
+    known = hosted.log.producers.get(begun.producer_id)
+    return known is not None and begun.epoch < known.epoch
+
+
 class Verifying:
     """`config` are the settings in force; the coordinator is made when it is first asked."""
 
@@ -67,7 +73,10 @@ class Verifying:
         firsts = [begun for _, begun in begins.values()]
         if len({(begun.producer_id, begun.epoch) for begun in firsts}) > 1:
             return dict.fromkeys(range(count), ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        partitions = tuple(dict.fromkeys(hosted.tp for hosted, _ in begins.values()))
+        late = {at for at, (hosted, begun) in begins.items() if adds and _is_late(hosted, begun)}
+        if len(late) == len(begins):
+            return dict.fromkeys(late, ErrorCode.INVALID_PRODUCER_EPOCH)
+        partitions = tuple(dict.fromkeys(hosted.tp for at, (hosted, _) in begins.items() if at not in late))
         question = AddPartitions(
             transactional_id, firsts[0].producer_id, firsts[0].epoch, partitions, transaction_version=2 if adds else 0
         )
@@ -77,7 +86,8 @@ class Verifying:
         else:
             errors = self._transactions().verify_partitions(question)
         told_by_tp = {tp: told(error, version) for tp, error in errors.items() if error}
-        return {at: told_by_tp[hosted.tp] for at, (hosted, _) in begins.items() if hosted.tp in told_by_tp}
+        refused = {at: told_by_tp[hosted.tp] for at, (hosted, _) in begins.items() if hosted.tp in told_by_tp}
+        return {**refused, **dict.fromkeys(late, ErrorCode.INVALID_PRODUCER_EPOCH)}
 
     async def _add(self, question: "AddPartitions") -> ErrorCode:
         config, loop = self._config(), asyncio.get_running_loop()

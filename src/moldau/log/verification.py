@@ -3,7 +3,8 @@
 The first batch of a producer's transaction begins a `Verification`; when the coordinator has agreed, the batch is
 appended only if that very one is still there. A marker takes it away, and so does the first batch that gets in: an
 answer of before a marker can never let a batch into the transaction after it, even if the epoch is the same. Between
-asking and appending others of the producer's batches may overtake: the lowest sequence that was seen has to be first.
+asking and appending others of the producer's batches may overtake: the lowest sequence that was seen has to be first,
+of the largest epoch that was.
 Producers that let the leader add partitions (version 2 of transactions) begin at sequence 0 where nothing is known of
 them. Source: KIP-890; what Kafka 4.3 answers.
 """
@@ -49,6 +50,6 @@ def check(
     unknown = producer is None or not producer.batches
     if unknown and header.base_sequence and transaction_version >= RAISES_EPOCH:
         return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    if header.producer_epoch == shown.epoch and header.base_sequence > shown.lowest_sequence:
+    if header.base_sequence > shown.lowest_sequence:
         return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     return None
