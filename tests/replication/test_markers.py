@@ -1,0 +1,99 @@
+"""Markers reach the partitions that this broker leads, and what cannot be written says why."""
+
+from collections.abc import Awaitable
+from pathlib import Path
+
+from moldau.coordinators.transaction_exchange import Markers
+from moldau.errors import ErrorCode
+from moldau.names import OFFSETS_TOPIC, TopicPartition
+from moldau.records.batch import TRANSACTIONAL_BIT
+from moldau.replication.hosted import Hosted
+from moldau.replication.markers import Decision, MarkerWriter
+from moldau.replication.partition import NOBODY
+from tests.handlers.living import NOW_MS, Living, batch, run
+
+NONE = ErrorCode.NONE
+
+
+def writer(alive: Living, offsets: ErrorCode = NONE) -> tuple[MarkerWriter, list[int]]:
+    """And the partitions of the offsets topic that it handed on."""
+    handed: list[int] = []
+
+    def end_offsets(partition: int, _: Decision) -> ErrorCode | Awaitable[ErrorCode]:
+        handed.append(partition)
+        return offsets
+
+    broker = alive.broker
+    return MarkerWriter(broker.partitions, lambda: broker.cluster.image, end_offsets, broker.runtime), handed
+
+
+def begin(hosted: Hosted) -> None:
+    records = batch(b"x", attributes=TRANSACTIONAL_BIT, producer_id=7, producer_epoch=0, base_sequence=0)
+    assert not hosted.produce(memoryview(bytearray(records)), NOW_MS).error
+
+
+def markers(*partitions: TopicPartition, commits: bool = True, epoch: int = 1, of: int = 3) -> Markers:
+    return Markers(7, epoch, of, commits, 2, partitions)
+
+
+def test_each_partition_gets_its_marker_and_those_of_offsets_go_to_their_coordinator(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", 2)
+        await alive.broker.cluster.ensure_offsets_topic()
+        write, handed = writer(alive)
+        for partition in (0, 1):
+            begin(alive.hosted("a", partition))
+        there = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition(OFFSETS_TOPIC, 2)]
+        assert await write(markers(*there)) == dict.fromkeys(there, NONE)
+        assert handed == [2]
+        for partition in (0, 1):
+            hosted = alive.hosted("a", partition)
+            assert (hosted.high_watermark, hosted.last_stable_offset) == (2, 2)
+
+    run(scenario, tmp_path, offsets_topic_num_partitions=3)
+
+
+def test_what_cannot_be_written_says_why_and_keeps_nothing_else_from_it(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", 3)
+        here, elsewhere, offline = (TopicPartition("a", number) for number in range(3))
+        gone = TopicPartition("gone", 0)
+        alive.hosted("a", 1).state.leader = NOBODY
+        alive.broker.partitions._by_name["a"][2] = None
+        write, _ = writer(alive)
+        begin(alive.hosted("a"))
+        assert await write(markers(gone, offline, elsewhere, TopicPartition("a", 3), here)) == {
+            gone: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            offline: ErrorCode.KAFKA_STORAGE_ERROR,
+            elsewhere: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            TopicPartition("a", 3): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            here: NONE,
+        }
+        assert alive.hosted("a").last_stable_offset == 2
+
+    run(scenario, tmp_path)
+
+
+def test_a_late_marker_and_one_of_an_old_coordinator_are_refused(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        tp, (write, _) = TopicPartition("a", 0), writer(alive)
+        begin(alive.hosted("a"))
+        assert await write(markers(tp, epoch=0)) == {tp: ErrorCode.INVALID_PRODUCER_EPOCH}
+        assert await write(markers(tp)) == {tp: NONE}
+        assert await write(markers(tp, of=2)) == {tp: ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+        assert await write(markers(tp)) == {tp: NONE}
+
+    run(scenario, tmp_path)
+
+
+def test_a_log_that_fails_is_an_answer(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        hosted = alive.hosted("a")
+        tp, (write, _) = TopicPartition("a", 0), writer(alive)
+        begin(hosted)
+        hosted.log.offline = True
+        assert await write(markers(tp)) == {tp: ErrorCode.KAFKA_STORAGE_ERROR}
+
+    run(scenario, tmp_path)
