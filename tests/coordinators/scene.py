@@ -12,9 +12,21 @@ from typing import Any
 from moldau.cluster.image import Image
 from moldau.coordinators.consumer_exchange import Beaten
 from moldau.coordinators.consumer_records import ConsumerGroupRecord
-from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Leaver, Left, NewOffset, Sync, Synced
+from moldau.coordinators.exchange import (
+    Commit,
+    GroupSettings,
+    Join,
+    Joined,
+    Leaver,
+    Left,
+    NewOffset,
+    Sync,
+    Synced,
+    TransactionalCommit,
+)
 from moldau.coordinators.group_records import GroupRecord, read_record
-from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
+from moldau.coordinators.outcome import Ending, InTransaction, Now, Outcome, Record, Replies, Ticket
+from moldau.coordinators.replaying import Step
 from moldau.coordinators.shard import GroupShard
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
@@ -62,11 +74,12 @@ def assigned(data: bytes) -> str:
 
 
 class Stage:
-    """`log` is what is committed, and survives a crash; `held` are decisions whose records are not in it yet."""
+    """`log` is what is committed, and survives a crash; `held` are decisions whose records are not in it yet. What was
+    written in a transaction, and what ends one, stands in the log as a `Step`."""
 
     def __init__(self, settings: GroupSettings):
         self.settings = settings
-        self.log: list[Record] = []
+        self.log: list[Record | Step] = []
         self.held: list[Outcome] = []
         self.holding = False
         self.ms = 0
@@ -88,11 +101,18 @@ class Stage:
 
     def _loaded(self) -> GroupShard:
         shard = GroupShard(self.settings, self._new_id, lambda: self.image, consumer_scene.matching)
-        for record in self.log:
-            assert shard.apply(record, self.now) == []
+        for written in self.log:
+            assert self._applied(shard, written) == []
         self.shard = shard
         self.carry_out(shard.start(self.now))
         return shard
+
+    def _applied(self, shard: GroupShard, written: Record | Step) -> Replies:
+        if isinstance(written, Record):
+            return shard.apply(written, self.now)
+        if written.commits is not None:
+            return shard.end(written.producer_id, written.commits, self.now)
+        return shard.apply_pending(written.producer_id, written.records[0], self.now)
 
     def crash(self) -> None:
         """Everything but the log is lost; whoever waits will never be answered."""
@@ -106,7 +126,7 @@ class Stage:
         return ticket
 
     def carry_out(self, outcome: Outcome) -> None:
-        if outcome.records:
+        if outcome.records or outcome.transaction is not None:
             self.held.append(outcome)
             if not self.holding:
                 self.commit_held()
@@ -116,10 +136,10 @@ class Stage:
     def commit_held(self) -> None:
         held, self.held = self.held, []
         for outcome in held:
-            for record in outcome.records:
-                self.log.append(record)
-                self.trace.append(f"log: {said(record)}")
-                self.answer(self.shard.apply(record, self.now))
+            for written in written_by(outcome):
+                self.log.append(written)
+                self.trace.append(f"log: {said(written)}")
+                self.answer(self._applied(self.shard, written))
             self.answer(outcome.replies)
 
     def refuse_held(self, error: ErrorCode) -> None:
@@ -156,8 +176,23 @@ class Stage:
         self.ms = until
 
 
-def said(record: Record) -> str:
+def written_by(outcome: Outcome) -> list[Record | Step]:
+    """What a decision puts into the log."""
+    match outcome.transaction:
+        case InTransaction(producer_id):
+            return [Step([record], producer_id) for record in outcome.records]
+        case Ending() as ending:
+            return [Step([], ending.producer_id, ending.commits)]
+    return list(outcome.records)
+
+
+def said(record: Record | Step) -> str:
     """A record in words."""
+    if isinstance(record, Step):
+        producer = f"producer {record.producer_id}"
+        if record.commits is not None:
+            return f"{producer} {'commits' if record.commits else 'aborts'}"
+        return f"{producer}: {said(record.records[0])}"
     known = read_record(record)
     assert known is not None
     if isinstance(known, ConsumerGroupRecord):
@@ -247,9 +282,10 @@ class Actor:
         ask = consumer_scene.beat_of(plain[0], pairs)
         self.stage.carry_out(self.stage.shard.beat(ask, self._ticket(plain[0]), self.stage.now))
 
-    def _commit(self, plain: list[str], pairs: dict[str, str]) -> None:
-        own = {"group", "gen", "id", "instance", "retention", "metadata"}
-        offsets = [
+    @staticmethod
+    def _offsets(pairs: dict[str, str]) -> list[NewOffset]:
+        own = {"group", "gen", "id", "instance", "retention", "metadata", "producer"}
+        return [
             NewOffset(
                 partition(name),
                 int(value),
@@ -260,13 +296,32 @@ class Actor:
             for name, value in pairs.items()
             if name not in own
         ]
+
+    def _commit_in_transaction(self, plain: list[str], pairs: dict[str, str]) -> None:
+        ask = TransactionalCommit(
+            group_id=pairs.get("group", "g"),
+            producer_id=int(pairs.get("producer", "1")),
+            epoch=0,
+            member_id=pairs.get("id", ""),
+            instance_id=pairs.get("instance"),
+            generation=int(pairs.get("gen", "-1")),
+            offsets=self._offsets(pairs),
+        )
+        ticket, now = self._ticket(plain[0]), self.stage.now
+        self.stage.carry_out(self.stage.shard.commit_in_transaction(ask, None, ticket, now))
+
+    def _end_transaction(self, plain: list[str], pairs: dict[str, str]) -> None:
+        ending = Ending(int(pairs.get("producer", "1")), 0, 0, plain[1] == "commits", 2)
+        self.stage.carry_out(self.stage.shard.end_transaction(ending, self._ticket(plain[0]), self.stage.now))
+
+    def _commit(self, plain: list[str], pairs: dict[str, str]) -> None:
         ask = Commit(
             group_id=pairs.get("group", "g"),
             member_id=pairs.get("id", ""),
             instance_id=pairs.get("instance"),
             generation=int(pairs.get("gen", "-1")),
             retention_ms=milliseconds(pairs["retention"]) if "retention" in pairs else -1,
-            offsets=offsets,
+            offsets=self._offsets(pairs),
         )
         self.stage.carry_out(self.stage.shard.commit(ask, self._ticket(plain[0]), self.stage.now))
 
@@ -316,6 +371,8 @@ class Actor:
             )
             for tp, value in shard.offsets.of(group.group_id).items():
                 self.stage.trace.append(f"  {tp} = {value.offset}")
+            for tp in sorted(shard.offsets.pending_of(group.group_id)):
+                self.stage.trace.append(f"  {tp} waits")
 
 
 def partition(name: str) -> TopicPartition:

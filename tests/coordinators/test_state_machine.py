@@ -3,8 +3,9 @@ steps.
 
 A hypothesis state machine plays members, strangers and administrators on the stage of `scene`, against a model so
 simple that it cannot be wrong: the log. What must hold: replaying gives what was stored; what was acknowledged is
-there after a crash; no partition has two owners in one generation; generations only grow; everybody who asks is
-answered in the end.
+there after a crash; the offsets are those that stand last in the log, but for those of transactions that were aborted
+or are open; no partition has two owners in one generation; generations only grow; everybody who asks is answered in the
+end.
 """
 
 from typing import Any
@@ -12,14 +13,25 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
 
-from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Leaver, NewOffset, Sync, Synced
+from moldau.coordinators.exchange import (
+    Commit,
+    GroupSettings,
+    Join,
+    Joined,
+    Leaver,
+    NewOffset,
+    Sync,
+    Synced,
+    TransactionalCommit,
+)
 from moldau.coordinators.group import State
 from moldau.coordinators.group_records import read_record
 from moldau.coordinators.offset_records import OffsetRecord
-from moldau.coordinators.outcome import Ticket
+from moldau.coordinators.outcome import Ending, Record, Ticket
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from tests.coordinators.scene import TOPIC_ID, Stage, subscription
+from tests.coordinators.transactional_model import offsets_of
 
 GROUPS = st.sampled_from(["g", "h"])
 INSTANCES = st.sampled_from([None, None, "A", "B"])
@@ -31,7 +43,8 @@ PROTOCOLS = st.sampled_from(
     ]
 )
 SECONDS = st.integers(1, 40)
-REFUSALS = st.sampled_from([ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR])
+REFUSALS_GIVEN = [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR]
+REFUSALS = st.sampled_from(REFUSALS_GIVEN)
 
 
 class GroupsUnderFire(RuleBasedStateMachine):
@@ -155,6 +168,29 @@ class GroupsUnderFire(RuleBasedStateMachine):
         )
         self.stage.carry_out(self.stage.shard.commit(ask, self._ask(ask), self.stage.now))
 
+    @rule(who=known, partition=st.integers(0, 2), simple=st.booleans(), producer=st.integers(1, 2))
+    def commits_offsets_in_a_transaction(
+        self, who: tuple[str, str, str | None], partition: int, simple: bool, producer: int
+    ) -> None:
+        group, member, instance = who
+        live = self.stage.shard.groups.live.get(group)
+        self.commits += 1
+        ask = TransactionalCommit(
+            group_id=group,
+            producer_id=producer,
+            epoch=0,
+            member_id="" if simple else member,
+            instance_id=None if simple else instance,
+            generation=-1 if simple or live is None else live.generation,
+            offsets=[NewOffset(TopicPartition("t", partition), self.commits, -1, "", TOPIC_ID)],
+        )
+        self.stage.carry_out(self.stage.shard.commit_in_transaction(ask, None, self._ask(None), self.stage.now))
+
+    @rule(producer=st.integers(1, 2), commits=st.booleans())
+    def a_transaction_ends(self, producer: int, commits: bool) -> None:
+        ending = Ending(producer, 0, 0, commits, 2)
+        self.stage.carry_out(self.stage.shard.end_transaction(ending, self._ask(ending), self.stage.now))
+
     @rule(group=GROUPS)
     def deletes_group(self, group: str) -> None:
         self.stage.carry_out(self.stage.shard.delete_groups([group], self._ask(None), self.stage.now))
@@ -194,6 +230,7 @@ class GroupsUnderFire(RuleBasedStateMachine):
         assert after.groups.stored == before.groups.stored
         assert after.offsets.groups() == before.offsets.groups() or not self.stage.log
         assert all(after.offsets.of(group) == before.offsets.of(group) for group in before.offsets.groups())
+        assert all(after.offsets.pending_of(group) == before.offsets.pending_of(group) for group in ("g", "h"))
         self.generations = {group: value.generation for group, value in after.groups.stored.items()}
 
     # -- what must hold
@@ -221,6 +258,8 @@ class GroupsUnderFire(RuleBasedStateMachine):
                 key = (asked.group_id, offset.partition)
                 assert offset.offset > self.acknowledged.get(key, 0)
                 self.acknowledged[key] = offset.offset
+            case Ending(), ErrorCode():
+                assert answer is ErrorCode.NONE or answer in REFUSALS_GIVEN
 
     @invariant()
     def acknowledged_offsets_are_in_the_log(self) -> None:
@@ -228,10 +267,22 @@ class GroupsUnderFire(RuleBasedStateMachine):
             return
         written: dict[tuple[str, TopicPartition], int] = {}
         for record in self.stage.log:
-            known = read_record(record)
+            known = read_record(record) if isinstance(record, Record) else None
             if isinstance(known, OffsetRecord) and known.value is not None:
                 written[known.group, known.partition] = known.value.offset
         assert all(written.get(key, 0) >= offset for key, offset in self.acknowledged.items())
+
+    @invariant()
+    def the_offsets_are_those_that_stand_last_in_the_log(self) -> None:
+        if not hasattr(self, "stage"):
+            return
+        counts, waits = offsets_of(self.stage.log)
+        offsets = self.stage.shard.offsets
+        for group in ("g", "h"):
+            ours = {(group, tp): value.offset for tp, value in offsets.of(group).items()}
+            assert ours == {key: offset for key, offset in counts.items() if key[0] == group}
+            assert {(group, tp) for tp in offsets.pending_of(group)} == {key for key in waits if key[0] == group}
+            assert not offsets.has_any(group) or group in self.stage.shard.groups.live
 
     @invariant()
     def the_books_of_each_group_balance(self) -> None:

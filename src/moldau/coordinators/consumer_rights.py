@@ -8,7 +8,7 @@ import uuid
 
 from moldau.coordinators.consumer_exchange import DescribedConsumer, DescribedConsumers
 from moldau.coordinators.consumer_group import ConsumerGroup, Member
-from moldau.coordinators.exchange import Commit
+from moldau.coordinators.exchange import Commit, TransactionalCommit
 from moldau.errors import ErrorCode
 
 
@@ -29,6 +29,22 @@ def check_commit(group: ConsumerGroup, ask: Commit) -> list[ErrorCode]:
         fine = ask.generation < member.epoch and given is not None and ask.generation >= given
         errors.append(ErrorCode.NONE if fine else _stale(member))
     return errors
+
+
+def check_commit_in_transaction(group: ConsumerGroup, ask: TransactionalCommit) -> list[ErrorCode]:
+    """One error or none for each offset, in the words of classic groups, which are all that producers know."""
+    if ask.generation < 0 and not ask.member_id and ask.instance_id is None:
+        return [ErrorCode.NONE] * len(ask.offsets)
+    commit = Commit(
+        group_id=ask.group_id,
+        member_id=ask.member_id,
+        instance_id=ask.instance_id,
+        generation=ask.generation,
+        retention_ms=-1,
+        offsets=ask.offsets,
+    )
+    errors = check_commit(group, commit)
+    return [ErrorCode.ILLEGAL_GENERATION if e is ErrorCode.STALE_MEMBER_EPOCH else e for e in errors]
 
 
 def check_fetch(group: ConsumerGroup | None, member_id: str | None, epoch: int) -> ErrorCode:

@@ -5,6 +5,7 @@ still loading) becomes the error of that answer. Handlers know this class and `e
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from inspect import isawaitable
 from typing import Any, TypeVar
 
 from moldau.cluster.image import Image
@@ -22,12 +23,15 @@ from moldau.coordinators.exchange import (
     Listed,
     Sync,
     Synced,
+    TransactionalCommit,
 )
-from moldau.coordinators.host import Host, InternalLog, partition_of
+from moldau.coordinators.host import client_error, partition_of
 from moldau.coordinators.offsets import OffsetsOfGroup
-from moldau.coordinators.outcome import Now, Outcome, Ticket
+from moldau.coordinators.outcome import Ending, Now, Outcome, Ticket
 from moldau.coordinators.shard import GroupShard, no_expressions
+from moldau.coordinators.transactional_host import TransactionalHost, TransactionalLog
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log.producers import Verification
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 
@@ -35,6 +39,15 @@ A = TypeVar("A")
 
 ID_BYTES_MAX = 32767
 """A longer group id fits into no record."""
+
+NOT_READY = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""What a transaction coordinator hears as NOT_LEADER_OR_FOLLOWER, as from any other partition: it shall try again."""
 
 
 class GroupCoordinator:
@@ -44,7 +57,7 @@ class GroupCoordinator:
     def __init__(
         self,
         settings: GroupSettings,
-        internal: InternalLog,
+        internal: TransactionalLog,
         runtime: Runtime,
         partitions: Callable[[], int],
         image: Callable[[], Image] = lambda: Image(""),
@@ -56,7 +69,8 @@ class GroupCoordinator:
         def shard(_: int) -> GroupShard:
             return GroupShard(settings, lambda: str(runtime.random.uuid()), image, match)
 
-        self._host: Host[GroupShard] = Host(internal, shard, runtime.clock)
+        self._internal = internal
+        self._host: TransactionalHost[GroupShard] = TransactionalHost(internal, shard, runtime.clock)
 
     def lead(self, partition: int) -> None:
         """Load that partition of the offsets topic and answer for it."""
@@ -84,6 +98,10 @@ class GroupCoordinator:
     async def loaded(self, group_id: str) -> None:
         """Wait until the group's partition is loaded; raises `KafkaError` if it is not ours."""
         await self._host.loaded(self.partition_of(group_id))
+
+    def shard(self, partition: int) -> GroupShard:
+        """What is known of a partition of the offsets topic, to look at. Raises `KafkaError` as `offsets` does."""
+        return self._host.machine(partition)
 
     def join(self, ask: Join) -> Joined | Awaitable[Joined]:
         def refused(error: ErrorCode) -> Joined:
@@ -124,6 +142,68 @@ class GroupCoordinator:
             lambda error: [error] * len(ask.offsets),
             may_be_empty=True,
         )
+
+    def commit_in_transaction(
+        self, ask: TransactionalCommit, may_begin: Callable[[], ErrorCode | Awaitable[ErrorCode]]
+    ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        """One error for each offset. Where the producer's transaction has not begun in the group's partition of the
+        offsets topic, `may_begin` says whether its coordinator agrees that it does."""
+        partition = self.partition_of(ask.group_id)
+        if not ask.group_id or len(ask.group_id.encode()) > ID_BYTES_MAX:
+            return [ErrorCode.INVALID_GROUP_ID] * len(ask.offsets)
+        try:
+            shown = self._internal.begin(partition, ask.producer_id, ask.epoch)
+        except KafkaError as error:
+            return [client_error(error.code)] * len(ask.offsets)
+        if shown is None:
+            return self._commit_in_transaction(ask, None)
+        refusal = may_begin()
+        if isawaitable(refusal):
+            return self._commit_once_begun(ask, shown, refusal)
+        return self._commit_in_transaction(ask, shown) if refusal is ErrorCode.NONE else [refusal] * len(ask.offsets)
+
+    async def _commit_once_begun(
+        self, ask: TransactionalCommit, shown: Verification, may_begin: Awaitable[ErrorCode]
+    ) -> list[ErrorCode]:
+        error = await may_begin
+        if error is not ErrorCode.NONE:
+            return [error] * len(ask.offsets)
+        answer = self._commit_in_transaction(ask, shown)
+        return await answer if isawaitable(answer) else answer
+
+    def _commit_in_transaction(
+        self, ask: TransactionalCommit, shown: Verification | None
+    ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        return self._ask(
+            ask.group_id,
+            lambda shard, ticket, now: shard.commit_in_transaction(ask, shown, ticket, now),
+            lambda error: [error] * len(ask.offsets),
+        )
+
+    def end_transaction(
+        self,
+        partition: int,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        commits: bool,
+        transaction_version: int,
+    ) -> ErrorCode | Awaitable[ErrorCode]:
+        """Write the marker of a producer's transaction into a partition of the offsets topic; then its offsets there
+        count, or never will. Errors are as of any partition: NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
+        TRANSACTION_COORDINATOR_FENCED."""
+        ending = Ending(producer_id, epoch, coordinator_epoch, commits, transaction_version)
+        try:
+            answer: ErrorCode | Awaitable[ErrorCode] = self._host.ask(
+                partition, lambda shard, ticket, now: shard.end_transaction(ending, ticket, now)
+            )
+        except KafkaError as error:
+            return _of_a_partition(error.code)
+        return _ended(answer) if isawaitable(answer) else _of_a_partition(answer)
+
+    def pending(self, group_id: str) -> frozenset[TopicPartition]:
+        """The partitions whose offset depends on a transaction that is open. Raises as `offsets` does."""
+        return self._host.machine(self.partition_of(group_id)).offsets.pending_of(group_id)
 
     def offsets(self, group_id: str) -> OffsetsOfGroup:
         """All that a group has committed. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
@@ -201,3 +281,11 @@ class GroupCoordinator:
         except KafkaError as error:
             return refused(error.code)
         return answer  # type: ignore[no-any-return]
+
+
+async def _ended(answer: Awaitable[ErrorCode]) -> ErrorCode:
+    return _of_a_partition(await answer)
+
+
+def _of_a_partition(error: ErrorCode) -> ErrorCode:
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if error in NOT_READY else error

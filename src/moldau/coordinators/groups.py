@@ -22,6 +22,7 @@ from moldau.coordinators.exchange import (
     Listed,
     Sync,
     Synced,
+    TransactionalCommit,
 )
 from moldau.coordinators.group import Group, Member, State
 from moldau.coordinators.group_records import GroupRecord, group_record
@@ -188,6 +189,19 @@ class Groups:
         if error is ErrorCode.NONE:
             self._rebalance.keep_alive(group, group.members[member_id], now)
         return error
+
+    def check_commit_in_transaction(self, ask: TransactionalCommit) -> ErrorCode:
+        """Whether these may commit offsets in a transaction; ILLEGAL_GENERATION for a member of no group. Who does not
+        say who it is may, and so may members whose rebalance is not over."""
+        group = self.live.get(ask.group_id)
+        if group is None:
+            return ErrorCode.NONE if ask.generation < 0 else ErrorCode.ILLEGAL_GENERATION
+        if group.state is State.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        nobody = not ask.member_id and ask.instance_id is None
+        if ask.generation < 0 and (nobody or group.state is State.EMPTY):
+            return ErrorCode.NONE
+        return self._check_generation(group, ask.generation, ask.member_id, ask.instance_id)
 
     def check_delete(self, group_id: str) -> ErrorCode:
         group = self.live.get(group_id)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
-from moldau.coordinators.replaying import Buffer, Replaying
+from moldau.coordinators.replaying import Buffer, Step, steps
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records.batch import encode_batch
 from moldau.runtime import Clock
@@ -33,6 +33,9 @@ NOT_TAKEN = frozenset(
         ErrorCode.INVALID_RECORD,
         ErrorCode.INVALID_TIMESTAMP,
         ErrorCode.POLICY_VIOLATION,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     }
 )
 """Errors after which the batch is certainly not in the log."""
@@ -83,10 +86,12 @@ def client_error(error: ErrorCode) -> ErrorCode:
             return ErrorCode.NOT_COORDINATOR
         case ErrorCode.MESSAGE_TOO_LARGE | ErrorCode.RECORD_LIST_TOO_LARGE | ErrorCode.INVALID_RECORD:
             return ErrorCode.UNKNOWN_SERVER_ERROR
+        case ErrorCode.INVALID_PRODUCER_EPOCH | ErrorCode.INVALID_TXN_STATE | ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+            return error
     return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-class _Hosted(Generic[M]):
+class Coordinated(Generic[M]):
     """One partition. `queue` and `appending` hold the decisions whose records are not committed yet, in order."""
 
     def __init__(self, partition: int, machine: M):
@@ -107,7 +112,7 @@ class Host(Generic[M]):
         self._log = internal
         self._machine = machine
         self._clock = clock
-        self._hosted: dict[int, _Hosted[M]] = {}
+        self._hosted: dict[int, Coordinated[M]] = {}
         self._loading = asyncio.Lock()
         self._waiting: dict[Ticket, asyncio.Future[Any]] = {}
         self._tickets = 0
@@ -175,7 +180,7 @@ class Host(Generic[M]):
         self._tickets += 1
         ticket = Ticket(self._tickets)
         outcome = decide(hosted.machine, ticket, self.now())
-        if not outcome.records:
+        if not outcome.records and outcome.transaction is None:
             self._set_timer(hosted)
             for to, answer in outcome.replies:
                 if to == ticket:
@@ -193,13 +198,13 @@ class Host(Generic[M]):
             if hosted.loaded:
                 self._carry_out(hosted, decide(hosted.machine, self.now()))
 
-    def _find(self, partition: int) -> _Hosted[M]:
+    def _find(self, partition: int) -> Coordinated[M]:
         hosted = self._hosted.get(partition)
         if hosted is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return hosted
 
-    def _answering(self, partition: int) -> _Hosted[M]:
+    def _answering(self, partition: int) -> Coordinated[M]:
         hosted = self._find(partition)
         if not hosted.loaded:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -207,8 +212,8 @@ class Host(Generic[M]):
 
     # -- carrying out
 
-    def _carry_out(self, hosted: _Hosted[M], outcome: Outcome) -> None:
-        if outcome.records:
+    def _carry_out(self, hosted: Coordinated[M], outcome: Outcome) -> None:
+        if outcome.records or outcome.transaction is not None:
             hosted.queue.append(outcome)
             if hosted.task is None:
                 hosted.task = asyncio.get_running_loop().create_task(self._append_queued(hosted))
@@ -216,7 +221,7 @@ class Host(Generic[M]):
             self._answer(outcome.replies)
         self._set_timer(hosted)
 
-    async def _append_queued(self, hosted: _Hosted[M]) -> None:
+    async def _append_queued(self, hosted: Coordinated[M]) -> None:
         """Commit what is queued, batch by batch, until nothing is."""
         try:
             while hosted.queue:
@@ -234,27 +239,28 @@ class Host(Generic[M]):
             hosted.task = None
 
     @staticmethod
-    def _next_batch(hosted: _Hosted[M]) -> list[Outcome]:
+    def _next_batch(hosted: Coordinated[M]) -> list[Outcome]:
+        """What has to do with a transaction stands alone."""
         size = count = 0
         for outcome in hosted.queue:
             size += sum(_size(record) for record in outcome.records)
-            if count and size > BATCH_BYTES_MAX:
+            if count and (size > BATCH_BYTES_MAX or outcome.transaction is not None):
                 break
             count += 1
+            if outcome.transaction is not None:
+                break
         taken, hosted.queue = hosted.queue[:count], hosted.queue[count:]
         return taken
 
-    async def _append(self, hosted: _Hosted[M], outcomes: list[Outcome]) -> None:
+    async def _append(self, hosted: Coordinated[M], outcomes: list[Outcome]) -> None:
         """Commit these together, or one by one if together they are refused. Raises `KafkaError` if nobody knows."""
         for outcome in [outcome for outcome in outcomes if outcome.chain is not None and outcome.chain.broken]:
             self._refuse(outcome, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             outcomes = [one for one in outcomes if one is not outcome]
         if not outcomes:
             return
-        records = [record for outcome in outcomes for record in outcome.records]
         try:
-            for part in _parts(records):
-                await self._append_records(hosted, part)
+            await self._commit(hosted, outcomes)
         except KafkaError as error:
             if error.code in NOT_TAKEN and len(outcomes) > 1:
                 for outcome in outcomes:
@@ -269,13 +275,15 @@ class Host(Generic[M]):
             self._answer(outcome.replies)
         self._set_timer(hosted)
 
-    async def _append_records(self, hosted: _Hosted[M], records: list[Record]) -> None:
-        stamp_ms = self._clock.now_ms()
-        batch = encode_batch([(record.key, record.value, stamp_ms, []) for record in records])
-        await self._log.append(hosted.partition, batch)
-        now = self.now()
-        for record in records:
-            self._answer(hosted.machine.apply(record, now))
+    async def _commit(self, hosted: Coordinated[M], outcomes: list[Outcome]) -> None:
+        """Append and apply what was decided. Raises `KafkaError`."""
+        for records in parts([record for outcome in outcomes for record in outcome.records]):
+            stamp_ms = self._clock.now_ms()
+            batch = encode_batch([(record.key, record.value, stamp_ms, []) for record in records])
+            await self._log.append(hosted.partition, batch)
+            now = self.now()
+            for record in records:
+                self._answer(hosted.machine.apply(record, now))
 
     def _refuse(self, outcome: Outcome, error: ErrorCode) -> None:
         self._answer(outcome.replies if outcome.refused is None else outcome.refused(error))
@@ -288,7 +296,7 @@ class Host(Generic[M]):
 
     # -- time
 
-    def _set_timer(self, hosted: _Hosted[M]) -> None:
+    def _set_timer(self, hosted: Coordinated[M]) -> None:
         due_ms = hosted.machine.next_ms()
         if hosted.timer is not None:
             if due_ms == hosted.timer_ms:
@@ -299,7 +307,7 @@ class Host(Generic[M]):
             hosted.timer_ms = due_ms
             hosted.timer = asyncio.get_running_loop().call_at((due_ms + 1) / 1000, self._tick, hosted)
 
-    def _tick(self, hosted: _Hosted[M]) -> None:
+    def _tick(self, hosted: Coordinated[M]) -> None:
         hosted.timer = None
         now = self.now()
         while (outcome := hosted.machine.tick(now)) is not None:
@@ -309,27 +317,26 @@ class Host(Generic[M]):
     # -- loading
 
     def _load(self, partition: int) -> None:
-        hosted = self._hosted[partition] = _Hosted(partition, self._machine(partition))
+        hosted = self._hosted[partition] = Coordinated(partition, self._machine(partition))
         hosted.task = asyncio.get_running_loop().create_task(self._replay(hosted))
 
-    def _start_over(self, hosted: _Hosted[M], error: KafkaError) -> None:
+    def _start_over(self, hosted: Coordinated[M], error: KafkaError) -> None:
         log.warning("partition %d of an internal topic is loaded again: %s", hosted.partition, error)
         if self._hosted.get(hosted.partition) is hosted:
             self.resign(hosted.partition, client_error(error.code))
             self._load(hosted.partition)
 
-    async def _replay(self, hosted: _Hosted[M]) -> None:
+    async def _replay(self, hosted: Coordinated[M]) -> None:
         """Apply the whole log, some records at a time, so that the broker answers others meanwhile.
 
         Partitions that are loaded at the same time take turns, chunk by chunk: no more than one is in memory.
         """
         try:
-            replaying = Replaying()
             chunks = aiter(self._log.read_all(hosted.partition))
             more = True
             while more:
                 async with self._loading:
-                    more = await self._replay_chunk(hosted, replaying, chunks)
+                    more = await self._replay_chunk(hosted, chunks)
         except KafkaError as error:
             log.warning("partition %d of an internal topic cannot be loaded, trying again: %s", hosted.partition, error)
             await asyncio.sleep(RETRY_LOAD_S)
@@ -340,33 +347,40 @@ class Host(Generic[M]):
         hosted.loaded = True
         self._carry_out(hosted, hosted.machine.start(self.now()))
 
-    async def _replay_chunk(self, hosted: _Hosted[M], replaying: Replaying, chunks: AsyncIterator[Buffer]) -> bool:
+    async def _replay_chunk(self, hosted: Coordinated[M], chunks: AsyncIterator[Buffer]) -> bool:
         """Whether there was one more."""
         chunk = await anext(chunks, None)
         if chunk is None:
             return False
-        apply, now, room = hosted.machine.apply, self.now(), LOAD_BYTES
-        for record in replaying.records(chunk):
-            apply(record, now)
-            room -= LOAD_RECORD_BYTES + len(record[1] or b"")
-            if room <= 0:
-                await asyncio.sleep(0)
-                now, room = self.now(), LOAD_BYTES
+        now, room = self.now(), LOAD_BYTES
+        for step in steps(chunk):
+            apply = self._applying(hosted.machine, step, now)
+            for record in step.records:
+                apply(record, now)
+                room -= LOAD_RECORD_BYTES + len(record[1] or b"")
+                if room <= 0:
+                    await asyncio.sleep(0)
+                    now, room = self.now(), LOAD_BYTES
         return True
+
+    def _applying(self, machine: M, step: Step, now: Now) -> Callable[[Record, Now], Replies]:
+        """What takes the step's records; if there are none it has been taken. Transactions are for those hosts that
+        know them: here a record counts as it is read."""
+        return machine.apply
 
 
 def _size(record: Record) -> int:
     return len(record.key) + len(record.value or b"") + 32
 
 
-def _parts(records: list[Record]) -> list[list[Record]]:
+def parts(records: list[Record]) -> list[list[Record]]:
     """The records in order, in parts that make a batch each."""
-    parts: list[list[Record]] = [[]]
+    found: list[list[Record]] = [[]]
     size = 0
     for record in records:
         size += _size(record)
-        if parts[-1] and size > BATCH_BYTES_MAX:
-            parts.append([])
+        if found[-1] and size > BATCH_BYTES_MAX:
+            found.append([])
             size = _size(record)
-        parts[-1].append(record)
-    return parts
+        found[-1].append(record)
+    return found

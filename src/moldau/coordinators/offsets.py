@@ -2,8 +2,9 @@
 generation.
 
 The offsets change only in `apply`: after a restart they are whatever replaying the log gives. Whoever commits sees an
-offset once it is in the log, and of two commits the later record wins, whatever the clocks said. There may be millions:
-they are kept as the bytes of their records, and made into objects when somebody asks.
+offset once it is in the log, and of two commits the later record wins, whatever the clocks said. What was committed in
+a transaction waits in `pending` for its end. There may be millions of offsets: they are kept as the bytes of their
+records, and made into objects when somebody asks.
 """
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
@@ -24,6 +25,7 @@ from moldau.coordinators.offset_records import (
     topic_at,
 )
 from moldau.coordinators.outcome import Outcome, Record
+from moldau.coordinators.pending_offsets import PendingOffsets
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
@@ -79,6 +81,8 @@ class Offsets:
     def __init__(self, settings: GroupSettings):
         self.settings = settings
         self._by_group: dict[bytes, dict[bytes, bytes]] = {}
+        self.pending = PendingOffsets()
+        self._waiting = self.pending.by_group  # false but for where transactions are open
 
     def apply(self, record: Record) -> Applied | None:
         """A record whose key is an offset's; None if it is of a version we do not know, which is passed over.
@@ -91,16 +95,51 @@ class Offsets:
         if value is None:
             if offsets is not None and offsets.pop(place, None) is not None and not offsets:
                 del self._by_group[group]
+            if self._waiting:
+                self.pending.delete(group, place)
             return Applied(group, False)
         if not is_value(value):
             return None
         if offsets is None:
             offsets = self._by_group[group] = {}
         offsets[place] = value
+        if self._waiting:
+            self.pending.overtake(group, place)
         return Applied(group, True)
 
+    def apply_pending(self, producer_id: int, record: Record) -> Applied | None:
+        """A record as `apply` takes it, written in a producer's transaction. A deletion waits for nothing, as in Kafka,
+        which writes none in transactions."""
+        key, value = record
+        if value is None:
+            return self.apply(record)
+        group, place = split_key(key)
+        if not is_value(value):
+            return None
+        self.pending.add(producer_id, group, place, value)
+        return Applied(group, True)
+
+    def end(self, producer_id: int, commits: bool) -> None:
+        """The producer's transaction has ended: what waited for it counts from now on, or never."""
+        for group, place, value in self.pending.end(producer_id, commits):
+            self._by_group.setdefault(group, {})[place] = value
+
     def groups(self) -> list[str]:
+        """Those that have committed offsets."""
         return [str(group, "utf-8") for group in self._by_group]
+
+    def groups_in_transactions(self) -> list[str]:
+        """Those that offsets wait for."""
+        return [str(group, "utf-8") for group in self._waiting]
+
+    def has_any(self, group_id: str) -> bool:
+        """Whether the group has offsets, or some wait for it."""
+        group = group_id.encode()
+        return group in self._by_group or group in self._waiting
+
+    def pending_of(self, group_id: str) -> frozenset[TopicPartition]:
+        """The partitions whose offset depends on a transaction that is open."""
+        return frozenset(map(partition_at, self.pending.of(group_id.encode())))
 
     def of(self, group_id: str) -> OffsetsOfGroup:
         return OffsetsOfGroup(self._by_group.get(group_id.encode(), {}))
@@ -126,39 +165,45 @@ class Offsets:
             out.records.append(offset_record(group_id, new.partition, value))
         return errors
 
+    def _places(self, group_id: str) -> dict[bytes, None]:
+        """Of all offsets of a group, and of those that wait for it."""
+        group = group_id.encode()
+        return dict.fromkeys((*self._by_group.get(group, ()), *self.pending.of(group)))
+
     def delete_all(self, group_id: str, out: Outcome) -> None:
-        out.records += self._tombstones(group_id, self.of(group_id))
+        out.records += self._tombstones(group_id, map(partition_at, self._places(group_id)))
 
     def delete_topics(self, group_id: str, topics: frozenset[str], out: Outcome) -> None:
         names = frozenset(map(str.encode, topics))
-        gone = [partition_at(place) for place in self._by_group.get(group_id.encode(), ()) if topic_at(place) in names]
+        gone = [partition_at(place) for place in self._places(group_id) if topic_at(place) in names]
         out.records += self._tombstones(group_id, gone)
 
     def delete(
         self, group: Group | ConsumerGroup, partitions: Iterable[TopicPartition], out: Outcome
     ) -> list[ErrorCode]:
         """Forget these offsets, but for topics that the group's members are reading (KIP-496)."""
-        known = self.of(group.group_id)
+        known, pending = self.of(group.group_id), self.pending_of(group.group_id)
         errors = []
         for partition in partitions:
             if group.is_subscribed(partition.topic):
                 errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
                 continue
             errors.append(ErrorCode.NONE)
-            if partition in known:
+            if partition in known or partition in pending:
                 out.records += self._tombstones(group.group_id, [partition])
         return errors
 
     def expire(self, group: Group | ConsumerGroup, stamp_ms: int, out: Outcome) -> bool:
-        """Forget what is past `offsets.retention.minutes` (KIP-211); whether none is left."""
+        """Forget what is past `offsets.retention.minutes` (KIP-211), but for what a transaction is about to change;
+        whether none is left."""
         since = self._retained_since(group)
         if since is None:
             return False
-        offsets = self.of(group.group_id)
+        offsets, pending = self.of(group.group_id), self.pending_of(group.group_id)
         past = (partition_at(place) for place, when in offsets.stamps() if self._is_old(when, since(when), stamp_ms))
-        old = [partition for partition in past if not group.is_subscribed(partition.topic)]
+        old = [tp for tp in past if not group.is_subscribed(tp.topic) and tp not in pending]
         out.records += self._tombstones(group.group_id, old)
-        return len(old) == len(offsets)
+        return len(old) == len(offsets) and not pending
 
     def _is_old(self, when: Stamps, since_ms: int, stamp_ms: int) -> bool:
         if when.expire_ms >= 0:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NewType, TypeAlias
 
 from moldau.errors import ErrorCode
+from moldau.log.producers import Verification
 
 Ticket = NewType("Ticket", int)
 
@@ -28,6 +29,25 @@ class Record(NamedTuple):
     value: bytes | None
 
 
+class InTransaction(NamedTuple):
+    """The records belong to a producer's transaction, and wait for its end. `shown` says that the transaction may begin
+    with them, None if it has begun."""
+
+    producer_id: int
+    epoch: int
+    shown: Verification | None
+
+
+class Ending(NamedTuple):
+    """A producer's transaction ends; instead of records there is a marker."""
+
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    commits: bool
+    transaction_version: int
+
+
 Replies: TypeAlias = list[tuple[Ticket, Any]]
 
 
@@ -40,12 +60,14 @@ class Chain:
 
 @dataclass(slots=True)
 class Outcome:
-    """One decision. Should its records not be committed, `refused` gives the replies; without it they stay."""
+    """One decision. Should its records not be committed, `refused` gives the replies; without it they stay.
+    `transaction`: how the records, if any, have to do with one."""
 
     records: list[Record] = field(default_factory=list)
     replies: Replies = field(default_factory=list)
     refused: Callable[[ErrorCode], Replies] | None = None
     chain: Chain | None = None
+    transaction: InTransaction | Ending | None = None
 
     def reply(self, ticket: Ticket | None, answer: Any) -> None:
         if ticket is not None:

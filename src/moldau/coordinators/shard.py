@@ -12,17 +12,27 @@ from moldau.coordinators.consumer_exchange import Beat, Beaten
 from moldau.coordinators.consumer_group import ConsumerGroup
 from moldau.coordinators.consumer_groups import Match
 from moldau.coordinators.consumer_records import ConsumerGroupRecord
-from moldau.coordinators.consumer_rights import check_commit
+from moldau.coordinators.consumer_rights import check_commit, check_commit_in_transaction
 from moldau.coordinators.deadlines import Deadlines
-from moldau.coordinators.exchange import Commit, GroupSettings, Join, Joined, Leaver, Listed, Sync
+from moldau.coordinators.exchange import (
+    Commit,
+    GroupSettings,
+    Join,
+    Joined,
+    Leaver,
+    Listed,
+    Sync,
+    TransactionalCommit,
+)
 from moldau.coordinators.group import Group, State
 from moldau.coordinators.group_records import GroupRecord, group_record, read_record
 from moldau.coordinators.groups import Groups
 from moldau.coordinators.mixed_groups import MixedGroups
 from moldau.coordinators.offset_records import is_offset
 from moldau.coordinators.offsets import Offsets
-from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
+from moldau.coordinators.outcome import Ending, InTransaction, Now, Outcome, Record, Replies, Ticket
 from moldau.errors import ErrorCode, ProtocolViolation
+from moldau.log.producers import Verification
 from moldau.names import TopicPartition
 
 
@@ -50,6 +60,7 @@ class GroupShard:
         self.offsets = Offsets(settings)
         self._forgetting: Deadlines[str] = Deadlines()
         self._to_look_at: list[str] = []  # what is left of a round of forgetting, the next one last
+        self._named: dict[bytes, None] = {}  # groups in transactions, while the log is read back
 
     def apply(self, record: Record, now: Now) -> Replies:
         """A record is committed, or read back; one that cannot be understood is passed over, and the rest stays up."""
@@ -64,13 +75,33 @@ class GroupShard:
             return []
         if isinstance(known, GroupRecord):
             replies = self.groups.apply(known, now)
-            if known.value is None and self.offsets.of(known.group):
+            if known.value is None and self.offsets.has_any(known.group):
                 self._ensure(known.group)
             return replies
         if isinstance(known, ConsumerGroupRecord):
             self.consumers.apply(known)
-            if self.offsets.of(known.group):
+            if self.offsets.has_any(known.group):
                 self._ensure(known.group)
+        return []
+
+    def apply_pending(self, producer_id: int, record: Record, now: Now) -> Replies:
+        """A record of a producer's transaction. Only offsets are written in these; all else counts as it stands."""
+        if not is_offset(record.key):
+            return self.apply(record, now)
+        try:
+            applied = self.offsets.apply_pending(producer_id, record)
+        except ProtocolViolation:
+            return []
+        if applied is not None and applied.is_there:
+            if self.groups.started:
+                self._ensure(str(applied.group, "utf-8"))
+            else:
+                self._named[applied.group] = None
+        return []
+
+    def end(self, producer_id: int, commits: bool, now: Now) -> Replies:
+        """A producer's transaction has ended. A group that it named stays, whatever became of its offsets."""
+        self.offsets.end(producer_id, commits)
         return []
 
     def _apply_offset(self, record: Record) -> None:
@@ -87,8 +118,9 @@ class GroupShard:
     def start(self, now: Now) -> Outcome:
         out = self.groups.start(now)
         self.consumers.start(now)
-        for group_id in self.offsets.groups():
+        for group_id in (*self.offsets.groups(), *(str(group, "utf-8") for group in self._named)):
             self._ensure(group_id)
+        self._named.clear()
         self._forgetting.set("", now.ms + self.settings.offsets_retention_check_interval_ms)
         return out
 
@@ -253,6 +285,32 @@ class GroupShard:
         out.reply(ticket, errors)
         return out
 
+    def commit_in_transaction(
+        self, ask: TransactionalCommit, shown: Verification | None, ticket: Ticket, now: Now
+    ) -> Outcome:
+        """The reply is a list of errors, one for each offset. `shown`: see `InTransaction`."""
+        out = Outcome()
+        newer = self.consumers.live.get(ask.group_id)
+        if newer is not None:
+            errors = check_commit_in_transaction(newer, ask)
+        else:
+            errors = [self.groups.check_commit_in_transaction(ask)] * len(ask.offsets)
+        fine = [new for new, error in zip(ask.offsets, errors, strict=True) if error is ErrorCode.NONE]
+        written = iter(self.offsets.commit(ask.group_id, fine, -1, now.stamp_ms, out))
+        errors = [next(written) if error is ErrorCode.NONE else error for error in errors]
+        if out.records:
+            out.transaction = InTransaction(ask.producer_id, ask.epoch, shown)
+        out.refuse(ticket, lambda refusal: [refusal if e is ErrorCode.NONE else e for e in errors])
+        out.reply(ticket, errors)
+        return out
+
+    def end_transaction(self, ending: Ending, ticket: Ticket, now: Now) -> Outcome:
+        """The reply is an error: whether the marker is in the log."""
+        out = Outcome(transaction=ending)
+        out.refuse(ticket, lambda refusal: refusal)
+        out.reply(ticket, ErrorCode.NONE)
+        return out
+
     def delete_groups(self, group_ids: list[str], ticket: Ticket, now: Now) -> Outcome:
         """The reply is a list of errors, one for each group."""
         out = Outcome()
@@ -306,7 +364,7 @@ class GroupShard:
     def forget_topics(self, topics: frozenset[str], now: Now) -> Outcome:
         """The topics are deleted: so are the offsets that groups had in them."""
         out = Outcome()
-        for group_id in self.offsets.groups():
+        for group_id in dict.fromkeys((*self.offsets.groups(), *self.offsets.groups_in_transactions())):
             self.offsets.delete_topics(group_id, topics, out)
         return out
 

@@ -2,9 +2,10 @@
 
 Topics come by name, and by id in OffsetCommit 10 and OffsetFetch 10. Offsets are taken for partitions that exist;
 what was committed is given out whether they still do or not. A group nobody knows has committed nothing, which is no
-error: offset -1. OffsetCommit 2 to 4 may ask for a retention of their own. A commit for a group that is not there is
-ILLEGAL_GENERATION before version 9, GROUP_ID_NOT_FOUND since. In answers, partitions that are not there come first,
-as Kafka puts them.
+error: offset -1. From OffsetFetch 7 on a client may ask for stable offsets: UNSTABLE_OFFSET_COMMIT instead of those
+that a transaction is about to change (KIP-447). OffsetCommit 2 to 4 may ask for a retention of their own. A commit for
+a group that is not there is ILLEGAL_GENERATION before version 9, GROUP_ID_NOT_FOUND since. In answers, partitions that
+are not there come first, as Kafka puts them.
 """
 
 import uuid
@@ -50,6 +51,8 @@ FETCH_BY_ID = 10
 
 Place: TypeAlias = str | uuid.UUID
 """A topic's name or id, whichever the version has."""
+Pending: TypeAlias = frozenset[TopicPartition]
+NONE_PENDING: Pending = frozenset()
 Errors: TypeAlias = dict[str, list[tuple[int, ErrorCode]]]
 """Topic -> partition and error, in the order in which the answer has them."""
 
@@ -116,22 +119,24 @@ class OffsetHandlers:
     def fetch(self, request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
         lift_offset_fetch(request, context.version)
         by_id = context.version >= FETCH_BY_ID
-        response = OffsetFetchResponse(groups=[self._fetch_group(group, by_id) for group in request.groups])
+        stable = request.require_stable
+        response = OffsetFetchResponse(groups=[self._fetch_group(group, by_id, stable) for group in request.groups])
         lower_offset_fetch(request, response, context.version)
         return response
 
-    def _fetch_group(self, asked: OffsetFetchRequestGroup, by_id: bool) -> OffsetFetchResponseGroup:
+    def _fetch_group(self, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool) -> OffsetFetchResponseGroup:
         try:
             refused = self._coordinator.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
             offsets = self._coordinator.offsets(asked.group_id)
+            unstable = self._coordinator.pending(asked.group_id) if stable else NONE_PENDING
         except KafkaError as error:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
         if refused is not ErrorCode.NONE:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused)
         topics = (
-            self._all(offsets, by_id)
+            self._all(offsets, unstable, by_id)
             if asked.topics is None
-            else [self._some(offsets, topic, by_id) for topic in self._known_first(asked.topics, by_id)]
+            else [self._some(offsets, unstable, topic, by_id) for topic in self._known_first(asked.topics, by_id)]
         )
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
@@ -139,7 +144,9 @@ class OffsetHandlers:
         """Ids that nobody has come last, as Kafka puts them."""
         return sorted(asked, key=lambda topic: self._topic(topic, by_id) is None) if by_id else asked
 
-    def _all(self, offsets: Mapping[TopicPartition, OffsetCommitValue], by_id: bool) -> list[OffsetFetchResponseTopics]:
+    def _all(
+        self, offsets: Mapping[TopicPartition, OffsetCommitValue], unstable: Pending, by_id: bool
+    ) -> list[OffsetFetchResponseTopics]:
         """Everything the group has committed; topics that are gone have no id and are left out where ids count."""
         image = self._image()
         topics: dict[str, OffsetFetchResponseTopics] = {}
@@ -151,11 +158,16 @@ class OffsetHandlers:
                 topics[partition.topic] = OffsetFetchResponseTopics(name=partition.topic)
                 if topic is not None:
                     topics[partition.topic].topic_id = topic.id
-            topics[partition.topic].partitions.append(_fetched(partition.partition, value, ErrorCode.NONE))
+            fetched = _fetched(partition.partition, value, _stability(partition, unstable))
+            topics[partition.topic].partitions.append(fetched)
         return list(topics.values())
 
     def _some(
-        self, offsets: Mapping[TopicPartition, OffsetCommitValue], asked: OffsetFetchRequestTopics, by_id: bool
+        self,
+        offsets: Mapping[TopicPartition, OffsetCommitValue],
+        unstable: Pending,
+        asked: OffsetFetchRequestTopics,
+        by_id: bool,
     ) -> OffsetFetchResponseTopics:
         topic = self._topic(asked, by_id)
         error = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.NONE
@@ -164,8 +176,9 @@ class OffsetHandlers:
             name=asked.name,
             topic_id=asked.topic_id,
             partitions=[
-                _fetched(p, None if error else offsets.get(TopicPartition(name, p)), error)
+                _fetched(p, offsets.get(tp), error or _stability(tp, unstable))
                 for p in asked.partition_indexes
+                for tp in [TopicPartition(name, p)]
             ],
         )
 
@@ -208,8 +221,12 @@ def _deleted(name: str, found: list[tuple[int, ErrorCode]]) -> OffsetDeleteRespo
     return OffsetDeleteResponseTopic(name=name, partitions=partitions)
 
 
+def _stability(partition: TopicPartition, unstable: Pending) -> ErrorCode:
+    return ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable and partition in unstable else ErrorCode.NONE
+
+
 def _fetched(index: int, value: OffsetCommitValue | None, error: ErrorCode) -> OffsetFetchResponsePartitions:
-    if value is None:
+    if value is None or error:
         return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, metadata="", error_code=error)
     return OffsetFetchResponsePartitions(
         partition_index=index,

@@ -201,6 +201,16 @@ def _write_txn_markers(parts: Parts) -> Handler:
     return WriteTxnMarkers(parts.markers())
 
 
+def _transactional_offsets(parts: Parts) -> Handler:
+    from moldau.handlers.transactional_offsets import TransactionalOffsetHandler
+
+    cluster = parts.cluster
+    handler = TransactionalOffsetHandler(
+        parts.groups(), parts.transactions, lambda: cluster.image, lambda: cluster.config
+    )
+    return handler.commit
+
+
 def _consumer_groups(method: str) -> Callable[[Parts], Handler]:
     def make(parts: Parts) -> Handler:
         from moldau.handlers.consumer_groups import ConsumerGroupHandlers
@@ -248,6 +258,7 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.ADD_PARTITIONS_TO_TXN: _transactions("add_partitions"),
     apis.ADD_OFFSETS_TO_TXN: _transactions("add_offsets"),
     apis.END_TXN: _transactions("end"),
+    apis.TXN_OFFSET_COMMIT: _transactional_offsets,
     apis.WRITE_TXN_MARKERS: _write_txn_markers,
     apis.DESCRIBE_CONFIGS: _configs("describe"),
     apis.DESCRIBE_LOG_DIRS: _describe_log_dirs,

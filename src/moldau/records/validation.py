@@ -128,7 +128,12 @@ def check_produce(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
     return _check(buffer, rules, now_ms)
 
 
-def _check(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
+def check_own(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
+    """Check a batch that a coordinator wrote in a producer's name, which has no sequences."""
+    return _check(buffer, rules, now_ms, sequenced=False)
+
+
+def _check(buffer: memoryview, rules: Rules, now_ms: int, sequenced: bool = True) -> Checked:
     """The same for a batch that is unusual or bad, step by step in Kafka's order."""
     end = len(buffer)
     if end < HEADER_SIZE:
@@ -147,7 +152,7 @@ def _check(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
         return _refused(ErrorCode.INVALID_RECORD, "the batch's count is not that of its offsets, or nothing")
     if header.is_control:
         return _refused(ErrorCode.INVALID_RECORD, "a client cannot write control batches")
-    if header.base_sequence < 0 <= header.producer_id:
+    if sequenced and header.base_sequence < 0 <= header.producer_id:
         return _refused(ErrorCode.INVALID_RECORD, "a batch with a producer id has no sequence")
     if header.codec:
         return _check_compressed(buffer[HEADER_SIZE:size], header, rules, now_ms)

@@ -1,12 +1,17 @@
 """An internal topic as coordinators see it: partitions to be read from the start, and appended to until it is
-committed."""
+committed, be it in a producer's transaction."""
 
 from collections.abc import AsyncIterator
 from functools import partial
 
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log import verification
+from moldau.log.appended import Appended
 from moldau.log.log import Log
-from moldau.records.batch import batches
+from moldau.names import Offset
+from moldau.log.producers import Verification
+from moldau.records.batch import Marker, batches, read_header
+from moldau.records.validation import NO_HEADER, check_own
 from moldau.replication.hosted import Hosted
 from moldau.replication.partitions import Partitions
 from moldau.runtime import Runtime
@@ -26,10 +31,16 @@ class InternalTopic:
         return hosted
 
     async def read_all(self, partition: int) -> AsyncIterator[bytes]:
-        """Whole batches from the start of the log to its end, in chunks read off the loop. Raises `KafkaError`."""
+        """Whole batches from the start of the log to its end, in chunks read off the loop. Raises `KafkaError`.
+
+        What a coordinator wrote that was resigned before it heard that this is committed belongs to that.
+        """
         hosted = self._hosted(partition)
+        if hosted.high_watermark < hosted.log.log_end_offset:
+            await self._runtime.run(hosted.log.flush)
+            hosted.state.reached(hosted.state.local, Offset(hosted.log.recovery_point))
         offset = int(hosted.log.log_start_offset)
-        while offset < hosted.high_watermark:
+        while offset < hosted.log.log_end_offset:
             read: list[bytes] = []
             next_offset = await self._runtime.run(partial(_read, hosted.log, offset, self._read_bytes, read))
             if next_offset is None:  # what was behind `offset` is compacted away
@@ -40,8 +51,44 @@ class InternalTopic:
     async def append(self, partition: int, batch: bytearray) -> None:
         """Append one batch; returns once it is committed. Raises `KafkaError`."""
         hosted = self._hosted(partition)
-        hosted.append_own(batch, self._runtime.clock.now_ms())
+        _raise(hosted.append_own(batch, self._runtime.clock.now_ms()))
         await hosted.flush_if_due(len(batch))
+
+    def begin(self, partition: int, producer_id: int, epoch: int) -> Verification | None:
+        """What the first records of a producer's transaction have to show when they are appended; None if it has begun
+        there. It is void once the transaction has begun or ended. Raises `KafkaError`."""
+        producers = self._hosted(partition).log.producers
+        header = NO_HEADER._replace(producer_id=producer_id, producer_epoch=epoch)
+        if verification.is_open(producers, header):
+            return None
+        return verification.begin(producers, header, self._runtime.clock.now_ms())
+
+    async def append_in_transaction(self, partition: int, batch: bytearray, shown: Verification | None) -> None:
+        """As `append`, for a transactional batch of a producer, without sequences. Raises `KafkaError`, also:
+        INVALID_TXN_STATE if no transaction is open there and `shown` is not what `begin` last gave for it;
+        INVALID_PRODUCER_EPOCH."""
+        hosted, now_ms = self._hosted(partition), self._runtime.clock.now_ms()
+        refusal = verification.check(hosted.log.producers, read_header(batch), shown, transaction_version=0)
+        if refusal is not None:
+            raise KafkaError(refusal)
+        checked = check_own(memoryview(batch), hosted.rules, now_ms)
+        if checked.error:
+            raise KafkaError(checked.error, checked.message)
+        _raise(hosted.append(memoryview(batch), checked, now_ms))
+        await hosted.flush_if_due(len(batch))
+
+    async def append_marker(
+        self, partition: int, producer_id: int, epoch: int, marker: Marker, transaction_version: int
+    ) -> None:
+        """End a producer's transaction; returns once that is committed. Raises `KafkaError`: INVALID_PRODUCER_EPOCH,
+        TRANSACTION_COORDINATOR_FENCED and what `append` raises."""
+        hosted, now_ms = self._hosted(partition), self._runtime.clock.now_ms()
+        _raise(await hosted.append_marker(producer_id, epoch, marker, transaction_version, now_ms))
+
+
+def _raise(appended: Appended) -> None:
+    if appended.error:
+        raise KafkaError(appended.error)
 
 
 def _read(log: Log, offset: int, max_bytes: int, read: list[bytes]) -> int | None:

@@ -1,0 +1,83 @@
+"""Runs coordinators whose records producers may write in their transactions, as offsets are. Knows no group.
+
+Such records, and the markers that end transactions, go into the log in the order of the decisions with all others, each
+in a batch of its own, and are applied by the same steps as when the log is read back. The log says whether a
+producer's epoch is right, whether a transaction may begin, and whether a marker comes from the coordinator of today.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeVar
+
+from moldau.coordinators.host import Coordinated, Host, InternalLog, Machine, parts
+from moldau.coordinators.outcome import Ending, InTransaction, Now, Outcome, Record, Replies
+from moldau.coordinators.replaying import Step
+from moldau.log.producers import Verification
+from moldau.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_BIT, Marker, encode_batch
+from moldau.runtime import Clock
+
+
+class TransactionalLog(InternalLog, Protocol):
+    """The partitions of one internal topic that producers' transactions write to."""
+
+    def begin(self, partition: int, producer_id: int, epoch: int) -> Verification | None:
+        """What the first records of a transaction have to show when they are appended; None if they are not the first.
+        It is void once the transaction has begun or ended. Raises `KafkaError`."""
+
+    async def append_in_transaction(self, partition: int, batch: bytearray, shown: Verification | None) -> None:
+        """As `append`, for a batch of a producer; also raises INVALID_TXN_STATE and INVALID_PRODUCER_EPOCH."""
+
+    async def append_marker(
+        self, partition: int, producer_id: int, epoch: int, marker: Marker, transaction_version: int
+    ) -> None:
+        """End a producer's transaction; returns once that is committed. Raises `KafkaError`: INVALID_PRODUCER_EPOCH,
+        TRANSACTION_COORDINATOR_FENCED and what `append` raises."""
+
+
+class TransactionalMachine(Machine, Protocol):
+    def apply_pending(self, producer_id: int, record: Record, now: Now) -> Replies:
+        """The record waits for the end of the producer's transaction."""
+
+    def end(self, producer_id: int, commits: bool, now: Now) -> Replies:
+        """What waits for the producer's transaction counts from now on, or never."""
+
+
+M = TypeVar("M", bound=TransactionalMachine)
+
+
+class TransactionalHost(Host[M]):
+    def __init__(self, internal: TransactionalLog, machine: Callable[[int], M], clock: Clock):
+        super().__init__(internal, machine, clock)
+        self._internal = internal
+
+    async def _commit(self, hosted: Coordinated[M], outcomes: list[Outcome]) -> None:
+        match outcomes[0].transaction:
+            case None:
+                await super()._commit(hosted, outcomes)
+            case InTransaction() as transaction:
+                for records in parts(outcomes[0].records):
+                    await self._commit_pending(hosted, records, transaction)
+            case Ending(producer_id, epoch, coordinator_epoch, commits, version):
+                marker = Marker(commits, coordinator_epoch)
+                await self._internal.append_marker(hosted.partition, producer_id, epoch, marker, version)
+                self._answer(hosted.machine.end(producer_id, commits, self.now()))
+
+    async def _commit_pending(self, hosted: Coordinated[M], records: list[Record], transaction: InTransaction) -> None:
+        stamp_ms, (producer_id, epoch, shown) = self._clock.now_ms(), transaction
+        batch = encode_batch(
+            [(record.key, record.value, stamp_ms, []) for record in records],
+            attributes=TRANSACTIONAL_BIT,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+        )
+        await self._internal.append_in_transaction(hosted.partition, batch, shown)
+        now = self.now()
+        for record in records:
+            self._answer(hosted.machine.apply_pending(producer_id, record, now))
+
+    def _applying(self, machine: M, step: Step, now: Now) -> Callable[[Record, Now], Replies]:
+        if step.producer_id == NO_PRODUCER_ID:
+            return machine.apply
+        if step.commits is not None:
+            machine.end(step.producer_id, step.commits, now)
+        return partial(machine.apply_pending, step.producer_id)
