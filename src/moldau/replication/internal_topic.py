@@ -8,8 +8,8 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.log import verification
 from moldau.log.appended import Appended
 from moldau.log.log import Log
-from moldau.names import Offset
 from moldau.log.producers import Verification
+from moldau.names import Offset
 from moldau.records.batch import Marker, batches, read_header
 from moldau.records.validation import NO_HEADER, check_own
 from moldau.replication.hosted import Hosted
