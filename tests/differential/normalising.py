@@ -19,6 +19,8 @@ from tests.differential.script import Tree, Variables
 NO_ID = uuid.UUID(int=0)
 RUN_MS = (NOW - 600_000, NOW + 3_600_000)
 MEMBER_ID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|-[0-9A-Za-z_-]{22}$")
+MADE_UP = range(987_000, 988_000)
+"""Producer ids that the script makes up, and no broker gives."""
 TIMES = (
     "timestamp",
     "log_append_time_ms",
@@ -106,7 +108,9 @@ def member_ids(at: At, value: Any) -> Any:
 
 
 def producer_ids(at: At, value: Any) -> Any:
-    return _named(at, value, "<a producer id>") if at.field == "producer_id" and value >= 0 else value
+    if at.field != "producer_id" or value < 0 or value in MADE_UP:
+        return value
+    return _named(at, value, "<a producer id>", without="-epoch")
 
 
 def volumes(at: At, value: Any) -> Any:
@@ -149,8 +153,10 @@ def apis_of_both(at: At, value: Any) -> Any:
     return [one for one in value if one["api_key"] in APIS]
 
 
-def _named(at: At, value: Any, otherwise: str) -> str:
-    return next((f"<{name}>" for name, known in at.variables.items() if known == value), otherwise)
+def _named(at: At, value: Any, otherwise: str, without: str = "<>") -> str:
+    """`without`: names that end so are of something else."""
+    found = (name for name, known in at.variables.items() if known == value and not name.endswith(without))
+    return next((f"<{name}>" for name in found), otherwise)
 
 
 RULES: tuple[Rule, ...] = (

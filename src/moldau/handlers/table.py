@@ -192,7 +192,7 @@ def _transaction_lists(method: str) -> Callable[[Parts], Handler]:
 def _describe_producers(parts: Parts) -> Handler:
     from moldau.handlers.transaction_admin import DescribeProducers
 
-    return DescribeProducers(parts.partitions)
+    return DescribeProducers(parts.partitions, lambda: parts.cluster.image)
 
 
 def _write_txn_markers(parts: Parts) -> Handler:

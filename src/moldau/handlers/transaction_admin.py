@@ -13,6 +13,7 @@ epoch is UNKNOWN_SERVER_ERROR, as from Kafka; the markers of one producer are an
 from collections.abc import Awaitable, Callable, Mapping
 
 from moldau.cluster.controller import name_refusal
+from moldau.cluster.image import Image
 from moldau.coordinators.expressions import compiled
 from moldau.coordinators.transaction_coordinator import TransactionCoordinator
 from moldau.coordinators.transaction_exchange import Markers, TransactionDescription
@@ -60,8 +61,9 @@ Errors = Mapping[TopicPartition, ErrorCode]
 
 
 class DescribeProducers:
-    def __init__(self, partitions: Partitions):
+    def __init__(self, partitions: Partitions, image: Callable[[], Image]):
         self._partitions = partitions
+        self._image = image
 
     def __call__(self, request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
         return DescribeProducersResponse(
@@ -81,7 +83,8 @@ class DescribeProducers:
         hosted = self._partitions.find(topic, None, index)
         if hosted is None:
             absence = self._partitions.absence(topic, None, index)
-            return PartitionResponse(partition_index=index, error_code=absence)
+            message = absence.sentence if topic not in self._image().topics else None
+            return PartitionResponse(partition_index=index, error_code=absence, error_message=message)
         if not hosted.state.leads:
             return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return PartitionResponse(
