@@ -135,7 +135,7 @@ class MixedGroups(ConsumerGroups):
             known = (CONSUMER_PROTOCOL, member.classic.supported_protocols[0].name)
             if any(one not in (None, other) for one, other in zip(named, known, strict=True)):
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            elif group.epoch > member.epoch and member.phase is not Phase.UNREVOKED:
+            elif group.target_epoch > member.epoch and member.phase is not Phase.UNREVOKED:
                 self._call(group, member, now)
                 error = ErrorCode.REBALANCE_IN_PROGRESS
         if error is ErrorCode.NONE:
@@ -157,7 +157,7 @@ class MixedGroups(ConsumerGroups):
         if member is None or error is not ErrorCode.NONE:
             return error
         self._keep_alive(group, member, now)
-        due = member.epoch < group.epoch or member.phase is Phase.UNREVOKED
+        due = member.epoch < group.target_epoch or member.phase is Phase.UNREVOKED
         if not due and member.phase is Phase.UNRELEASED:
             target = group.targets.get(member_id, {})
             due = not any(
