@@ -8,6 +8,10 @@ from typing import Any, TypeVar
 from moldau.coordinators.coordinator import GroupCoordinator
 from moldau.coordinators.exchange import GroupSettings, Join, Joined, Sync, Synced
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log import verification
+from moldau.log.producers import Producers, Verification
+from moldau.records.batch import Marker, encode_marker, read_header
+from moldau.records.validation import NO_HEADER
 from moldau.runtime import Runtime
 from moldau.simulation.loop import SimulatedLoop
 from moldau.simulation.network import Network
@@ -31,10 +35,12 @@ class LoopClock:
 
 
 class FakeLog:
-    """`batches` is what is committed. While `gate` is closed, appends wait; the next ones raise `refusals`."""
+    """`batches` is what is committed. While `gate` is closed, appends wait; the next ones raise `refusals`. Of
+    producers it knows what a log does."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[bytes]] = {}
+        self.producers: dict[int, Producers] = {}
         self.gate = asyncio.Event()
         self.gate.set()
         self.refusals: list[ErrorCode] = []
@@ -48,6 +54,31 @@ class FakeLog:
         await self.reading.wait()
         for batch in self.batches.get(partition, []):
             yield batch
+
+    def begin(self, partition: int, producer_id: int, epoch: int) -> Verification | None:
+        producers = self.producers.setdefault(partition, Producers())
+        header = NO_HEADER._replace(producer_id=producer_id, producer_epoch=epoch)
+        return None if verification.is_open(producers, header) else verification.begin(producers, header, 0)
+
+    async def append_in_transaction(self, partition: int, batch: bytearray, shown: Verification | None) -> None:
+        producers, header = self.producers.setdefault(partition, Producers()), read_header(batch)
+        refusal = verification.check(producers, header, shown, 0) or producers.check(header)
+        if refusal is not None:
+            assert isinstance(refusal, ErrorCode)
+            raise KafkaError(refusal)
+        await self.append(partition, batch)
+        producers.appended(header, len(self.batches[partition]), 0)
+
+    async def append_marker(
+        self, partition: int, producer_id: int, epoch: int, marker: Marker, transaction_version: int
+    ) -> None:
+        producers = self.producers.setdefault(partition, Producers())
+        refusal = producers.check_marker(producer_id, epoch, marker.coordinator_epoch, transaction_version)
+        if refusal is not None:
+            raise KafkaError(refusal)
+        batch = encode_marker(producer_id, epoch, marker.commits, marker.coordinator_epoch, 0)
+        await self.append(partition, batch)
+        producers.ended(read_header(batch), marker, len(self.batches[partition]), 0)
 
     async def append(self, partition: int, batch: bytearray) -> None:
         await self.gate.wait()
