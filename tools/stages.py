@@ -71,6 +71,7 @@ STAGES = (
     Stage("unit", 5, commands=COMPILED, tests=("tests",), options=(*PARALLEL, *COVERAGE), long=True),
     Stage("interpreted", 2, tests=("tests/records",), options=PARALLEL, environment=AS_FILES, again=True),
     Stage("clients", 8, tests=("tests/clients",), options=PARALLEL),
+    Stage("transactions", 4, tests=("tests/clients/transactions",), options=PARALLEL, long=True),
     Stage("differential", 4, tests=("tests/differential",)),
     Stage("agreement", 4, tests=("tests/agreement",)),
     Stage("spark", 10, commands=DEMO, tests=("tests/pipeline",)),

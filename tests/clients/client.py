@@ -67,9 +67,9 @@ class Client:
         sent = [{"key": m.key, "value": m.value, "headers": dict(m.headers)} for m in messages]
         self._ask("produce", topic=topic, messages=sent, compression=compression)
 
-    def subscribe(self, topic: str, group: str) -> None:
+    def subscribe(self, topic: str, group: str, isolation: str = "read_uncommitted") -> None:
         """Become a consumer of that group, which begins at the start of the log and commits only when told."""
-        self._ask("subscribe", topic=topic, group=group)
+        self._ask("subscribe", topic=topic, group=group, isolation=isolation)
 
     def take(self, count: int) -> list[Message]:
         """The next `count` messages; fewer if no more came in half a minute."""
@@ -79,6 +79,23 @@ class Client:
     def commit(self) -> None:
         """Commit what was taken, and wait for the answer."""
         self._ask("commit")
+
+    def begin(self, producer: str, transactional_id: str) -> None:
+        """Begin a transaction; a producer of that name is made if there is none, for this transactional id."""
+        self._ask("begin", producer=producer, transactional_id=transactional_id)
+
+    def write(self, producer: str, topic: str, messages: Sequence[Message]) -> None:
+        """Send all in the transaction and wait until the broker has acknowledged each."""
+        sent = [{"key": m.key, "value": m.value, "headers": dict(m.headers)} for m in messages]
+        self._ask("write", producer=producer, topic=topic, messages=sent)
+
+    def send_offsets(self, producer: str, group: str) -> None:
+        """Make what was taken a commit of the group, with the transaction."""
+        self._ask("send_offsets", producer=producer, group=group)
+
+    def end(self, producer: str, commits: bool) -> None:
+        """Commit the transaction, or abort it."""
+        self._ask("end", producer=producer, commits=commits)
 
     def unsubscribe(self) -> None:
         """Close the consumer, which leaves its group."""

@@ -23,6 +23,7 @@ import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -37,6 +38,7 @@ public class Driver {
 
     final String bootstrap, groupProtocol;
     final Map<String, KafkaProducer<String, String>> producers = new HashMap<>();
+    final Map<String, KafkaProducer<String, String>> transactional = new HashMap<>();
     KafkaConsumer<String, String> consumer;
     Admin admin;
     Member member;
@@ -61,15 +63,24 @@ public class Driver {
             out.println(JSON.writeValueAsString(answer));
         }
         driver.producers.values().forEach(producer -> producer.close(Duration.ofSeconds(3)));
+        driver.transactional.values().forEach(producer -> producer.close(Duration.ofSeconds(3)));
         if (driver.admin != null) driver.admin.close(Duration.ofSeconds(3));
         System.exit(0);
     }
 
     Object answer(JsonNode ask) throws Exception {
         String topic = ask.path("topic").asText(), group = ask.path("group").asText();
+        String producer = ask.path("producer").asText();
         switch (ask.get("do").asText()) {
+            case "begin": return begin(producer, ask.get("transactional_id").asText());
+            case "write": return send(transactional.get(producer), topic, ask.get("messages"));
+            case "send_offsets": return sendOffsets(transactional.get(producer));
+            case "end":
+                if (ask.get("commits").asBoolean()) transactional.get(producer).commitTransaction();
+                else transactional.get(producer).abortTransaction();
+                return null;
             case "produce": return produce(topic, ask.get("messages"), ask.get("compression"));
-            case "subscribe": return subscribe(topic, group);
+            case "subscribe": return subscribe(topic, group, ask.get("isolation").asText());
             case "take": return take(ask.get("count").asInt(), ask.get("seconds").asLong());
             case "commit": consumer.commitSync(); return null;
             case "unsubscribe": consumer.close(); return null;
@@ -113,6 +124,10 @@ public class Driver {
         KafkaProducer<String, String> producer = producers.computeIfAbsent(codec, named -> new KafkaProducer<>(
             Map.of("bootstrap.servers", bootstrap, "compression.type", named, "linger.ms", 5),
             new StringSerializer(), new StringSerializer()));
+        return send(producer, topic, messages);
+    }
+
+    Object send(KafkaProducer<String, String> producer, String topic, JsonNode messages) throws Exception {
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         for (JsonNode message : messages) {
             var record = new ProducerRecord<>(topic, message.get("key").asText(), message.get("value").asText());
@@ -124,8 +139,26 @@ public class Driver {
         return sent.size();
     }
 
-    Object subscribe(String topic, String group) {
-        consumer = consumer(group, Map.of("enable.auto.commit", false, "max.poll.records", 1));
+    Object begin(String producer, String transactionalId) {
+        transactional.computeIfAbsent(producer, named -> {
+            var made = new KafkaProducer<>(Map.of("bootstrap.servers", bootstrap, "transactional.id", transactionalId),
+                new StringSerializer(), new StringSerializer());
+            made.initTransactions();
+            return made;
+        }).beginTransaction();
+        return null;
+    }
+
+    Object sendOffsets(KafkaProducer<String, String> producer) {
+        Map<TopicPartition, OffsetAndMetadata> places = new HashMap<>();
+        for (TopicPartition partition : consumer.assignment())
+            places.put(partition, new OffsetAndMetadata(consumer.position(partition)));
+        producer.sendOffsetsToTransaction(places, consumer.groupMetadata());
+        return null;
+    }
+
+    Object subscribe(String topic, String group, String isolation) {
+        consumer = consumer(group, Map.of("enable.auto.commit", false, "max.poll.records", 1, "isolation.level", isolation));
         consumer.subscribe(List.of(topic));
         return null;
     }

@@ -17,6 +17,7 @@ class Driver:
     def __init__(self, bootstrap: str):
         self.bootstrap = bootstrap
         self.producers: dict[str | None, AIOKafkaProducer] = {}
+        self.transactional: dict[str, AIOKafkaProducer] = {}
         self.consumer: AIOKafkaConsumer | None = None
         self.lazy_admin: AIOKafkaAdminClient | None = None
 
@@ -32,8 +33,11 @@ class Driver:
                 bootstrap_servers=self.bootstrap, enable_idempotence=True, compression_type=compression, linger_ms=5
             )
             await self.producers[compression].start()
+        return await self._send(self.producers[compression], topic, messages)
+
+    async def _send(self, producer: AIOKafkaProducer, topic: str, messages: list[dict[str, Any]]) -> int:
         sent = [
-            await self.producers[compression].send(
+            await producer.send(
                 topic,
                 message["value"].encode(),
                 message["key"].encode(),
@@ -44,13 +48,32 @@ class Driver:
         await asyncio.wait_for(asyncio.gather(*sent), SECONDS)
         return len(sent)
 
-    async def subscribe(self, topic: str, group: str) -> None:
+    async def begin(self, producer: str, transactional_id: str) -> None:
+        if producer not in self.transactional:
+            made = AIOKafkaProducer(bootstrap_servers=self.bootstrap, transactional_id=transactional_id)
+            self.transactional[producer] = made
+            await made.start()
+        await self.transactional[producer].begin_transaction()
+
+    async def write(self, producer: str, topic: str, messages: list[dict[str, Any]]) -> int:
+        return await self._send(self.transactional[producer], topic, messages)
+
+    async def send_offsets(self, producer: str, group: str) -> None:
+        places = {partition: await self.consumer.position(partition) for partition in self.consumer.assignment()}
+        await self.transactional[producer].send_offsets_to_transaction(places, group)
+
+    async def end(self, producer: str, commits: bool) -> None:
+        end = self.transactional[producer]
+        await (end.commit_transaction() if commits else end.abort_transaction())
+
+    async def subscribe(self, topic: str, group: str, isolation: str) -> None:
         self.consumer = AIOKafkaConsumer(
             topic,
             bootstrap_servers=self.bootstrap,
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
+            isolation_level=isolation,
         )
         await self.consumer.start()
 
@@ -107,7 +130,7 @@ class Driver:
         return sum((await self.consumer.end_offsets(partitions)).values())
 
     async def close(self) -> None:
-        for producer in self.producers.values():
+        for producer in (*self.producers.values(), *self.transactional.values()):
             await producer.stop()
         if self.lazy_admin is not None:
             await self.lazy_admin.close()

@@ -18,6 +18,7 @@ class Driver:
         self.servers = {"bootstrap.servers": bootstrap}
         self.admin = AdminClient(self.servers)
         self.producers: dict[str | None, Producer] = {}
+        self.transactional: dict[str, Producer] = {}
         self.consumer: Consumer | None = None
         self.member: Member | None = None
 
@@ -25,7 +26,10 @@ class Driver:
         if compression not in self.producers:
             settings = {"enable.idempotence": True, "compression.type": compression or "none", "linger.ms": 5}
             self.producers[compression] = Producer({**self.servers, **settings})
-        producer, failures = self.producers[compression], []
+        return self._send(self.producers[compression], topic, messages)
+
+    def _send(self, producer: Producer, topic: str, messages: list[dict[str, Any]]) -> int:
+        failures: list[str] = []
         for message in messages:
             producer.produce(
                 topic,
@@ -39,8 +43,26 @@ class Driver:
             raise RuntimeError(f"{left} not delivered, {failures[:3]}")
         return len(messages)
 
-    def subscribe(self, topic: str, group: str) -> None:
-        self.consumer = Consumer({**self._of(group), "enable.auto.commit": False})
+    def begin(self, producer: str, transactional_id: str) -> None:
+        if producer not in self.transactional:
+            self.transactional[producer] = Producer({**self.servers, "transactional.id": transactional_id})
+            self.transactional[producer].init_transactions(SECONDS)
+        self.transactional[producer].begin_transaction()
+
+    def write(self, producer: str, topic: str, messages: list[dict[str, Any]]) -> int:
+        return self._send(self.transactional[producer], topic, messages)
+
+    def send_offsets(self, producer: str, group: str) -> None:
+        positions = [place for place in self.consumer.position(self.consumer.assignment()) if place.offset >= 0]
+        metadata = self.consumer.consumer_group_metadata()
+        self.transactional[producer].send_offsets_to_transaction(positions, metadata, SECONDS)
+
+    def end(self, producer: str, commits: bool) -> None:
+        end = self.transactional[producer]
+        end.commit_transaction(SECONDS) if commits else end.abort_transaction(SECONDS)
+
+    def subscribe(self, topic: str, group: str, isolation: str) -> None:
+        self.consumer = Consumer({**self._of(group), "enable.auto.commit": False, "isolation.level": isolation})
         self.consumer.subscribe([topic])
 
     def _of(self, group: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from jsonlines import serve
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
+from kafka.structs import OffsetAndMetadata
 
 SECONDS = 30
 
@@ -15,6 +16,7 @@ class Driver:
     def __init__(self, bootstrap: str):
         self.bootstrap = bootstrap
         self.producers: dict[str | None, KafkaProducer] = {}
+        self.transactional: dict[str, KafkaProducer] = {}
         self.consumer: KafkaConsumer | None = None
         self.lazy_admin: KafkaAdminClient | None = None
 
@@ -29,7 +31,9 @@ class Driver:
             self.producers[compression] = KafkaProducer(
                 bootstrap_servers=self.bootstrap, acks="all", compression_type=compression, linger_ms=5
             )
-        producer = self.producers[compression]
+        return self._send(self.producers[compression], topic, messages)
+
+    def _send(self, producer: KafkaProducer, topic: str, messages: list[dict[str, Any]]) -> int:
         sent = [
             producer.send(
                 topic,
@@ -44,13 +48,36 @@ class Driver:
             future.get(SECONDS)
         return len(sent)
 
-    def subscribe(self, topic: str, group: str) -> None:
+    def begin(self, producer: str, transactional_id: str) -> None:
+        if producer not in self.transactional:
+            made = KafkaProducer(bootstrap_servers=self.bootstrap, acks="all", transactional_id=transactional_id)
+            self.transactional[producer] = made
+            made.init_transactions()
+        self.transactional[producer].begin_transaction()
+
+    def write(self, producer: str, topic: str, messages: list[dict[str, Any]]) -> int:
+        return self._send(self.transactional[producer], topic, messages)
+
+    def send_offsets(self, producer: str, group: str) -> None:
+        places = {
+            partition: OffsetAndMetadata(self.consumer.position(partition), "", -1)
+            for partition in self.consumer.assignment()
+        }
+        member = self.consumer.group_metadata() if hasattr(self.consumer, "group_metadata") else group
+        self.transactional[producer].send_offsets_to_transaction(places, member)
+
+    def end(self, producer: str, commits: bool) -> None:
+        end = self.transactional[producer]
+        end.commit_transaction() if commits else end.abort_transaction()
+
+    def subscribe(self, topic: str, group: str, isolation: str) -> None:
         self.consumer = KafkaConsumer(
             topic,
             bootstrap_servers=self.bootstrap,
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
+            isolation_level=isolation,
         )
 
     def take(self, count: int, seconds: float) -> list[dict[str, Any]]:
@@ -110,7 +137,7 @@ class Driver:
         return sum(self.consumer.end_offsets(partitions).values())
 
     def close(self) -> None:
-        for producer in self.producers.values():
+        for producer in (*self.producers.values(), *self.transactional.values()):
             producer.close(5)
 
 

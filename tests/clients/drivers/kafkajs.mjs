@@ -9,6 +9,8 @@ class Driver {
     const log = ({ level, log }) => console.error(level, JSON.stringify(log))
     this.kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.WARN, logCreator: () => log, retry: { initialRetryTime: 100, retries: 12 } })
     this.admin = this.kafka.admin()
+    this.transactional = new Map()
+    this.transactions = new Map()
   }
 
   async connected (client) {
@@ -23,10 +25,37 @@ class Driver {
     await this.producer.send({ topic, messages, acks: -1, compression: compression ? CompressionTypes.GZIP : CompressionTypes.None })
   }
 
-  async subscribe ({ topic, group }) {
+  async begin ({ producer, transactional_id: transactionalId }) {
+    if (!this.transactional.has(producer)) {
+      this.transactional.set(producer, this.kafka.producer({ transactionalId, idempotent: true, maxInFlightRequests: 1 }))
+    }
+    this.transactions.set(producer, await (await this.connected(this.transactional.get(producer))).transaction())
+  }
+
+  async write ({ producer, topic, messages }) {
+    await this.transactions.get(producer).send({ topic, messages, acks: -1 })
+  }
+
+  async send_offsets ({ producer, group }) {
+    const topics = new Map()
+    for (const { topic, partition, offset } of this.taken.values()) {
+      topics.set(topic, [...(topics.get(topic) ?? []), { partition, offset }])
+    }
+    const listed = [...topics].map(([topic, partitions]) => ({ topic, partitions }))
+    await this.transactions.get(producer).sendOffsets({ consumerGroupId: group, topics: listed })
+  }
+
+  async end ({ producer, commits }) {
+    const transaction = this.transactions.get(producer)
+    await (commits ? transaction.commit() : transaction.abort())
+  }
+
+  async subscribe ({ topic, group, isolation }) {
     this.inbox = new Inbox()
     this.taken = new Map()
-    this.consumer = this.kafka.consumer({ groupId: group, sessionTimeout: 10000, heartbeatInterval: 500, maxWaitTimeInMs: 500 })
+    this.consumer = this.kafka.consumer({
+      groupId: group, sessionTimeout: 10000, heartbeatInterval: 500, maxWaitTimeInMs: 500, readUncommitted: isolation === 'read_uncommitted'
+    })
     await this.consumer.connect()
     await this.consumer.subscribe({ topics: [topic], fromBeginning: true })
     await this.consumer.run({
@@ -91,7 +120,7 @@ class Driver {
   }
 
   async close () {
-    for (const client of [this.producer, this.admin]) if (client?.isThere) await client.disconnect()
+    for (const client of [this.producer, this.admin, ...this.transactional.values()]) if (client?.isThere) await client.disconnect()
   }
 }
 

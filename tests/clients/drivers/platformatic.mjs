@@ -4,12 +4,14 @@ import { pathToFileURL } from 'node:url'
 import { Inbox, serve } from './jsonlines.mjs'
 
 const found = createRequire(process.env.NODE_PATH + '/').resolve('@platformatic/kafka')
-const { Admin, Consumer, Producer, stringDeserializers, stringSerializers, ListOffsetTimestamps } = await import(pathToFileURL(found))
+const { Admin, Consumer, Producer, stringDeserializers, stringSerializers, FetchIsolationLevels, ListOffsetTimestamps } = await import(pathToFileURL(found))
 
 class Driver {
   constructor (bootstrap) {
     this.options = { clientId: 'driver', bootstrapBrokers: [bootstrap], retries: 10, retryDelay: 200 }
     this.admin = new Admin(this.options)
+    this.transactional = new Map()
+    this.transactions = new Map()
   }
 
   async produce ({ topic, messages, compression }) {
@@ -21,20 +23,48 @@ class Driver {
     })
   }
 
-  async subscribe ({ topic, group }) {
+  async begin ({ producer, transactional_id: transactionalId }) {
+    if (!this.transactional.has(producer)) {
+      this.transactional.set(producer, new Producer({ ...this.options, serializers: stringSerializers, idempotent: true, transactionalId }))
+    }
+    this.transactions.set(producer, await this.transactional.get(producer).beginTransaction())
+  }
+
+  async write ({ producer, topic, messages }) {
+    await this.transactions.get(producer).send({ messages: messages.map(message => ({ topic, ...message })) })
+  }
+
+  async send_offsets ({ producer }) {
+    const transaction = this.transactions.get(producer)
+    await transaction.addConsumer(this.consumer)
+    for (const message of this.last.values()) await transaction.addOffset(message)
+  }
+
+  async end ({ producer, commits }) {
+    const transaction = this.transactions.get(producer)
+    await (commits ? transaction.commit() : transaction.abort())
+  }
+
+  async subscribe ({ topic, group, isolation }) {
     this.inbox = new Inbox()
     this.taken = new Map()
+    this.last = new Map()
     this.consumer = new Consumer({
       ...this.options, groupId: group, deserializers: stringDeserializers, sessionTimeout: 10000, heartbeatInterval: 500, maxWaitTime: 500
     })
-    this.stream = await this.consumer.consume({ topics: [topic], autocommit: false, mode: 'committed', fallbackMode: 'earliest' })
+    const isolationLevel = FetchIsolationLevels[isolation.toUpperCase()]
+    this.stream = await this.consumer.consume({
+      topics: [topic], autocommit: false, mode: 'committed', fallbackMode: 'earliest', isolationLevel
+    })
     this.stream.on('data', message => this.inbox.put(message))
     this.stream.on('error', error => console.error(error))
   }
 
   async take ({ count, seconds }) {
     const taken = await this.inbox.take(count, seconds)
-    for (const { topic, partition, offset, leaderEpoch } of taken) {
+    for (const message of taken) {
+      const { topic, partition, offset, leaderEpoch } = message
+      this.last.set(partition, message)
       this.taken.set(partition, { topic, partition, offset: offset + 1n, leaderEpoch: leaderEpoch ?? 0 })
     }
     return taken.map(({ key, value, headers, partition, offset }) => (
@@ -88,7 +118,7 @@ class Driver {
   }
 
   async close () {
-    await this.producer?.close(true)
+    for (const producer of [this.producer, ...this.transactional.values()]) await producer?.close(true)
     await this.admin.close()
   }
 }

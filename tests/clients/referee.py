@@ -1,0 +1,58 @@
+"""Apache Kafka in our broker's stead: what tests say of it is what they are worth. `MOLDAU_TEST_BROKER=kafka` puts it
+in the place of ours in the tests of transactions.
+
+It is not killed. Kafka 4.3.1, alone and killed with open transactions, writes that they are complete when it is there
+again and leaves out their markers, so that what was aborted can be read later: the judges notice that.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.brokers import Broker
+from tests.differential import apache_kafka
+from tests.differential.brokers import FOR_KAFKA
+
+KAFKA = "kafka"
+ALWAYS = {
+    "node.id": "1",
+    "num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+    **FOR_KAFKA,
+}
+
+
+class KafkaBroker:
+    """A Kafka with what tests need of `tests.brokers.Broker`."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]):
+        self.folder = folder
+        self.address = ""
+        self._settings = {**ALWAYS, **settings}
+        self._stack = ExitStack()
+
+    def start(self) -> None:
+        broker, _ = self._stack.enter_context(apache_kafka.started(self.folder, self._settings))
+        self.address = f"{broker.host}:{broker.port}"
+
+    def kill(self) -> None:
+        self._stack.close()
+
+    def stop(self) -> None:
+        self._stack.close()
+
+
+def of_its_own(folder: Path, settings: Mapping[str, str]) -> Broker | KafkaBroker:
+    """A broker for one test to kill: ours, or Kafka where that is asked for."""
+    if os.environ.get("MOLDAU_TEST_BROKER") == KAFKA:
+        return KafkaBroker(folder, settings)
+    return Broker(folder, dict(settings))
+
+
+def kill_and_start(broker: Broker | KafkaBroker) -> None:
+    """SIGKILL, and up again on the same port and data."""
+    if isinstance(broker, Broker):
+        broker.kill()
+        broker.start()

@@ -1,0 +1,32 @@
+"""Apache Kafka's Java client copies a topic exactly once, whoever is killed."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.clients.client import DRIVERS
+from tests.clients.referee import of_its_own
+from tests.clients.test_java_client import QUICK_START
+from tests.clients.transactions import copying
+from tests.clients.transactions.conftest import KILLS, LONG
+from tests.environments import java_class, kafka_jars
+
+pytestmark = pytest.mark.foreign
+
+
+@pytest.mark.timeout(0 if LONG else 600)
+def test_the_copy_is_exact_after_workers_and_the_broker_were_killed(tmp_path: Path, seed: int) -> None:
+    java = ["java", *QUICK_START, "-Xmx128m", "-cp", java_class(DRIVERS / "Copying.java", kafka_jars()), "Copying"]
+
+    def command(address: str, settings: str) -> list[str | Path]:
+        return [*java, address, copying.SOURCE, copying.COPY, copying.GROUP, settings]
+
+    broker = of_its_own(tmp_path, copying.BROKER)
+    broker.start()
+    try:
+        strokes = copying.drawn(seed, KILLS, KILLS // 10)
+        faults = copying.copy_under_strokes(broker, command, tmp_path, strokes)
+        assert not faults, (f"MOLDAU_SEED={seed}", *faults)
+        broker.stop()
+    finally:
+        broker.kill()

@@ -1,0 +1,134 @@
+"""What every client with transactions must be able to do with the broker: one behaviour kit, for all of them.
+
+@platformatic/kafka hands out aborted records to whoever wants committed ones, and cannot take an id over: it says that
+it was producer 0 before.
+"""
+
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import Broker
+from tests.clients.client import DRIVERS, Client, ClientFailed
+from tests.clients.referee import KafkaBroker, of_its_own
+from tests.clients.scenarios import group, numbered, soon, topic, values
+from tests.clients.test_java_client import QUICK_START
+from tests.clients.transactions.reading import contents
+from tests.environments import java_class, kafka_jars, node_with, python_with
+
+__all__ = ["group", "topic"]
+
+pytestmark = pytest.mark.foreign
+
+KAFKA_PYTHON = "kafka-python[crc32c,lz4,snappy,zstd]=={}"
+PYTHON = {
+    "confluent-2.8": ("confluent-kafka==2.8.2", "confluent.py"),
+    "confluent": ("confluent-kafka==2.16.1", "confluent.py"),
+    "aiokafka": ("aiokafka[lz4,snappy,zstd]==0.14.0", "aio.py"),
+    "kafka-python-2": (KAFKA_PYTHON.format("2.3.3"), "kafka_python.py"),
+    "kafka-python-3": (KAFKA_PYTHON.format("3.0.12"), "kafka_python.py"),
+}
+NODE = {
+    "kafkajs": ("kafkajs@2.2.4", "kafkajs.mjs"),
+    "platformatic": ("@platformatic/kafka@2.12.1", "platformatic.mjs"),
+}
+ALL = [*PYTHON, *NODE, "java"]
+WHOLLY = pytest.mark.parametrize("client", [kind for kind in ALL if kind != "platformatic"], indirect=True)
+BROKER = {"transaction.state.log.num.partitions": "4"}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | KafkaBroker]:
+    ours = of_its_own(tmp_path_factory.mktemp("broker"), BROKER)
+    ours.start()
+    yield ours
+    ours.stop()
+
+
+@pytest.fixture(scope="module", params=ALL)
+def client(
+    request: pytest.FixtureRequest, broker: Broker | KafkaBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
+    command: list[str | Path]
+    environment = {}
+    if pins := PYTHON.get(request.param):
+        command = [python_with(pins[0]), DRIVERS / pins[1]]
+    elif pins := NODE.get(request.param):
+        node, modules = node_with(pins[0])
+        command, environment = [node, DRIVERS / pins[1]], {"NODE_PATH": str(modules)}
+    else:
+        command = ["java", *QUICK_START, "-cp", java_class(DRIVERS / "Driver.java", kafka_jars()), "Driver"]
+    started = Client(command, broker.address, tmp_path_factory.mktemp("client"), environment)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"transactional-{uuid.uuid4().hex[:12]}"
+
+
+def test_what_is_committed_can_be_read_and_what_is_aborted_cannot(
+    client: Client, broker: Broker | KafkaBroker, topic: str, name: str
+) -> None:
+    client.create_topic(topic, 1)
+    parts = [numbered(first, 10) for first in (0, 10, 20)]
+    for part, commits in zip(parts, (True, False, True), strict=True):
+        client.begin(name, name)
+        client.write(name, topic, part)
+        client.end(name, commits)
+    read = partial(contents, broker.address, topic, 1)
+    assert soon(lambda: [value for _, value in read()[0]] == [m.value for m in (*parts[0], *parts[2])])
+    assert [value for _, value in read("read_uncommitted")[0]] == [m.value for part in parts for m in part]
+
+
+@WHOLLY
+def test_who_wants_committed_records_gets_those_and_no_others(
+    client: Client, topic: str, group: str, name: str
+) -> None:
+    client.create_topic(topic, 1)
+    parts = [numbered(first, 10) for first in (0, 10, 20, 30)]
+    for part, commits in zip(parts, (True, False, True, False), strict=True):
+        client.begin(name, name)
+        client.write(name, topic, part)
+        client.end(name, commits)
+    client.produce(topic, last := numbered(40, 10))
+    client.subscribe(topic, group, "read_committed")
+    assert values(client.take(30)) == values([*parts[0], *parts[2], *last])
+    client.unsubscribe()
+    client.subscribe(topic, f"{group}-dirty", "read_uncommitted")
+    assert values(client.take(50)) == values([message for part in (*parts, last) for message in part])
+    client.unsubscribe()
+
+
+def test_a_group_goes_on_where_a_committed_transaction_left_it_not_an_aborted_one(
+    client: Client, topic: str, group: str, name: str
+) -> None:
+    client.create_topic(topic, 2)
+    client.produce(topic, numbered(0, 40))
+    client.subscribe(topic, group, "read_committed")
+    client.take(20)
+    for commits, committed in ((False, 0), (True, 20)):
+        client.begin(name, name)
+        client.send_offsets(name, group)
+        client.end(name, commits)
+        assert soon(lambda expected=committed: client.committed(group, topic) == expected)  # type: ignore[misc]
+    client.unsubscribe()
+
+
+@WHOLLY
+def test_a_second_producer_with_the_same_id_fences_the_first(client: Client, topic: str, group: str, name: str) -> None:
+    client.create_topic(topic, 1)
+    client.begin("first", name)
+    client.write("first", topic, numbered(0, 10))
+    client.begin("second", name)
+    with pytest.raises(ClientFailed):
+        client.end("first", commits=True)
+    client.write("second", topic, second := numbered(10, 10))
+    client.end("second", commits=True)
+    client.subscribe(topic, group, "read_committed")
+    assert values(client.take(10)) == values(second)
+    client.unsubscribe()
