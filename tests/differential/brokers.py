@@ -24,10 +24,13 @@ SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "offsets.topic.replication.factor": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "2000",
     "group.max.size": "3",
     "log.retention.check.interval.ms": "3600000",
     "log.initial.task.delay.ms": "3600000",
 }
+ONE_AT_A_TIME = {"num.network.threads": "1", "num.io.threads": "1"}
+"""Kafka takes requests in the order in which they come, as ours does: two members' words are never turned round."""
 FOR_KAFKA = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
 
 

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.errors import ErrorCode, ProtocolViolation
-from moldau.protocol.apis import Api
+from moldau.protocol.apis import API_VERSIONS, Api
 from moldau.protocol.codec import read_reply, write_request
 from moldau.protocol.schema import specs
 from tests.differential.batches import read_batches
 from tests.differential.brokers import Broker
 from tests.differential.script import Step, Tree, Variables, build, find
 
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
+TURNS = "turns"
+TURN_S_MAX = 60.0
+AFTER_TURN_S = 0.1
 STARTING = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -106,7 +109,12 @@ def error_codes(tree: Tree) -> list[int]:
 
 
 class Player:
-    """One broker's side of a run: its connections and its values of the variables."""
+    """One broker's side of a run: its connections and its values of the variables.
+
+    A broker may take what comes over two connections in any order. So once a request is left waiting, or nothing has
+    come back, the broker has to answer a question over a connection kept for that before anything else is said: it has
+    taken what was sent before by then, if it takes one request at a time.
+    """
 
     def __init__(self, broker: Broker):
         self.broker = broker
@@ -146,10 +154,11 @@ class Player:
                 self.correlation_id += 1
                 connection.send(self._frame(one), self.correlation_id)
             if one.later:
+                self._turn()
                 return Outcome("sent")
             if not connection.waiting:
                 return Outcome("nothing was asked over this connection")
-            frame = connection.receive(one.wait_s)
+            frame = self._receive(connection, one.wait_s)
         except KeyError as missing:
             return Outcome(f"not sent, since there is no variable {missing}")
         except Silence:
@@ -159,6 +168,25 @@ class Player:
             self._drop(one.connection)
             return Outcome("closed")
         return self._read(one, connection, frame)
+
+    def _receive(self, connection: Connection, wait_s: float) -> bytes:
+        """Silence is only that of a broker that has had its turn."""
+        try:
+            return connection.receive(wait_s)
+        except Silence:
+            self._turn()
+            return connection.receive(AFTER_TURN_S)
+
+    def _turn(self) -> None:
+        """Wait until the broker has taken what was sent so far."""
+        connection = self._connection(TURNS)
+        try:
+            connection.send(write_request(API_VERSIONS, 0, 0, TURNS, API_VERSIONS.request()), 0)
+            connection.receive(TURN_S_MAX)
+            connection.waiting.clear()
+        except (OSError, Silence):
+            self._drop(TURNS)
+            raise
 
     def _read(self, one: Step, connection: Connection, frame: bytes) -> Outcome:
         expected = connection.waiting.pop(0)

@@ -4,17 +4,29 @@ import pytest
 
 from tests.differential.accepted import ACCEPTED
 from tests.differential.comparing import compare, mutations, show, weigh
+from tests.differential.conftest import ONCE
 from tests.differential.normalising import RULES
-from tests.differential.running import Run, play
+from tests.differential.running import Run, confirmed, place_of, play, play_until_sure
 from tests.differential.steps import SCRIPT
 
-pytestmark = [pytest.mark.foreign, pytest.mark.timeout(230)]
+pytestmark = [pytest.mark.foreign, pytest.mark.timeout(800)]
 KINDS = ("reply", "closed", "silence", "sent")
 
 
 @pytest.fixture(scope="module")
-def run() -> Run:
-    return play(SCRIPT)
+def runs(pytestconfig: pytest.Config) -> list[Run]:
+    runs = play_until_sure(SCRIPT, play)
+    sure = confirmed(runs)
+    pytestconfig.stash[ONCE] = [
+        str(difference) for run in runs for difference in run.rest if place_of(difference) not in sure
+    ]
+    return runs
+
+
+@pytest.fixture(scope="module")
+def run(runs: list[Run]) -> Run:
+    """The one with the fewest differences."""
+    return min(runs, key=lambda run: len(run.rest))
 
 
 def test_every_step_was_played_and_its_reply_understood(run: Run) -> None:
@@ -24,18 +36,20 @@ def test_every_step_was_played_and_its_reply_understood(run: Run) -> None:
     assert odd == []
 
 
-def test_our_replies_are_kafkas(run: Run) -> None:
-    rest, _ = weigh(run.differences, ACCEPTED)
+def test_our_replies_are_kafkas(runs: list[Run]) -> None:
+    sure, last = confirmed(runs), runs[-1]
+    rest = [difference for difference in last.rest if place_of(difference) in sure]
     shown = []
-    for step, theirs, ours, found in zip(run.steps, run.kafka, run.ours, run.found, strict=True):
+    for step, theirs, ours, found in zip(last.steps, last.kafka, last.ours, last.found, strict=True):
         mine = [difference for difference in found if difference in rest]
         if mine:
             shown.append(show(step, theirs, ours, mine))
-    assert not shown, "\n\n".join([f"{len(rest)} differences", *shown])
+    summary = [f"{len(sure)} differences in two plays of {len(runs)}", *map(str, rest)]
+    assert not sure, "\n".join([*summary, "", "\n\n".join(shown)])
 
 
-def test_every_accepted_difference_came_up(run: Run) -> None:
-    _, unused = weigh(run.differences, ACCEPTED)
+def test_every_accepted_difference_came_up(runs: list[Run]) -> None:
+    _, unused = weigh([difference for run in runs for difference in run.differences], ACCEPTED)
     assert unused == []
 
 

@@ -23,6 +23,7 @@ from moldau.protocol.apis import (
 )
 from tests.differential.script import Step, Tree, V, Variables, step
 from tests.differential.steps.groups import join as classic_join
+from tests.differential.steps.topics import more
 
 BEAT, DESCRIBE = CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE
 
@@ -157,7 +158,7 @@ ALONE: tuple[Step, ...] = (
         0,
         {"group_id": "solo", "topics": [{"name": "seats", "partitions": [{"partition_index": 0}]}]},
     ),
-    step("the topic grows", CREATE_PARTITIONS, 3, {"topics": [{"name": "rows", "count": 4}], "timeout_ms": 5000}),
+    step("the topic grows", CREATE_PARTITIONS, 3, {"topics": [more("rows", 4)], "timeout_ms": 5000}),
     step(
         "it is seen to have grown",
         METADATA,

@@ -178,10 +178,16 @@ TOGETHER: tuple[Step, ...] = (
         until=lambda reply: len(reply["groups"][0]["members"]) == 3,
     ),
     step("the first joins again, and all are", JOIN_GROUP, 1, join("full", V("f1"))),
-    collect("the second too", JOIN_GROUP, 1, connection="f2"),
-    collect("the third too", JOIN_GROUP, 1, connection="f3"),
+    collect("the second too", JOIN_GROUP, 1, connection="f2", save={"f2": "member_id"}),
+    collect("the third too", JOIN_GROUP, 1, connection="f3", save={"f3": "member_id"}),
     step("the fourth is refused", JOIN_GROUP, 1, join("full")),
     step("the fourth is refused an id, too", JOIN_GROUP, 4, join("full")),
+    step(
+        "the three leave",
+        LEAVE_GROUP,
+        4,
+        {"group_id": "full", "members": [{"member_id": V(member)} for member in ("f1", "f2", "f3")]},
+    ),
 )
 
 

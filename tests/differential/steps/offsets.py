@@ -1,6 +1,14 @@
 """Offsets of groups: committed by members and by those who are none, fetched in each generation, deleted."""
 
-from moldau.protocol.apis import HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH, SYNC_GROUP
+from moldau.protocol.apis import (
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+    SYNC_GROUP,
+)
 from tests.differential.script import Step, V, step
 from tests.differential.steps.groups import beat, join, sync
 from tests.differential.steps.topics import NOBODY
@@ -157,6 +165,7 @@ MEMBERS: tuple[Step, ...] = (
     step("delete offsets that are in use", OFFSET_DELETE, 0, delete("team", 0)),
     step("delete offsets of a topic nobody reads", OFFSET_DELETE, 0, delete("team", 0, topic="plain")),
     step("still alive", HEARTBEAT, 1, beat("team", 1, V("mate"))),
+    step("it leaves what it committed", LEAVE_GROUP, 2, {"group_id": "team", "member_id": V("mate")}),
 )
 
 DELETING: tuple[Step, ...] = (

@@ -3,6 +3,7 @@
 Played after the other areas, over what they left.
 """
 
+from moldau.errors import ErrorCode
 from moldau.protocol.apis import (
     API_VERSIONS,
     CREATE_PARTITIONS,
@@ -110,7 +111,7 @@ AGAIN: tuple[Step, ...] = (
         FETCH,
         13,
         read_by_id(V("read"), 0, 2),
-        until=lambda reply: reply["responses"][0]["partitions"][0]["error_code"],
+        until=lambda reply: reply["responses"][0]["partitions"][0]["error_code"] == ErrorCode.UNKNOWN_TOPIC_ID,
     ),
     step("produce to it by its id", PRODUCE, 13, by_id(V("read"), batch(b"x"))),
     step("produce to it by its name", PRODUCE, 12, to("read", batch(b"x"))),
@@ -124,6 +125,7 @@ AGAIN: tuple[Step, ...] = (
         until=has_leaders,
         save={"reread": "topics[0].topic_id"},
     ),
+    step("it has a leader that leads", LIST_OFFSETS, 7, at("read", (0, LATEST), (1, LATEST)), until=has_leaders),
     step("its first record has offset zero", PRODUCE, 13, by_id(V("reread"), batch(b"first again"))),
     step("it is read by its new id", FETCH, 13, read_by_id(V("reread"))),
     step("and not by its old one", FETCH, 13, read_by_id(V("read"))),
