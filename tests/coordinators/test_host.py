@@ -42,6 +42,8 @@ def commit(offset: int, group: str = "simple", metadata: str = "") -> Commit:
         ("lv", 16),
         ("st", 31),
         ("polygenelubricants", 0),
+        ("tx-offsets-0-group", 34),
+        ("tx-marked-group", 15),
         ("😀", 49),
     ],
 )

@@ -71,12 +71,13 @@ M = TypeVar("M", bound=Machine)
 
 @lru_cache(4096)
 def partition_of(key: str, count: int) -> int:
-    """The partition of a group or transactional id: Java's hash of the string without its sign, modulo the count."""
+    """The partition of a group or transactional id: the amount of Java's hash of the string, modulo the count. The
+    least hash has none in Java, and counts as 0."""
     units = key.encode("utf-16-be", "surrogatepass")
     value = 0
     for at in range(0, len(units), 2):
         value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % count
+    return (value if value < 1 << 31 else ((1 << 32) - value) & 0x7FFFFFFF) % count
 
 
 def client_error(error: ErrorCode) -> ErrorCode:
