@@ -47,6 +47,66 @@ def test_counts_of_pytest_are_added_up(capfd: pytest.CaptureFixture[str]) -> Non
     assert " 4 failed, 80 passed, 2 error in " in last and last.startswith("===") and last.endswith("===")
 
 
+SUMMARY = """
+=========================== short test summary info ============================
+SKIPPED [1] tests/a.py:3: not here
+FAILED tests/a.py::test_one - AssertionError: 3 differences
+Kafka said 1
+Moldau said 2
+ERROR tests/a.py::test_two - RuntimeError: no broker
+========================= 1 failed, 1 error in 0.31s ===========================
+"""
+
+
+def test_why_tests_failed_is_said_again_at_the_very_end(capfd: pytest.CaptureFixture[str]) -> None:
+    loud = python(f"print({SUMMARY!r}); raise SystemExit(1)")
+    outcome = stages.run_stage(stages.Stage("tests", 1, commands=(loud,)), {})
+    capfd.readouterr()
+    stages.report([outcome, stages.Outcome("after it")])
+    said = capfd.readouterr().out
+    assert said.endswith(
+        "why:\n[tests] FAILED tests/a.py::test_one - AssertionError: 3 differences\nKafka said 1\nMoldau said 2\n"
+        "[tests] ERROR tests/a.py::test_two - RuntimeError: no broker\n" + said.splitlines()[-1] + "\n"
+    )
+
+
+def test_reasons_are_cut_where_there_are_too_many_or_too_long_ones(capfd: pytest.CaptureFixture[str]) -> None:
+    summary = (
+        "=== short test summary info ===\\n" + "FAILED a - b\\n" * 40 + "more\\n" * 2000 + "=== 1 failed in 1s ==="
+    )
+    loud = python(f"print('{summary}'); raise SystemExit(1)")
+    outcome = stages.run_stage(stages.Stage("tests", 1, commands=(loud,)), {})
+    capfd.readouterr()
+    stages.report([outcome])
+    said = capfd.readouterr().out
+    assert said.count("[tests] FAILED a - b") == stages.REASONS_MAX and "and 10 more" in said
+    assert max(map(len, outcome.reasons)) <= stages.REASON_CHARACTERS_MAX
+
+
+def test_of_a_command_that_is_no_test_the_end_is_said_again(capfd: pytest.CaptureFixture[str]) -> None:
+    loud = python("print('\\n'.join(f'line {i}' for i in range(99))); raise SystemExit(1)")
+    outcome = stages.run_stage(stages.Stage("lint", 1, commands=(loud,)), {})
+    capfd.readouterr()
+    stages.report([outcome])
+    said = capfd.readouterr().out
+    assert "line 98" in said and "line 80" not in said
+
+
+def test_what_is_no_news_is_left_out_where_nobody_watches(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        "..... [ 7%]",
+        "..F.. [ 9%]",
+        "src/moldau/a.py    10   2   80%",
+        "TOTAL   10   2   80%",
+        "...",
+        "seed 5: no",
+    ]
+    code = f"print({chr(10).join(lines)!r})"
+    stages.run_stage(stages.Stage("tests", 1, commands=(python(code),)), {})
+    said = capfd.readouterr().out.splitlines()
+    assert [line for line in lines if line in said] == ["..F.. [ 9%]", "TOTAL   10   2   80%", "seed 5: no"]
+
+
 def test_the_stages_split_the_suite() -> None:
     by_name = {stage.name: stages.commands_of(stage) for stage in stages.STAGES}
     unit = by_name["unit"][-1]

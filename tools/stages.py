@@ -6,6 +6,9 @@ usage: stages.py [STAGE ...]        these stages, or all of them
 
 A stage fails when one of its commands fails, or takes it beyond twice its budget (then it is stopped). Budgets are
 minutes on two cores. The folders of the stages split the suite: a test that no other stage names belongs to `unit`.
+
+Why tests failed is said once more at the very end, for whoever keeps only that. Where nobody watches, what is no news
+(dots, files with their coverage, seeds that went well) is left out.
 """
 
 import argparse
@@ -16,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +28,13 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 
 CLOSING_LINE = re.compile(r"^=+ (?P<counts>.*(?:passed|failed|error|no tests ran).*) in [\d.]+s.*=+$")
+SUMMARY_LINE = re.compile(r"^=+ short test summary info =+$")
+FAILING_LINE = re.compile(r"^(FAILED|ERROR) ")
+OTHER_LINE = re.compile(r"^(SKIPPED|XFAIL|XPASS|PASSED) ")
+NO_NEWS = re.compile(r"[.]+( *\[ *\d+%\])?$|src/\S+ +\d+ +\d+ +\d+%$|seed \d+: \d+ messages in ")
+REASON_CHARACTERS_MAX = 1500
+REASONS_MAX = 30
+TAIL_LINES = 15
 COUNT = re.compile(r"(\d+) (passed|failed|error|skipped|deselected|xfailed|xpassed|warning)s?")
 
 PARALLEL = ("-n", "2", "--dist", "loadfile")
@@ -72,7 +82,7 @@ STAGES = (
     Stage("interpreted", 2, tests=("tests/records",), options=PARALLEL, environment=AS_FILES, again=True),
     Stage("clients", 8, tests=("tests/clients",), options=PARALLEL),
     Stage("transactions", 4, tests=("tests/clients/transactions",), options=PARALLEL, long=True),
-    Stage("differential", 4, tests=("tests/differential",)),
+    Stage("differential", 6, tests=("tests/differential",)),
     Stage("agreement", 4, tests=("tests/agreement",)),
     Stage("spark", 10, commands=DEMO, tests=("tests/pipeline",)),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
@@ -87,6 +97,8 @@ class Outcome:
     seconds: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    """Of each test that failed, as pytest's summary has them; of another command, how its output ended."""
 
 
 def commands_of(stage: Stage, stages: Sequence[Stage] = STAGES) -> list[list[str]]:
@@ -112,8 +124,34 @@ def stop(process: subprocess.Popen[str]) -> None:
             continue
 
 
-def run_command(command: list[str], environment: Mapping[str, str], seconds: float, counts: Counter[str]) -> str | None:
-    """Run one command, showing its output and counting what pytest's closing line counts; returns why it failed."""
+class Reading:
+    """Reads a command's output, line by line: what it counts, and why what failed did."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.reasons: list[str] = []
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self._summary = False
+
+    def line(self, line: str) -> None:
+        self.tail.append(line)
+        if closing := CLOSING_LINE.match(line.strip()):
+            self.counts.update({what: int(number) for number, what in COUNT.findall(closing["counts"])})
+            self._summary = False
+        elif SUMMARY_LINE.match(line.strip()):
+            self._summary = True
+        elif self._summary and FAILING_LINE.match(line):
+            self.reasons.append(line)
+        elif self._summary and self.reasons and not OTHER_LINE.match(line):
+            self.reasons[-1] = (self.reasons[-1] + line)[:REASON_CHARACTERS_MAX]
+
+    def why(self) -> list[str]:
+        """The reasons, or where there are none the end of what was said."""
+        return [reason.rstrip() for reason in self.reasons] or ["".join(self.tail).rstrip()]
+
+
+def run_command(command: list[str], environment: Mapping[str, str], seconds: float, outcome: Outcome) -> None:
+    """Run one command, showing its output; what it counts, and why it failed, goes into the outcome."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -134,11 +172,12 @@ def run_command(command: list[str], environment: Mapping[str, str], seconds: flo
     timer = threading.Timer(min(max(seconds, 0.1), threading.TIMEOUT_MAX), too_late)
     timer.daemon = True
     timer.start()
+    reading, watched = Reading(), sys.stdout.isatty()
     try:
         for line in process.stdout or ():
-            print(line, end="", flush=True)
-            if closing := CLOSING_LINE.match(line.strip()):
-                counts.update({what: int(number) for number, what in COUNT.findall(closing["counts"])})
+            reading.line(line)
+            if watched or not NO_NEWS.match(line):
+                print(line, end="", flush=True)
         code = process.wait()
     except BaseException:
         stop(process)
@@ -147,10 +186,14 @@ def run_command(command: list[str], environment: Mapping[str, str], seconds: flo
         timer.cancel()
         if process.stdout:
             process.stdout.close()
+    outcome.counts.update(reading.counts)
     shown = " ".join([Path(command[0]).name, *command[1:]])[:100]
     if late.is_set():
-        return f"stopped at twice the budget: {shown}"
-    return None if code == 0 else f"exit code {code}: {shown}"
+        outcome.failures.append(f"stopped at twice the budget: {shown}")
+    elif code:
+        outcome.failures.append(f"exit code {code}: {shown}")
+    if late.is_set() or code:
+        outcome.reasons += reading.why()
 
 
 def run_stage(stage: Stage, environment: Mapping[str, str]) -> Outcome:
@@ -159,9 +202,7 @@ def run_stage(stage: Stage, environment: Mapping[str, str]) -> Outcome:
     print(f"\n##### stage {stage.name} (budget {stage.budget_minutes:g} min)", flush=True)
     for command in commands_of(stage):
         left = allowed - (time.monotonic() - started)
-        failure = run_command(command, {**environment, **stage.environment}, left, outcome.counts)
-        if failure:
-            outcome.failures.append(failure)
+        run_command(command, {**environment, **stage.environment}, left, outcome)
     outcome.seconds = time.monotonic() - started
     if outcome.seconds > allowed and not outcome.failures:
         outcome.failures.append("took more than twice its budget")
@@ -170,7 +211,8 @@ def run_stage(stage: Stage, environment: Mapping[str, str]) -> Outcome:
 
 
 def report(outcomes: Sequence[Outcome]) -> int:
-    """Print each stage's seconds and failures, and all counts together in the form of pytest's closing line."""
+    """Print each stage's seconds and failures, why tests failed, and all counts together in the form of pytest's
+    closing line."""
     print()
     total: Counter[str] = Counter()
     for outcome in outcomes:
@@ -179,6 +221,12 @@ def report(outcomes: Sequence[Outcome]) -> int:
         print(f"{outcome.name:<14}{outcome.seconds:>7.0f} s  {'FAILED' if outcome.failures else 'ok':<8}{counts}")
         for failure in outcome.failures:
             print(f"{'':<14}{failure}")
+    reasons = [f"[{outcome.name}] {reason}" for outcome in outcomes for reason in outcome.reasons]
+    if reasons:
+        print("\nwhy:")
+        print(*reasons[:REASONS_MAX], sep="\n")
+    if len(reasons) > REASONS_MAX:
+        print(f"and {len(reasons) - REASONS_MAX} more")
     seconds = sum(outcome.seconds for outcome in outcomes)
     shown = ("failed", "passed", "skipped", "xfailed", "error")
     counts = ", ".join(f"{total[what]} {what}" for what in shown if total[what]) or "no tests ran"
