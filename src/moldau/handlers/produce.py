@@ -41,6 +41,11 @@ TRANSACTIONAL = 0x10
 LOW_ATTRIBUTES = 22
 ZSTD_SINCE = 7
 """KIP-110: an older client could not read it back."""
+WHY_REFUSED = {
+    ErrorCode.INVALID_TXN_STATE: "the partition was not added to the transaction",
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: "the request has batches of several producers",
+}
+"""What Kafka explains of its coordinator's refusals."""
 
 
 class Unverified(NamedTuple):
@@ -133,8 +138,8 @@ class ProduceHandler:
                 hosted = self._find(name, topic_id, index)
                 refusal = self._refusal(version, request, topic_id, records, hosted) or refused.get(len(done), 0)
                 if hosted is None or records is None or refusal:
-                    if refused.get(len(done)) is ErrorCode.INVALID_TXN_STATE:
-                        details[len(done)] = Unverified("the partition was not added to the transaction")
+                    if (said := WHY_REFUSED.get(refused.get(len(done), ErrorCode.NONE))) is not None:
+                        details[len(done)] = Unverified(said)
                     done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
                 else:
                     begun = begins.get(len(done))
