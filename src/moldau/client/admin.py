@@ -1,5 +1,5 @@
-"""Looking after a cluster: topics, partitions, settings, groups. `AsyncAdmin` on the caller's loop, `Admin` its
-synchronous face.
+"""Looking after a cluster: topics, partitions, settings, groups, and transactions (in `transactions`). `AsyncAdmin` on
+the caller's loop, `Admin` its synchronous face.
 
 Every method is one question to the right broker, tried again while the answer is one that goes away; what does not go
 away is raised as `KafkaError` with the broker's own sentence if it gave one.
@@ -16,6 +16,7 @@ from moldau.client.lag import Lag, lags
 from moldau.client.membership import GroupSettings, Membership, OffsetAndMetadata, read_assignment
 from moldau.client.offsets import EARLIEST, LATEST, offsets_at
 from moldau.client.routing import Router
+from moldau.client.transactions import AsyncTransactions, Transactions
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import (
@@ -125,6 +126,7 @@ class AsyncAdmin:
         self._router = Router(
             bootstrap, client_id, request_timeout_ms=timeout_ms, api_timeout_ms=timeout_ms, runtime=runtime
         )
+        self.transactions = AsyncTransactions(self._router)
 
     async def close(self) -> None:
         await self._router.close()
@@ -361,6 +363,7 @@ class Admin:
         self._thread = LoopThread("moldau-admin")
         self._thread.start()
         self._thread.run(self._core.start())
+        self.transactions = Transactions(self._core.transactions, self._thread)
 
     def __enter__(self) -> "Admin":
         return self

@@ -25,6 +25,8 @@ from moldau.runtime import Buffer, Runtime
 REQUEST_TIMEOUT_MS = 30_000
 API_TIMEOUT_MS = 60_000
 METADATA_MAX_AGE_MS = 300_000
+GROUP_KEY, TRANSACTION_KEY = 0, 1
+"""Whose coordinator is asked for."""
 T = TypeVar("T")
 
 
@@ -190,13 +192,15 @@ class Router:
         """Whoever needs a leader of this topic next asks the cluster first."""
         self.view.topics.pop(topic, None)
 
-    async def coordinator(self, group: str) -> int:
-        """The broker that coordinates a group. Raises `KafkaError`, retriable while there is none."""
-        request = FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group])
+    async def coordinator(self, key: str, key_type: int = GROUP_KEY) -> int:
+        """The broker that coordinates a group, or a transactional id. Raises `KafkaError`, retriable while there is
+        none."""
+        request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
         link = await self.any()
         reply = await link.call(FIND_COORDINATOR, request, self.request_timeout_ms)
         found = reply.coordinators[0] if reply.coordinators else reply
-        check(found.error_code, f"the coordinator of group {group}", found.error_message)
+        whose = "group" if key_type == GROUP_KEY else "transactional id"
+        check(found.error_code, f"the coordinator of {whose} {key}", found.error_message)
         self.view.brokers[found.node_id] = Address(found.host, found.port)
         return int(found.node_id)
 

@@ -1,0 +1,255 @@
+"""Transactions as an administrator sees them: listed, described, producers of partitions, those that hang, and ending
+those. On asyncio, each question to the broker that knows.
+
+A transaction hangs if a partition holds it open, longer than any transaction may last, and its coordinator knows
+nothing of it: its readers of committed records wait for an end that nobody will write. Ending it is a marker by hand.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from moldau.client.background import LoopThread
+from moldau.client.failures import check
+from moldau.client.routing import TRANSACTION_KEY, Router
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.protocol.apis import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, WRITE_TXN_MARKERS
+from moldau.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from moldau.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from moldau.protocol.messages.list_transactions import ListTransactionsRequest
+from moldau.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+
+DURATIONS_SINCE, PATTERNS_SINCE = 1, 2
+"""Versions of ListTransactions that filter by duration, and by a pattern."""
+NONE = -1
+
+
+class TransactionListing(NamedTuple):
+    transactional_id: str
+    coordinator: int
+    producer_id: int
+    state: str
+
+
+class TransactionDescription(NamedTuple):
+    """`start_ms` is None where nothing was begun; `partitions` are those that it has written to and not ended yet."""
+
+    transactional_id: str
+    coordinator: int
+    producer_id: int
+    producer_epoch: int
+    state: str
+    timeout_ms: int
+    start_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+
+
+class ProducerDescription(NamedTuple):
+    """What a partition knows of a producer; -1 where it knows nothing. `start_offset` is None without a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    start_offset: int | None
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that a partition holds open."""
+
+    partition: TopicPartition
+    producer: ProducerDescription
+
+
+Listings = list[TransactionListing]
+Producers = dict[TopicPartition, list[ProducerDescription]]
+Hanging = list[OpenTransaction]
+
+
+class AsyncTransactions:
+    """Of `AsyncAdmin`: questions about the transactions of a cluster."""
+
+    def __init__(self, router: Router):
+        self._router = router
+
+    async def list(
+        self,
+        *,
+        states: Sequence[str] = (),
+        producer_ids: Sequence[int] = (),
+        lasting_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> Listings:
+        """Those of every broker, by transactional id. Raises `KafkaError`, also if a broker cannot filter like that or
+        knows no such state."""
+        await self._router.retrying(lambda: self._router.refresh([]))
+        request = ListTransactionsRequest(
+            state_filters=[*states],
+            producer_id_filters=[*producer_ids],
+            duration_filter=NONE if lasting_ms is None else lasting_ms,
+            transactional_id_pattern=pattern,
+        )
+        needed = PATTERNS_SINCE if pattern else DURATIONS_SINCE if lasting_ms is not None else 0
+        found: Listings = []
+        for broker_id in sorted(self._router.view.brokers):
+
+            async def attempt(broker_id: int = broker_id) -> Listings:
+                link = await self._router.broker(broker_id)
+                if link.versions.of(LIST_TRANSACTIONS) < needed:
+                    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {broker_id} cannot filter transactions so")
+                reply = await link.call(LIST_TRANSACTIONS, request, self._router.request_timeout_ms)
+                check(reply.error_code, "listing transactions")
+                if reply.unknown_state_filters:
+                    raise KafkaError(
+                        ErrorCode.INVALID_REQUEST, f"no transaction is ever {' or '.join(reply.unknown_state_filters)}"
+                    )
+                return [
+                    TransactionListing(t.transactional_id, broker_id, t.producer_id, t.transaction_state)
+                    for t in reply.transaction_states
+                ]
+
+            found += await self._router.retrying(attempt)
+        return sorted(found)
+
+    async def describe(self, transactional_id: str) -> TransactionDescription:
+        """Raises `KafkaError(TRANSACTIONAL_ID_NOT_FOUND)` and others."""
+
+        async def attempt() -> TransactionDescription:
+            coordinator = await self._router.coordinator(transactional_id, TRANSACTION_KEY)
+            link = await self._router.broker(coordinator)
+            request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+            reply = await link.call(DESCRIBE_TRANSACTIONS, request, self._router.request_timeout_ms)
+            [found] = reply.transaction_states
+            check(found.error_code, f"transactional id {transactional_id}")
+            return TransactionDescription(
+                transactional_id,
+                coordinator,
+                found.producer_id,
+                found.producer_epoch,
+                found.transaction_state,
+                found.transaction_timeout_ms,
+                None if found.transaction_start_time_ms < 0 else found.transaction_start_time_ms,
+                tuple(sorted(TopicPartition(topic.topic, p) for topic in found.topics for p in topic.partitions)),
+            )
+
+        return await self._router.retrying(attempt)
+
+    async def producers(self, partitions: Iterable[TopicPartition], broker_id: int | None = None) -> Producers:
+        """What these partitions know of their producers, as their leaders say, or one broker of them all."""
+        found: Producers = {}
+        wanted = [*dict.fromkeys(partitions)]
+
+        async def ask() -> None:
+            by_broker: dict[int, dict[str, list[int]]] = {}
+            for tp in wanted:
+                if tp not in found:
+                    of_broker = await self._router.leader(tp) if broker_id is None else broker_id
+                    by_broker.setdefault(of_broker, {}).setdefault(tp.topic, []).append(tp.partition)
+            for asked, topics in by_broker.items():
+                link = await self._router.broker(asked)
+                request = DescribeProducersRequest(
+                    topics=[TopicRequest(name=name, partition_indexes=indexes) for name, indexes in topics.items()]
+                )
+                reply = await link.call(DESCRIBE_PRODUCERS, request, self._router.request_timeout_ms)
+                for topic in reply.topics:
+                    for p in topic.partitions:
+                        tp = TopicPartition(topic.name, p.partition_index)
+                        check(p.error_code, f"asking for the producers of {tp}", p.error_message)
+                        found[tp] = [
+                            ProducerDescription(
+                                one.producer_id,
+                                one.producer_epoch,
+                                one.last_sequence,
+                                one.last_timestamp,
+                                one.coordinator_epoch,
+                                None if one.current_txn_start_offset < 0 else one.current_txn_start_offset,
+                            )
+                            for one in sorted(p.active_producers, key=lambda one: one.producer_id)
+                        ]
+
+        await self._router.retrying(ask)
+        return {tp: found[tp] for tp in wanted}
+
+    async def hanging(
+        self, partitions: Iterable[TopicPartition], older_than_ms: int, broker_id: int | None = None
+    ) -> Hanging:
+        """Transactions that are open in these partitions, whose last record is older, and that no coordinator knows."""
+        latest_ms = self._router.runtime.clock.now_ms() - older_than_ms
+        by_partition = await self.producers(partitions, broker_id)
+        old = [
+            OpenTransaction(tp, producer)
+            for tp, producers in by_partition.items()
+            for producer in producers
+            if producer.start_offset is not None and producer.last_timestamp_ms < latest_ms
+        ]
+        if not old:
+            return []
+        listed = await self.list(producer_ids=sorted({one.producer.producer_id for one in old}))
+        known: dict[int, tuple[TopicPartition, ...]] = {}
+        for one in listed:
+            try:
+                described = await self.describe(one.transactional_id)
+            except KafkaError as failure:
+                if failure.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                    raise
+                continue
+            known[described.producer_id] = described.partitions
+        return [one for one in old if one.partition not in known.get(one.producer.producer_id, ())]
+
+    async def abort(self, tp: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
+        """Write the marker that aborts a producer's transaction into one partition. Raises `KafkaError`:
+        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED and others."""
+        marker = WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            topics=[WritableTxnMarkerTopic(name=tp.topic, partition_indexes=[tp.partition])],
+            coordinator_epoch=max(coordinator_epoch, 0),
+        )
+        request = WriteTxnMarkersRequest(markers=[marker])
+
+        async def attempt() -> None:
+            link = await self._router.broker(await self._router.leader(tp))
+            reply = await link.call(WRITE_TXN_MARKERS, request, self._router.request_timeout_ms)
+            check(reply.markers[0].topics[0].partitions[0].error_code, f"ending the transaction in {tp}")
+
+        await self._router.retrying(attempt)
+
+
+class Transactions:
+    """Of `Admin`: the same, synchronous. Every method is that of `AsyncTransactions`."""
+
+    def __init__(self, core: AsyncTransactions, thread: LoopThread):
+        self._core = core
+        self._thread = thread
+
+    def list(
+        self,
+        *,
+        states: Sequence[str] = (),
+        producer_ids: Sequence[int] = (),
+        lasting_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> Listings:
+        core = self._core
+        return self._thread.run(
+            core.list(states=states, producer_ids=producer_ids, lasting_ms=lasting_ms, pattern=pattern)
+        )
+
+    def describe(self, transactional_id: str) -> TransactionDescription:
+        return self._thread.run(self._core.describe(transactional_id))
+
+    def producers(self, partitions: Iterable[TopicPartition], broker_id: int | None = None) -> Producers:
+        return self._thread.run(self._core.producers(partitions, broker_id))
+
+    def hanging(
+        self, partitions: Iterable[TopicPartition], older_than_ms: int, broker_id: int | None = None
+    ) -> Hanging:
+        return self._thread.run(self._core.hanging(partitions, older_than_ms, broker_id))
+
+    def abort(self, tp: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
+        self._thread.run(self._core.abort(tp, producer_id, producer_epoch, coordinator_epoch))
