@@ -1,0 +1,95 @@
+"""`__transaction_state` is the same thing to both: Kafka decodes every record of ours, and what we read of Kafka's we
+would have written byte for byte."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from moldau.coordinators.outcome import Record
+from moldau.coordinators.transaction import State
+from moldau.coordinators.transaction_exchange import TransactionSettings
+from moldau.coordinators.transaction_records import transaction_record
+from moldau.records import rows
+from moldau.records.batch import encode_batch
+from tests.agreement import apache
+from tests.agreement.dumping import DumpTool
+from tests.coordinators.transaction_scene import TransactionActor, TransactionStage, transaction_of
+
+PLAY = """
+init a timeout=20s
+add a t-0 u-3
+add a t-1
+commit a
+marked
+add a t-2
+abort a
+marked
+abort a
+marked
+bump 32766
+add a t-0
+commit a
+marked
+init b id=y
+add b id=y v=0 t-7
+commit b id=y v=0
+marked id=y
+add b id=y v=0 t-7
+wait 70s
+marked id=y
+wait 8d
+"""
+STATES = {"Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"}
+
+
+def value_of(payload: str) -> Any:
+    return None if payload == "<DELETE>" else json.loads(payload)
+
+
+def test_kafka_decodes_every_record_that_the_coordinator_writes(tool: DumpTool, tmp_path: Path) -> None:
+    stage = TransactionStage(TransactionSettings())
+    actor = TransactionActor(stage)
+    for line in PLAY.strip().splitlines():
+        actor.play(line)
+    file = tmp_path / "__transaction_state-0" / "00000000000000000000.log"
+    file.parent.mkdir()
+    file.write_bytes(bytes(encode_batch([(record.key, record.value, 1, []) for record in stage.log])))
+
+    dump = tool.dump([file], "--transaction-log-decoder")
+    assert dump.complaints == []
+    found = [(json.loads(one["key"]), value_of(one["payload"])) for one in dump.records()]
+    assert len(found) == len(stage.log)
+    seen = set()
+    for record, (key, value) in zip(stage.log, found, strict=True):
+        transactional_id, written = transaction_of(record)
+        assert key == {"type": "0", "data": {"transactionalId": transactional_id}}
+        assert (value is None) == (written is None)
+        if written is None:
+            seen.add("gone")
+            continue
+        data = value["data"]
+        seen.add(written.state.label)
+        assert (value["version"], data["transactionStatus"]) == ("1", written.state)
+        assert (data["producerId"], data["producerEpoch"]) == (written.producer_id, written.epoch)
+        assert data["transactionTimeoutMs"] == written.timeout_ms
+        assert data["transactionLastUpdateTimestampMs"] == written.update_ms
+        assert data["transactionStartTimestampMs"] == written.start_ms
+        assert data.get("clientTransactionVersion", 0) == written.client_version
+        assert data.get("previousProducerId", -1) == written.previous_producer_id
+        assert data.get("nextProducerId", -1) == written.next_producer_id
+        topics = data["transactionPartitions"]
+        assert (topics is None) == (written.state is State.EMPTY)
+        partitions = {(one["topic"], number) for one in topics or [] for number in one["partitionIds"]}
+        assert partitions == set(written.partitions)
+    assert seen == STATES | {"gone"}
+
+
+def test_kafkas_own_records_are_those_that_we_would_have_written(written: apache.Written) -> None:
+    files = sorted(written.clean.glob("__transaction_state-*/*.log"))
+    records = [Record(row.key, row.value) for file in files for row in rows.iterate(file.read_bytes())]
+    states = set()
+    for record in records:
+        transactional_id, transaction = transaction_of(record)
+        states.add(transaction.state if transaction is not None else None)
+        assert transaction_record(transactional_id, transaction, 2) == record
+    assert states >= {State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT, State.COMPLETE_COMMIT}
