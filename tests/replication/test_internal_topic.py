@@ -1,0 +1,127 @@
+"""What coordinators write into an internal topic: alone, in a producer's transaction, and to end one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import OFFSETS_TOPIC
+from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, encode_batch
+from moldau.replication.internal_topic import InternalTopic
+from moldau.replication.partition import NOBODY
+from tests.handlers.living import NOW_MS, Living, run
+
+FEW = {"offsets_topic_num_partitions": 2}
+ABORTED, COMMITTED = Marker(False, 3), Marker(True, 3)
+
+
+def topic(alive: Living) -> InternalTopic:
+    return InternalTopic(OFFSETS_TOPIC, alive.broker.partitions, 1 << 20, alive.broker.runtime)
+
+
+def records(*values: bytes, producer_id: int = -1, epoch: int = -1) -> bytearray:
+    rows = [Row(b"key", value, NOW_MS) for value in values]
+    attributes = TRANSACTIONAL_BIT if producer_id >= 0 else 0
+    return encode_batch(rows, attributes=attributes, producer_id=producer_id, producer_epoch=epoch)
+
+
+async def read(chunks: AsyncIterator[bytes]) -> list[tuple[int, bool, int]]:
+    """(producer, whether it is a marker, count) of each batch."""
+    return [(h.producer_id, h.is_control, h.count) async for chunk in chunks for _, h in batches(chunk)]
+
+
+@pytest.mark.parametrize("codec", ["0", "1", "3"])
+@pytest.mark.parametrize("flush", ["1", "9223372036854775807"])
+def test_a_transaction_is_begun_and_ended_among_other_records(codec: str, flush: str, tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.broker.cluster.ensure_offsets_topic()
+        internal, hosted = topic(alive), alive.hosted(OFFSETS_TOPIC, 1)
+        await internal.append(1, records(b"plain"))
+        shown = internal.begin(1, 7, 0)
+        assert shown is not None
+        await internal.append_in_transaction(1, records(b"x", b"y", producer_id=7, epoch=0), shown)
+        assert internal.begin(1, 7, 0) is None
+        await internal.append_in_transaction(1, records(b"z", producer_id=7, epoch=0), None)
+        await internal.append(1, records(b"plain"))
+        assert (hosted.last_stable_offset, hosted.high_watermark) == (1, 5)
+        await internal.append_marker(1, 7, 1, ABORTED, 2)
+        assert (hosted.last_stable_offset, hosted.high_watermark) == (6, 6)
+        assert await read(internal.read_all(1)) == [
+            (-1, False, 1),
+            (7, False, 2),
+            (7, False, 1),
+            (-1, False, 1),
+            (7, True, 1),
+        ]
+        assert hosted.log.aborted_between(0, 6)[0][:3] == (7, 1, 5)
+
+    run(scenario, tmp_path, **FEW, offsets_topic_compression_codec=codec, log_flush_interval_messages=flush)
+
+
+def test_what_must_not_begin_does_not(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.broker.cluster.ensure_offsets_topic()
+        internal, hosted = topic(alive), alive.hosted(OFFSETS_TOPIC)
+
+        async def refused(epoch: int, shown: object) -> ErrorCode:
+            with pytest.raises(KafkaError) as raised:
+                await internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=epoch), shown)
+            return raised.value.code
+
+        assert await refused(0, None) is ErrorCode.INVALID_TXN_STATE
+        late = internal.begin(0, 7, 0)
+        await internal.append_marker(0, 7, 0, ABORTED, 0)
+        assert await refused(0, late) is ErrorCode.INVALID_TXN_STATE
+        await internal.append_marker(0, 7, 5, COMMITTED, 2)
+        assert await refused(4, internal.begin(0, 7, 4)) is ErrorCode.INVALID_PRODUCER_EPOCH
+        for epoch, coordinator_epoch, error in (
+            (4, 3, ErrorCode.INVALID_PRODUCER_EPOCH),
+            (5, 2, ErrorCode.TRANSACTION_COORDINATOR_FENCED),
+        ):
+            with pytest.raises(KafkaError) as raised:
+                await internal.append_marker(0, 7, epoch, Marker(True, coordinator_epoch), 2)
+            assert raised.value.code is error
+        await internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=5), internal.begin(0, 7, 5))
+        assert hosted.high_watermark == 3
+
+    run(scenario, tmp_path, **FEW)
+
+
+def test_what_does_not_fit_is_refused_as_a_whole(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.broker.cluster.ensure_offsets_topic()
+        internal, hosted = topic(alive), alive.hosted(OFFSETS_TOPIC)
+        large = bytes(2000)
+        shown = internal.begin(0, 7, 0)
+        for asked in (
+            internal.append(0, records(large)),
+            internal.append_in_transaction(0, records(large, producer_id=7, epoch=0), shown),
+        ):
+            with pytest.raises(KafkaError) as raised:
+                await asked
+            assert raised.value.code is ErrorCode.MESSAGE_TOO_LARGE
+        assert hosted.high_watermark == 0
+
+    run(scenario, tmp_path, **FEW, message_max_bytes=1000)
+
+
+def test_a_partition_that_is_led_elsewhere_takes_nothing(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.broker.cluster.ensure_offsets_topic()
+        internal = topic(alive)
+        alive.hosted(OFFSETS_TOPIC).state.leader = NOBODY
+        with pytest.raises(KafkaError, match="NOT_LEADER"):
+            internal.begin(0, 7, 0)
+        for partition in (0, 9):
+            for asked in (
+                internal.append(partition, records(b"x")),
+                internal.append_in_transaction(partition, records(b"x", producer_id=7, epoch=0), None),
+                internal.append_marker(partition, 7, 0, COMMITTED, 0),
+            ):
+                with pytest.raises(KafkaError, match="NOT_LEADER"):
+                    await asked
+        await asyncio.sleep(0)
+
+    run(scenario, tmp_path, **FEW)
