@@ -180,7 +180,7 @@ def test_a_lost_disk_ends_it_without_the_marker(tmp_path: Path):
         broker = Broker(broker_config(properties(tmp_path))[0], Runtime())
         await broker.start()
         await asyncio.to_thread(broker.folder.fail, OSError(errno.EIO, "a write failed"))
-        await asyncio.wait_for(broker.failed.wait(), 0.5)
+        await asyncio.wait_for(broker.failed.wait(), 30)
         with pytest.raises(KafkaError):
             broker.folder.checkpoint()
         await broker.stop()

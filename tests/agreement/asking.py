@@ -4,6 +4,7 @@ Batches are compared whole, header by header and record by record, so that not o
 Readers of committed records get what they would keep: what the broker names as aborted is taken out here.
 """
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -119,10 +120,11 @@ def look_up(raw: Raw, topic: str, index: int, time: int, committed: bool = False
 
 def committed_offsets(raw: Raw, group: str) -> dict[tuple[str, int], tuple[int, str | None]]:
     """(offset, metadata) by partition."""
-    for _ in range(1000):  # the coordinator may still read its topic
+    until = time.monotonic() + 30
+    while True:  # the coordinator may still read its topic
         coordinator = raw.ask(FIND_COORDINATOR, 1, FindCoordinatorRequest(key=group))
         answer = raw.ask(OFFSET_FETCH, 7, OffsetFetchRequest(group_id=group, topics=None))
-        if coordinator.error_code not in STARTING and answer.error_code not in STARTING:
+        if (coordinator.error_code not in STARTING and answer.error_code not in STARTING) or time.monotonic() > until:
             break
     assert answer.error_code == 0, answer
     return {

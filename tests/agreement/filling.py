@@ -3,6 +3,7 @@
 A `Served` is what a topic's partition 0 has for a consumer: its start and end, and every record as plain data.
 """
 
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -113,10 +114,11 @@ def delete_before(raw: Raw, topic: str, offset: int) -> None:
 def commit(raw: Raw, group: str, topic: str, offset: int) -> None:
     part = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="noted")
     asked = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])])
-    for _ in range(1000):  # the topic is made when somebody asks for the coordinator, which then reads it
+    until = time.monotonic() + 30
+    while True:  # the topic is made when somebody asks for the coordinator, which then reads it
         raw.ask(FIND_COORDINATOR, 1, FindCoordinatorRequest(key=group))
         result = raw.ask(OFFSET_COMMIT, 7, asked).topics[0].partitions[0]
-        if result.error_code not in (14, 15, 16):
+        if result.error_code not in (14, 15, 16) or time.monotonic() > until:
             break
     assert result.error_code == 0, result
 

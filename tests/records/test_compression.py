@@ -184,15 +184,19 @@ def bomb(codec: int) -> bytes:
 
 
 CHECKS = """
-import resource, sys, time
+import sys, time
 from moldau.records.validation import Rules, check_produce
 
+def peak_kib():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
 frames = [memoryview(bytearray(open(name, "rb").read())) for name in sys.argv[1:]]
-before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+before, started = peak_kib(), time.process_time()
 for frame in frames:
     print(check_produce(frame, Rules(), 0).error.name, end=" ")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, time.process_time() - started)
+print(peak_kib() - before, time.process_time() - started)
 """
+"""Not by getrusage, whose largest size is also that of the process that started this one."""
 
 
 def test_bombs_take_neither_memory_nor_time(tmp_path: Path) -> None:
@@ -205,5 +209,6 @@ def test_bombs_take_neither_memory_nor_time(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=paths)
     *codes, kib, seconds = done.stdout.split()
     assert codes == ["MESSAGE_TOO_LARGE"] * 4 + ["INVALID_RECORD"]
-    assert int(kib) <= 64 * 1024
+    assert int(kib) <= 64 * 1024, kib
+    print(kib)
     assert float(seconds) <= 2 * len(codes)

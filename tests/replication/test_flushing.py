@@ -70,7 +70,7 @@ def test_a_flush_that_fails_is_no_success_and_is_not_tried_again(tmp_path: Path,
         wire = await alive.dial()
         refused = outcomes(await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"x")))))
         assert refused[0][1] == ErrorCode.KAFKA_STORAGE_ERROR
-        await asyncio.wait_for(alive.broker.failed.wait(), 5)
+        await asyncio.wait_for(alive.broker.failed.wait(), 30)
         assert len(flushes) == 1
 
     run(scenario, tmp_path, log_flush_interval_messages=1, offsets_topic_num_partitions=1)
