@@ -73,6 +73,8 @@ DEMO = (("moldau", "pipeline", "demo", "--folder", "build/demo"),)
 SEEDS = (
     ("python", "-m", "moldau.simulation", "1000", "150"),
     ("python", "-m", "moldau.simulation", "2000", "150", "--power-loss"),
+    ("python", "-m", "moldau.simulation", "3000", "150", "--groups", "--jobs", "2"),
+    ("python", "-m", "moldau.simulation", "4000", "150", "--groups", "--power-loss", "--jobs", "2"),
 )
 CRASH_POINTS = (("python", "-m", "tests.crash_points", "--points", "20000", "--jobs", "2"),)
 
@@ -86,7 +88,7 @@ STAGES = (
     Stage("agreement", 4, tests=("tests/agreement",)),
     Stage("spark", 10, commands=DEMO, tests=("tests/pipeline",)),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
-    Stage("simulation", 3, commands=SEEDS),
+    Stage("simulation", 3, commands=SEEDS, tests=("tests/simulation",), options=PARALLEL, long=True),
     Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )
 

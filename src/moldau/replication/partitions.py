@@ -19,7 +19,7 @@ from moldau.cluster.image import Image, TopicImage
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.folders import FolderUse, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
-from moldau.replication.hosted import Hosted
+from moldau.replication.hosted import FLUSH_NEVER, Hosted
 from moldau.replication.partition import Partition
 from moldau.runtime import Runtime
 
@@ -92,8 +92,23 @@ class Partitions:
         strays = await self._folders.load(known, self._cluster.topic_config, image.deleted, threads)
         await self.forget_deleted()
         await self._remember(image)
+        for topic in image.topics.values():
+            if self._cluster.topic_config(topic.name).flush_messages < FLUSH_NEVER:
+                await self._runtime.run(partial(self._flush_recovered, topic))
         await self.follow(image, list(image.topics))
         return strays
+
+    def _flush_recovered(self, topic: TopicImage) -> None:
+        """Where records are flushed before they are seen, so are those that an earlier life wrote and did not live to
+        flush: now they are there, and the next crash must not take them back."""
+        for tp in self._ours(topic):
+            folder = self._folders.folder_of(tp)
+            log = None if folder is None else folder.logs.get(tp)
+            if log is not None and log.unflushed_records:
+                try:
+                    log.flush()
+                except KafkaError as error:
+                    logger.error("%s cannot be flushed: %s", tp, error)
 
     async def forget_deleted(self) -> None:
         """Topics that were deleted have left the served folders; those in a folder that is away are still known when

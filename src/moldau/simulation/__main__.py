@@ -1,19 +1,56 @@
-"""`python -m moldau.simulation SEED [COUNT] [--power-loss]`: live through seeds and print the digest of each."""
+"""`python -m moldau.simulation SEED [COUNT]`: live through seeds and print the digest of each; the exit code is 1 if
+one failed.
+
+With `--groups` the worlds are of consumer groups, otherwise of a producer and a reader. `--minutes` goes on from SEED
+for so long.
+"""
 
 import argparse
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import Executor, ProcessPoolExecutor
+from itertools import count, islice
+from multiprocessing import get_context
 
-from moldau.simulation.scenarios import run_seed
+from moldau.simulation.scenarios import live
+
+AT_A_TIME = 50
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m moldau.simulation", description="Replay simulated seeds.")
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int, nargs="?", default=1)
     parser.add_argument("--power-loss", action="store_true", help="the machine dies with the broker")
+    parser.add_argument("--groups", action="store_true", help="worlds of consumer groups")
+    parser.add_argument("--minutes", type=float, help="seed after seed for so long")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the seeds")
     asked = parser.parse_args()
-    for seed in range(asked.seed, asked.seed + asked.count):
-        world = run_seed(seed, power_loss=asked.power_loss)
-        print(f"seed {seed}: {world.network.delivered} messages in {world.loop.time():.1f} s: {world.digest}")
+    seeds = count(asked.seed) if asked.minutes is not None else iter(range(asked.seed, asked.seed + asked.count))
+    until = time.monotonic() + 60 * asked.minutes if asked.minutes is not None else None
+    failed = 0
+    with ProcessPoolExecutor(asked.jobs, get_context("spawn")) as pool:
+        while (lot := list(islice(seeds, AT_A_TIME * asked.jobs))) and (until is None or time.monotonic() < until):
+            failed += _live_all(pool, lot, asked)
+    return 1 if failed else 0
 
 
-main()
+def _live_all(pool: Executor, seeds: list[int], asked: argparse.Namespace) -> int:
+    """How many failed."""
+    failed = 0
+    flags: Iterable[str] = (flag for flag in ("groups", "power_loss") if getattr(asked, flag))
+    options = "".join(f" --{flag.replace('_', '-')}" for flag in flags)
+    both = [[asked.groups] * len(seeds), [asked.power_loss] * len(seeds)]
+    for lived in pool.map(live, seeds, *both, chunksize=5):
+        if lived.failure is None:
+            print(f"seed {lived.seed}: {lived.line}")
+        else:
+            failed += 1
+            print(f"seed {lived.seed} FAILED: {lived.failure}")
+            print(f"    again: python -m moldau.simulation {lived.seed}{options}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,9 +1,9 @@
 """An asyncio event loop in virtual time: it never waits, it jumps to the next thing that is due.
 
 Ordinary asyncio code runs on it unchanged. What differs: `time` starts at 0 and moves only when nothing is ready;
-executors run their work inline; sockets are those of `network`; tasks hash by the order they were made in, since
-asyncio keeps some in sets and a hash by address would give one seed two histories. Nothing ready and nothing due is a
-deadlock and raises.
+executors run their work inline, or `work_s` later; sockets are those of `network`; tasks hash by the order they were
+made in, since asyncio keeps some in sets and a hash by address would give one seed two histories. Nothing ready and
+nothing due is a deadlock and raises.
 """
 
 import asyncio
@@ -63,6 +63,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._selector = _Jump()
         self._clock_resolution = 1e-9
         self.network = network
+        self.work_s: Callable[[], float] = lambda: 0.0
+        """How long the next piece of work takes that is handed to an executor; it is done at the end of that."""
         network.attach(self)
         CountedTask.numbers = itertools.count()
         self.set_task_factory(_counted)
@@ -78,17 +80,33 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
         future = self.create_future()
-        try:
-            future.set_result(func(*args))
-        except Exception as error:
-            future.set_exception(error)
+        seconds = self.work_s()
+        if seconds:
+            self.call_later(seconds, _work, future, func, args)
+        else:
+            _work(future, func, args)
         return future
+
+    def forget_timers(self, host: str) -> None:
+        """What that host wanted to do later it will not do."""
+        for timer in list(self._scheduled):  # type: ignore[attr-defined]
+            if timer._context.get(current_host) == host:
+                timer.cancel()
 
     async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
         return self.network.listen(host or current_host.get(), port or 0, protocol_factory)
 
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
         return await self.network.dial(current_host.get(), host, port, protocol_factory)
+
+
+def _work(future: asyncio.Future[Any], work: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    if future.done():  # nobody is there any more
+        return
+    try:
+        future.set_result(work(*args))
+    except Exception as error:
+        future.set_exception(error)
 
 
 def _counted(

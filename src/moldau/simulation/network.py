@@ -85,9 +85,10 @@ class Network:
         if both_ways:
             self._cut[other, one] = None
 
-    def heal(self) -> None:
-        """What was held back is delivered."""
-        self._cut.clear()
+    def heal(self, host: str | None = None) -> None:
+        """What was held back is delivered, between all hosts or to and from one of them."""
+        for pair in [pair for pair in self._cut if host is None or host in pair]:
+            del self._cut[pair]
         for pipe in list(self._pipes):
             pipe.deliver()
 
@@ -100,6 +101,11 @@ class Network:
             del self._listening[key]
         for pipe in [pipe for pipe in self._pipes if host in (pipe.source, pipe.target)]:
             pipe.break_off(ConnectionResetError(104, f"{host} is gone"), silent=pipe.source == host)
+
+    def break_connections(self, host: str) -> None:
+        """All of a host's connections are reset; the host lives on."""
+        for pipe in [pipe for pipe in self._pipes if pipe.source == host]:
+            pipe.break_off(ConnectionResetError(104, "reset by peer"), silent=False)
 
     def forget_pipe(self, pipe: "Pipe") -> None:
         self._pipes.pop(pipe, None)

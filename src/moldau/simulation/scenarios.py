@@ -1,10 +1,15 @@
 """Stories that a world lives through. Each draws what happens from the world's seed, and checks at the end."""
 
 import asyncio
+import logging
+from typing import NamedTuple
 
 from moldau.client.admin import AsyncAdmin
+from moldau.errors import MoldauError
+from moldau.simulation.faults import PowerLoss
+from moldau.simulation.groups.story import Story
 from moldau.simulation.network import Weather
-from moldau.simulation.workload import History, consume, produce
+from moldau.simulation.workload import Broken, History, consume, produce
 from moldau.simulation.world import World
 
 TOPIC = "events"
@@ -42,3 +47,53 @@ def run_seed(seed: int, *, power_loss: bool = False) -> World:
     world = World(seed, Weather(delay_ms_max=30, loss=0.02))
     world.run(lambda world: two_clients(world, power_loss=power_loss))
     return world
+
+
+class Complaints(logging.Handler):
+    """What the broker did not expect to happen, by its own log."""
+
+    def __init__(self, world: World):
+        super().__init__(logging.ERROR)
+        self._world = world
+        self.first = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, (MoldauError, OSError, PowerLoss)) and not self.first:
+            self.first = f"at {self._world.loop.time():.3f} s: {record.getMessage()}: {error!r}"
+
+
+def run_groups(seed: int, *, power_loss: bool = False) -> World:
+    """One world of groups of that seed. Raises `Broken` if an invariant does not hold."""
+    world = World(seed)
+    world.network.weather = world.random.choice((Weather(5), Weather(30, 0.02), Weather(200, 0.05)))
+    world.loop.set_exception_handler(lambda loop, context: None)
+    logger, complaints = logging.getLogger("moldau"), Complaints(world)
+    logger.addHandler(complaints)
+    logger.propagate, before = False, logger.propagate
+    try:
+        world.run(lambda world: Story(world, power_loss).tell())
+    finally:
+        logger.removeHandler(complaints)
+        logger.propagate = before
+    if complaints.first:
+        raise Broken(complaints.first)
+    return world
+
+
+class Lived(NamedTuple):
+    """One seed in a sentence; `failure` is None if all held."""
+
+    seed: int
+    line: str
+    failure: str | None
+
+
+def live(seed: int, groups: bool, power_loss: bool) -> Lived:
+    """One world, in a process of its own."""
+    logging.getLogger("moldau").setLevel(logging.ERROR)
+    try:
+        world = (run_groups if groups else run_seed)(seed, power_loss=power_loss)
+    except Exception as error:
+        return Lived(seed, "", f"{type(error).__name__}: {error}")
+    return Lived(seed, f"{world.network.delivered} messages in {world.loop.time():.1f} s: {world.digest}", None)

@@ -5,7 +5,9 @@ checkers. Everything drawn by chance comes from the seed, so the same seed gives
 """
 
 import asyncio
+import contextvars
 import hashlib
+import inspect
 import random
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -14,6 +16,7 @@ from moldau.broker import Broker
 from moldau.config import broker_config
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
+from moldau.simulation.faults import CHANGES, Call, Faults, PowerLoss
 from moldau.simulation.loop import CountedTask, SimulatedLoop
 from moldau.simulation.network import Network, Weather, current_host
 from moldau.simulation.ports import SimulatedClock, SimulatedRandom
@@ -67,6 +70,7 @@ class World:
     def _cancel(self, which: Callable[[CountedTask], bool]) -> None:
         tasks = [task for task in asyncio.all_tasks(self.loop) if isinstance(task, CountedTask) and which(task)]
         for task in sorted(tasks, key=hash):
+            _close_unbegun(task.get_coro())
             task.cancel()
         if tasks and not self.loop.is_running():
             self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
@@ -83,10 +87,11 @@ class World:
         """Do `work` on behalf of that host: what it dials and spawns is the host's."""
 
         async def there() -> T:
-            current_host.set(host)
             return await work
 
-        return await self.loop.create_task(there())
+        context = contextvars.copy_context()
+        context.run(current_host.set, host)
+        return await context.run(self.loop.create_task, there(), context=context)
 
     async def start_broker(self, name: str, **settings: object) -> Broker:
         """A broker on that host, with what is on its disk; settings by Kafka's names with underscores."""
@@ -106,12 +111,45 @@ class World:
         self.network.reset(name)
         host.broker = None
 
+    def kill(self, name: str) -> None:
+        """SIGKILL: what runs on that host is gone between two steps, and so are its connections."""
+        self.loop.forget_timers(name)
+        contextvars.Context().run(self.network.reset, name)
+        self._cancel(lambda task: task.host == name)
+
     def kill_broker(self, name: str, power_loss: bool = False) -> None:
         """SIGKILL, or the power: the process is gone between two steps; the disk keeps what each keeps."""
         host = self.host(name)
-        self.network.reset(name)
-        self._cancel(lambda task: task.host == name)
+        self.kill(name)
         host.disk = host.disk.after_crash(self.random) if power_loss else host.disk.after_kill()
         for session in list(host.store.sessions):
             session.close()
         host.broker = None
+
+    def kill_broker_at_call(self, name: str, calls: int, power_loss: bool, told: Callable[[], None]) -> None:
+        """The same, right before the broker's disk is changed for the `calls`th time from now on; `told` just before
+        that."""
+        host = self.host(name)
+        faults = host.disk.faults = Faults(self.random)
+        left = calls
+
+        def watch(call: Call) -> None:
+            nonlocal left
+            left -= call.name in CHANGES
+            if left > 0:
+                return
+            faults.watch = None
+            told()
+            self.kill_broker(name, power_loss)
+            raise PowerLoss(f"at {call.name} of {call.path}")
+
+        faults.watch = watch
+
+
+def _close_unbegun(work: object) -> None:
+    """What was to be awaited by something that never begins will not be awaited, and Python complains of that."""
+    if inspect.iscoroutine(work) and work.cr_frame and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+        for inner in list(work.cr_frame.f_locals.values()):
+            if inspect.iscoroutine(inner) and inspect.getcoroutinestate(inner) == inspect.CORO_CREATED:
+                _close_unbegun(inner)
+                inner.close()

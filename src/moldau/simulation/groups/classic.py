@@ -1,0 +1,188 @@
+"""A member by the classic protocol: it joins, assigns for all if it leads, syncs, is heard from, commits, leaves.
+
+Eager members give everything back before they join; cooperative ones (KIP-429) keep what they have, say so, and give
+back what they are not given any more, for which they join once more. The leader takes from one member before it gives
+to another. The same member in a group that has gone on to the newer protocol notices only that nobody leads.
+"""
+
+from typing import Any
+
+from moldau.assignors import range_assign, sticky_assign
+from moldau.client.membership import assignment_of, read_assignment, read_subscription, versioned
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.protocol.apis import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
+from moldau.protocol.consumer import ConsumerProtocolSubscription, OwnedPartitions
+from moldau.protocol.messages.heartbeat import HeartbeatRequest
+from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from moldau.simulation.groups.member import ELSEWHERE, Fenced, Member
+
+SUBSCRIPTION_VERSION = 3
+LOST = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
+
+
+class ClassicMember(Member):
+    @property
+    def _protocol(self) -> str:
+        return "range" if self.seat.kind == "eager" else "cooperative-sticky"
+
+    async def step(self) -> None:
+        rejoin = not self.settled or (self._leads and self._assigned_for != self.scene.partitions)
+        if rejoin and not self.is_busy:
+            await self._rebalance()
+        if self.epoch >= 0 and self.member_id:
+            await self._beat()
+        if self.settled and not self.is_busy:
+            await self.maybe_commit()
+
+    _leads = False
+    _assigned_for: dict[str, int] | None = None
+
+    async def _beat(self) -> None:
+        sent_s = self.now
+        request = HeartbeatRequest(
+            group_id=self.group,
+            generation_id=self.epoch,
+            member_id=self.member_id,
+            group_instance_id=self.seat.instance_id,
+        )
+        error = self.understood((await self.call(HEARTBEAT, request)).error_code)
+        if error is ErrorCode.NONE:
+            self.heard(sent_s)
+            if self.settled:
+                self.is_well(sent_s)
+        elif error is ErrorCode.REBALANCE_IN_PROGRESS:
+            self.heard(sent_s)
+            self.settled = False
+        else:
+            self._lost(error, sent_s)
+
+    def _lost(self, error: ErrorCode, sent_s: float) -> None:
+        """Raises `Fenced`, or `KafkaError` if it is to be tried again after a while."""
+        self.turned_away(error, sent_s)
+        self.settled = False
+        if error in LOST:
+            self.owns(())
+            self.epoch = -1
+            if error is ErrorCode.UNKNOWN_MEMBER_ID:
+                self.member_id = ""
+        elif error is ErrorCode.FENCED_INSTANCE_ID:
+            raise Fenced
+        elif error is not ErrorCode.REBALANCE_IN_PROGRESS:
+            raise KafkaError(error)
+
+    async def _rebalance(self) -> None:
+        self.settled = False
+        if self.seat.kind == "eager":
+            self.owns(())
+        claimed = frozenset(self.owned)
+        sent_s, is_new = self.now, not self.member_id
+        reply = await self._join(sorted(claimed))
+        error = self.understood(reply.error_code)
+        if error is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = reply.member_id
+            sent_s = self.now
+            reply = await self._join(sorted(claimed))
+            error = self.understood(reply.error_code)
+        if error is not ErrorCode.NONE:
+            self._lost(error, sent_s)
+            return
+        self.joined(sent_s, is_new)
+        self.member_id, self.epoch = reply.member_id, reply.generation_id
+        self._leads = bool(reply.members) or (self._leads and reply.skip_assignment)
+        await self._sync(reply, claimed)
+        if is_new and self.seat.instance_id is not None and self.seat.kind == "cooperative":
+            self.settled = False  # the one before it may have been about to give something back, which nobody knows
+
+    async def _join(self, claimed: list[TopicPartition]) -> JoinGroupResponse:
+        owned: dict[str, list[int]] = {}
+        for place in claimed:
+            owned.setdefault(place.topic, []).append(place.partition)
+        subscription = ConsumerProtocolSubscription(
+            topics=list(self.seat.topics),
+            owned_partitions=[OwnedPartitions(topic=topic, partitions=parts) for topic, parts in owned.items()],
+            generation_id=self.epoch,
+        )
+        metadata = versioned(subscription, SUBSCRIPTION_VERSION)
+        request = JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=self.seat.session_ms,
+            rebalance_timeout_ms=self.seat.rebalance_ms,
+            member_id=self.member_id,
+            group_instance_id=self.seat.instance_id,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name=self._protocol, metadata=metadata)],
+        )
+        reply: JoinGroupResponse = await self.call(JOIN_GROUP, request, 4 * self.seat.rebalance_ms + 10_000)
+        return reply
+
+    async def _sync(self, joined: JoinGroupResponse, claimed: frozenset[TopicPartition]) -> None:
+        era, sent_s = self.scene.era(self.group), self.now
+        assignments = []
+        if joined.members and not joined.skip_assignment:
+            self._assigned_for = dict(self.scene.partitions)
+            assignments = self._assign(joined)
+        elif self._leads:
+            self._assigned_for = dict(self.scene.partitions)
+        request = SyncGroupRequest(
+            group_id=self.group,
+            generation_id=self.epoch,
+            member_id=self.member_id,
+            group_instance_id=self.seat.instance_id,
+            protocol_type="consumer",
+            protocol_name=self._protocol,
+            assignments=assignments,
+        )
+        reply = await self.call(SYNC_GROUP, request, 4 * self.seat.rebalance_ms + 10_000)
+        error = self.understood(reply.error_code)
+        if error is not ErrorCode.NONE:
+            if error not in ELSEWHERE:
+                self._lost(error, sent_s)
+            return
+        self.heard(sent_s)
+        places = frozenset(read_assignment(reply.assignment))
+        if era == self.scene.era(self.group):
+            self.ledger.given(self.group, era, self.epoch, self.who, self.name, sorted(places))
+        new = places - self.owned
+        self.well_s = max(self.well_s, sent_s)
+        self.owns(places)
+        self.settled = claimed <= places
+        await self.begin(new)
+
+    def _assign(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
+        said = {member.member_id: read_subscription(member.metadata) for member in joined.members}
+        wanted = {member: list(one.topics) for member, one in said.items()}
+        if self.seat.kind == "eager":
+            shares = range_assign(wanted, self.scene.partitions)
+        else:
+            owner: dict[TopicPartition, tuple[int, str]] = {}
+            for member, one in said.items():
+                for topic in one.owned_partitions:
+                    for number in topic.partitions:
+                        place = TopicPartition(topic.topic, number)
+                        owner[place] = max(owner.get(place, (-2, "")), (one.generation_id, member))
+            owned: dict[str, list[TopicPartition]] = {member: [] for member in said}
+            for place, (_, member) in owner.items():
+                owned[member].append(place)
+            shares = sticky_assign(wanted, self.scene.partitions, owned)
+            shares = {
+                member: [place for place in share if owner.get(place, (0, member))[1] == member]
+                for member, share in shares.items()
+            }
+        return [
+            SyncGroupRequestAssignment(member_id=member, assignment=versioned(assignment_of(share), 1))
+            for member, share in shares.items()
+        ]
+
+    async def leave(self) -> None:
+        """Say goodbye, unless its place is to be kept."""
+        self.owns(())
+        if self.member_id and (self.seat.instance_id is None or self._random.random() < 0.5):
+            request: Any = LeaveGroupRequest(
+                group_id=self.group,
+                member_id=self.member_id,
+                members=[MemberIdentity(member_id=self.member_id, group_instance_id=self.seat.instance_id)],
+            )
+            await self.call(LEAVE_GROUP, request, purpose="goodbye")

@@ -1,0 +1,153 @@
+"""The offsets topic as it lies in the log, read by a checker for itself, beside what the coordinator made of it.
+
+What is committed stays: after a crash the log begins with the records that it had, and the coordinator that has
+loaded it, or goes on with it, knows those offsets and groups and no others. The records also tell when a group was
+deleted or changed its protocol, from which its generations may count anew (`era`).
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from moldau.broker import Broker
+from moldau.coordinators.consumer_records import ConsumerGroupRecord, Kind
+from moldau.coordinators.group_records import GroupRecord, read_record
+from moldau.coordinators.outcome import Record
+from moldau.coordinators.replaying import Replaying
+from moldau.coordinators.shard import GroupShard
+from moldau.errors import KafkaError
+from moldau.names import OFFSETS_TOPIC, TopicPartition
+from moldau.records.batch import batches
+from moldau.simulation.workload import Broken
+
+READ_BYTES = 1 << 20
+Newer = dict[tuple[Kind, str], Any]
+
+
+class Replayed:
+    """One partition of the topic, as far as it was read."""
+
+    def __init__(self) -> None:
+        self.offset = 0
+        self.records: list[Record] = []
+        self.offsets: dict[str, dict[TopicPartition, Any]] = {}
+        self.classic: dict[str, Any] = {}
+        self.newer: dict[str, Newer] = {}
+        self._replaying = Replaying()
+
+    def read(self, log: Any, until: int, gone: Callable[[str], None]) -> None:
+        while self.offset < until:
+            chunk = memoryview(log.read_batches(self.offset, READ_BYTES))
+            whole = [(at, header) for at, header in batches(chunk) if header.next_offset <= until]
+            if not whole:
+                return
+            at, last = whole[-1]
+            for record in self._replaying.records(chunk[: at + last.size]):
+                self.records.append(record)
+                self._apply(record, gone)
+            self.offset = last.next_offset
+
+    def _apply(self, record: Record, gone: Callable[[str], None]) -> None:
+        known = read_record(record)
+        if known is None:
+            return
+        if isinstance(known, GroupRecord):
+            if known.value is None:
+                self.classic.pop(known.group, None)
+                gone(known.group)
+            else:
+                self.classic[known.group] = known.value
+        elif isinstance(known, ConsumerGroupRecord):
+            self._apply_newer(known, gone)
+        elif known.value is None:
+            self.offsets.get(known.group, {}).pop(known.partition, None)
+        else:
+            self.offsets.setdefault(known.group, {})[known.partition] = known.value
+
+    def _apply_newer(self, known: ConsumerGroupRecord, gone: Callable[[str], None]) -> None:
+        if known.kind is Kind.EPOCH and known.value is None:
+            self.newer.pop(known.group, None)
+            gone(known.group)
+        elif known.value is not None:
+            self.newer.setdefault(known.group, {})[known.kind, known.name] = known.value
+        elif known.group in self.newer:
+            self.newer[known.group].pop((known.kind, known.name), None)
+
+
+class Committed:
+    """All partitions of the topic. `eras` counts for each group how often it went."""
+
+    def __init__(self) -> None:
+        self.eras: Counter[str] = Counter()
+        self._partitions: dict[int, Replayed] = {}
+
+    def era(self, broker: Broker | None, group: str) -> int:
+        """How often the group has gone, as far as is known without a broker."""
+        if broker is not None:
+            self.follow(broker)
+        return self.eras[group]
+
+    def follow(self, broker: Broker) -> None:
+        """Read what has been committed since the last time."""
+        for number, (log, until) in _logs(broker).items():
+            replayed = self._partitions.setdefault(number, Replayed())
+            if replayed.offset < until:
+                replayed.read(log, until, self._gone)
+
+    def _gone(self, group: str) -> None:
+        self.eras[group] += 1
+
+    def check_kept(self, broker: Broker) -> None:
+        """Another life of the broker: what was committed in those before is there, and nothing instead of it."""
+        for number, (log, until) in _logs(broker).items():
+            before = self._partitions.get(number, Replayed())
+            again = Replayed()
+            again.read(log, until, lambda _: None)
+            if again.records[: len(before.records)] != before.records:
+                raise Broken(f"partition {number} of {OFFSETS_TOPIC} lost or changed what was committed there")
+        self.follow(broker)
+
+    def check_coordinator(self, broker: Broker) -> bool:
+        """What the coordinator has is what the log says; False where it has still to load it."""
+        self.follow(broker)
+        complete = True
+        for number in _logs(broker):
+            try:
+                shard = broker.groups.shard(number)
+            except KafkaError:
+                complete = False
+                continue
+            self._check_shard(shard, self._partitions.setdefault(number, Replayed()))
+        return complete
+
+    @staticmethod
+    def _check_shard(shard: GroupShard, log: Replayed) -> None:
+        offsets = {group: committed for group, committed in log.offsets.items() if committed}
+        ours = {group: dict(shard.offsets.of(group).items()) for group in shard.offsets.groups()}
+        if ours != offsets:
+            raise Broken(f"the coordinator has the offsets {ours}, the log {offsets}")
+        if shard.groups.stored != log.classic:
+            raise Broken(f"the coordinator has the groups {shard.groups.stored}, the log {log.classic}")
+        if shard.consumers.stored.keys() != log.newer.keys():
+            raise Broken(f"the coordinator has the groups {[*shard.consumers.stored]}, the log {[*log.newer]}")
+        for group_id, records in log.newer.items():
+            group = shard.consumers.stored[group_id]
+            members = {name for kind, name in records if kind is Kind.MEMBER}
+            epoch = records[Kind.EPOCH, ""].epoch
+            if (group.epoch, set(group.members)) != (epoch, members):
+                raise Broken(f"{group_id} is at epoch {group.epoch} with {[*group.members]}, in the log at {epoch}")
+            for name, member in group.members.items():
+                current = records.get((Kind.CURRENT, name))
+                if current is not None and current.member_epoch != member.epoch:
+                    raise Broken(f"{name} of {group_id} is at {member.epoch}, in the log at {current.member_epoch}")
+
+
+def _logs(broker: Broker) -> dict[int, tuple[Any, int]]:
+    """The log of each partition that the broker has, and up to where it is committed."""
+    found = {}
+    topic = broker.cluster.image.topics.get(OFFSETS_TOPIC)
+    for number in range(len(topic.partitions) if topic is not None else 0):
+        hosted = broker.partitions.find(OFFSETS_TOPIC, None, number)
+        if hosted is not None:
+            found[number] = hosted.log, int(hosted.high_watermark)
+    return found

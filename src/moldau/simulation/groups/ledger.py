@@ -1,0 +1,176 @@
+"""What the members of groups were told, and the checks of it: who owns what, what was committed, who was turned away.
+
+Places are (topic, partition). Time is the loop's, in seconds. A member is known by its instance id if it has one, by
+its process otherwise. Two rules about owners: in one generation (or epoch) a place is given to one member; and no two
+members work on a place at the same time, where a member stops working unless it hears in time that all is well. A
+group that is deleted and made anew counts its generations from the start: the `Era` is part of every generation.
+Whatever does not hold is noted and raised as `Broken`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from math import inf
+from typing import TypeAlias
+
+from moldau.errors import ErrorCode
+from moldau.names import TopicPartition
+from moldau.simulation.groups.register import Register, Write
+from moldau.simulation.workload import Broken
+
+Era: TypeAlias = int
+UNKNOWN_IN_A_ROW_MAX = 5
+"""A member that is not known joins with a new id, and may be unlucky a few times while brokers die; no storm."""
+
+
+@dataclass
+class Holder:
+    """What a member works on, and until when it may."""
+
+    places: frozenset[TopicPartition] = frozenset()
+    until_s: float = inf
+
+
+@dataclass
+class Told:
+    """The newest generation in which somebody was given a place."""
+
+    generation: tuple[Era, int]
+    who: str
+    at_s: float
+
+
+@dataclass
+class Ledger:
+    now: Callable[[], float]
+    retention_s: float
+    failures: list[str] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
+    holders: dict[str, dict[str, Holder]] = field(default_factory=dict)
+    troubled_s: dict[str, float] = field(default_factory=dict)
+    """When each host was last in trouble: cut off, or the broker was down ("")."""
+    calm_s: float = inf
+    """From when on nothing goes wrong any more, and everybody has had the time to get over it."""
+
+    def __post_init__(self) -> None:
+        self._owners: dict[tuple[str, Era, int], dict[TopicPartition, str]] = {}
+        self._told: dict[tuple[str, TopicPartition], Told] = {}
+        self._epochs: dict[tuple[str, Era, str], int] = {}
+        self._instances: dict[tuple[str, str], tuple[str, float]] = {}
+        self._unknown: Counter[str] = Counter()
+        self._registers: dict[tuple[str, TopicPartition], Register] = {}
+        self._excused_s: dict[tuple[str, str], float] = {}
+        self._values = 0
+
+    def broken(self, sentence: str) -> Broken:
+        self.failures.append(f"at {self.now():.3f} s: {sentence}")
+        return Broken(self.failures[-1])
+
+    def check(self) -> None:
+        if self.failures:
+            raise Broken(self.failures[0])
+
+    # -- owners
+
+    def given(
+        self, group: str, era: Era, generation: int, who: str, process: str, places: Iterable[TopicPartition]
+    ) -> None:
+        """A member was told what is its own in a generation."""
+        owners = self._owners.setdefault((group, era, generation), {})
+        before = self._epochs.get((group, era, process), 0)
+        if generation < before:
+            raise self.broken(f"{process} of {group} was in generation {before} and is told {generation}")
+        self._epochs[group, era, process] = generation
+        for place in places:
+            if owners.setdefault(place, who) != who:
+                raise self.broken(
+                    f"{place} has two owners in generation {generation} of {group}: {owners[place]} and {who}"
+                )
+            told = self._told.get((group, place))
+            if told is None or told.generation < (era, generation) or told.who == who:
+                self._told[group, place] = Told((era, generation), who, self.now())
+
+    def holds(self, group: str, who: str, places: Collection[TopicPartition], until_s: float) -> None:
+        """From now on, and until then, the member works on these and nothing else."""
+        holders = self.holders.setdefault(group, {})
+        mine = holders[who] = Holder(frozenset(places), until_s)
+        now = self.now()
+        for other, theirs in holders.items():
+            both = mine.places & theirs.places if other != who and theirs.until_s > now < until_s else None
+            excused = max(self._excused_s.get((group, one), 0.0) for one in (who, other))
+            if both and excused <= now:
+                raise self.broken(f"{min(both)} of {group} is worked on by {other} and {who}")
+
+    def thrown_out(self, group: str, who: str, heard_s: float) -> None:
+        """An administrator takes that member out of the group, which may not know before then."""
+        self._excused_s[group, who] = heard_s
+
+    def lets_go(self, group: str, who: str) -> None:
+        self.holders.get(group, {}).pop(who, None)
+
+    # -- members
+
+    def joined_as(self, group: str, instance: str, process: str, sent_s: float) -> None:
+        """That process has the instance id from now on, and the one before it is fenced; of two that join at the same
+        time nobody knows which."""
+        _, before_s = self._instances.get((group, instance), ("", 0.0))
+        self._instances[group, instance] = process if sent_s > before_s else "", self.now()
+
+    def accepted(self, group: str, instance: str | None, process: str, sent_s: float) -> None:
+        """The coordinator took something from that process."""
+        self._unknown[process] = 0
+        holder = self._instances.get((group, instance or ""))
+        if instance is not None and holder is not None and holder[0] not in ("", process) and sent_s > holder[1]:
+            raise self.broken(f"{process} of {group} was fenced by {holder[0]} at {holder[1]:.3f} s and is heard")
+
+    def refused(self, group: str, process: str, error: ErrorCode, sent_s: float) -> None:
+        """The coordinator did not take something from a member."""
+        self.errors[error.name] += 1
+        if error is not ErrorCode.UNKNOWN_MEMBER_ID:
+            return
+        self._unknown[process] += 1
+        if self._unknown[process] > UNKNOWN_IN_A_ROW_MAX:
+            raise self.broken(f"{process} of {group} is told UNKNOWN_MEMBER_ID again and again")
+        if sent_s > self.calm_s:
+            raise self.broken(f"{process} of {group} is told UNKNOWN_MEMBER_ID though all is well")
+
+    def unanswered(self, host: str, what: str, sent_s: float) -> None:
+        """A request was not answered in all the time that it may be parked."""
+        if sent_s > max(self.troubled_s.get(host, 0.0), self.troubled_s.get("", 0.0)):
+            raise self.broken(f"{what} of {host}, sent at {sent_s:.3f} s, was never answered")
+
+    # -- offsets
+
+    def _register(self, group: str, place: TopicPartition) -> Register:
+        return self._registers.setdefault((group, place), Register(self.retention_s))
+
+    def value(self) -> int:
+        """An offset that was never committed before."""
+        self._values += 1
+        return self._values
+
+    def writes(self, group: str, place: TopicPartition, value: int | None) -> Write:
+        """Somebody commits, or deletes with None: it may be done at any time from now on."""
+        return self._register(group, place).write(value, self.now())
+
+    def wrote(self, group: str, place: TopicPartition, write: Write, who: str | None = None) -> None:
+        """It was acknowledged; `who`: to a member, which must own the place."""
+        told = self._told.get((group, place))
+        if who is not None and told is not None and told.who != who and told.at_s < write.sent_s:
+            raise self.broken(f"{who} commits {place} of {group}, which {told.who} has since {told.at_s:.3f} s")
+        self._register(group, place).taken(write, self.now())
+
+    def did_not_write(self, group: str, place: TopicPartition, write: Write) -> None:
+        """It was refused for certain."""
+        self._register(group, place).refused(write)
+
+    def read(self, group: str, place: TopicPartition, value: int | None, sent_s: float) -> None:
+        """Somebody asked at `sent_s` and was answered now."""
+        said = self._register(group, place).read(value, sent_s, self.now())
+        if said is not None:
+            raise self.broken(f"the offset of {place} in {group}, asked for at {sent_s:.3f} s, {said}")
+
+    def places_of(self, group: str) -> list[TopicPartition]:
+        """Where the group may have offsets."""
+        return [place for other, place in self._registers if other == group]

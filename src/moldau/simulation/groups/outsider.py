@@ -1,0 +1,100 @@
+"""Somebody who is in no group: commits, reads and deletes offsets, deletes groups and throws members out, as
+administrators' tools do."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable
+from math import inf
+
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.protocol.apis import DELETE_GROUPS, LEAVE_GROUP, OFFSET_DELETE
+from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
+from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from moldau.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from moldau.simulation.groups.ledger import Ledger
+from moldau.simulation.groups.member import CALL_MS, PERHAPS, Caller, Scene, Seat
+from moldau.simulation.groups.register import Write
+
+PAUSE_S_MAX = 3.0
+
+
+class Outsider:
+    """`groups` are those it looks after. While it `interferes` it does what members may have to get over."""
+
+    def __init__(self, scene: Scene, groups: list[str], seats: list[Seat], seed: random.Random):
+        self._scene = scene
+        self._groups = groups
+        self._instances = [(seat.group, seat.instance_id) for seat in seats if seat.instance_id is not None]
+        self._random = seed
+        self.is_calm = self.interferes = False
+
+    async def live(self) -> None:
+        callers = {group: Caller(self._scene, "outsider", group) for group in self._groups}
+        gentle: list[Callable[[Caller], Awaitable[None]]] = [self._commits, self.reads]
+        rough = [self._deletes_group, self._deletes_offsets, self._throws_out]
+        try:
+            while True:
+                await asyncio.sleep(self._random.random() * PAUSE_S_MAX)
+                self.interferes = not self.is_calm and self._random.random() < 0.4
+                act = self._random.choice(rough if self.interferes else gentle)
+                with contextlib.suppress(KafkaError):
+                    await act(callers[self._random.choice(self._groups)])
+                self.interferes = False
+        except Exception as error:
+            self._scene.ledger.broken(f"the outsider failed: {error!r}")
+            raise
+        finally:
+            for caller in callers.values():
+                await caller.close()
+
+    def _everywhere(self) -> list[TopicPartition]:
+        return [TopicPartition(t, number) for t, count in self._scene.partitions.items() for number in range(count)]
+
+    async def _commits(self, caller: Caller) -> None:
+        await caller.commit([place for place in self._everywhere() if self._random.random() < 0.3])
+
+    async def reads(self, caller: Caller) -> None:
+        await caller.fetch(self._everywhere())
+
+    async def _deletes_group(self, caller: Caller) -> None:
+        ledger, group = self._scene.ledger, caller.group
+        writes = {place: ledger.writes(group, place, None) for place in ledger.places_of(group)}
+        reply = await caller.call(DELETE_GROUPS, DeleteGroupsRequest(groups_names=[group]), purpose="commits")
+        _note(ledger, group, writes, caller.understood(reply.results[0].error_code))
+
+    async def _deletes_offsets(self, caller: Caller) -> None:
+        ledger, place = self._scene.ledger, self._random.choice(self._everywhere())
+        writes = {place: ledger.writes(caller.group, place, None)}
+        part = OffsetDeleteRequestPartition(partition_index=place.partition)
+        topic = OffsetDeleteRequestTopic(name=place.topic, partitions=[part])
+        request = OffsetDeleteRequest(group_id=caller.group, topics=[topic])
+        reply = await caller.call(OFFSET_DELETE, request, purpose="commits")
+        error = reply.error_code or reply.topics[0].partitions[0].error_code
+        _note(ledger, caller.group, writes, caller.understood(error))
+
+    async def _throws_out(self, caller: Caller) -> None:
+        instances = [instance_id for group, instance_id in self._instances if group == caller.group]
+        if not instances:
+            return
+        instance_id, ledger = self._random.choice(instances), self._scene.ledger
+        identity = MemberIdentity(member_id="", group_instance_id=instance_id)
+        request = LeaveGroupRequest(group_id=caller.group, members=[identity])
+        ledger.thrown_out(caller.group, instance_id, inf)
+        try:
+            caller.understood((await caller.call(LEAVE_GROUP, request, purpose="commits")).error_code)
+        finally:
+            ledger.thrown_out(caller.group, instance_id, caller.now + CALL_MS / 1000)
+
+
+def _note(ledger: Ledger, group: str, writes: dict[TopicPartition, Write], error: ErrorCode) -> None:
+    for place, write in writes.items():
+        if error is ErrorCode.NONE:
+            ledger.wrote(group, place, write)
+        elif error not in PERHAPS:
+            ledger.did_not_write(group, place, write)

@@ -1,0 +1,144 @@
+"""Worlds of consumer groups: what members, administrators and the broker's deaths do breaks nothing that must be true."""
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from moldau.client.admin import AsyncAdmin
+from moldau.names import TopicPartition
+from moldau.records.batch import encode_batch
+from moldau.replication.hosted import Hosted
+from moldau.replication.internal_topic import InternalTopic
+from moldau.simulation.groups.ledger import Ledger
+from moldau.simulation.groups.register import Register
+from moldau.simulation.scenarios import live, run_groups
+from moldau.simulation.workload import Broken
+from moldau.simulation.world import World
+
+SEEDS = range(1, 9)
+FRESH = 2000 if os.environ.get("MOLDAU_PROFILE") == "long" else 6
+PLACE = TopicPartition("t", 0)
+
+REPLAY = """
+import random, sys
+held = [bytearray(random.randrange(1, 5000)) for _ in range(int(sys.argv[2]))]
+held = held[::3]
+from moldau.simulation.scenarios import run_groups
+print(run_groups(int(sys.argv[1]), power_loss=True).digest)
+"""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_groups_keep_their_promises_when_the_broker_is_killed(seed: int) -> None:
+    world = run_groups(seed)
+    assert world.network.delivered > 100
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_groups_keep_their_promises_when_the_power_fails(seed: int) -> None:
+    run_groups(seed, power_loss=True)
+
+
+def test_fresh_seeds_hold_for_long_in_the_long_mode() -> None:
+    first = random.SystemRandom().randrange(1 << 40) if FRESH > 100 else 7000
+    for seed in range(first, first + FRESH):
+        lived = live(seed, True, seed % 2 == 0)
+        assert lived.failure is None, f"seed {seed}, power loss {seed % 2 == 0}: {lived.failure}"
+
+
+def test_a_seed_of_groups_has_one_history_whatever_the_heap_and_the_hashes_are() -> None:
+    digests = set()
+    for hash_seed, garbage in (("0", "0"), ("4242", "20011")):
+        ran = subprocess.run(
+            [sys.executable, "-c", REPLAY, "11", garbage],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=True,
+        )
+        digests.add(ran.stdout.strip())
+    assert len(digests) == 1, digests
+
+
+def test_an_offset_is_the_last_that_was_acknowledged_or_one_under_way() -> None:
+    register = Register(retention_s=60)
+    assert register.read(None, 0, 1) is None
+    first = register.write(1, 1)
+    register.taken(first, 2)
+    assert register.read(1, 3, 4) is None
+    second = register.write(2, 5)
+    assert register.read(1, 6, 7) is None
+    assert register.read(2, 7, 8) is None
+    assert register.read(1, 9, 10) is not None, "two was read before"
+    assert register.read(3, 9, 10) is not None, "nobody wrote it"
+    assert register.read(None, 11, 12) is not None, "too early to be forgotten"
+    assert register.read(None, 90, 91) is None, "forgotten after its retention"
+    assert register.read(2, 92, 93) is not None, "what was forgotten does not come back"
+    register.refused(second)
+
+
+def test_a_refused_commit_is_never_read() -> None:
+    register = Register()
+    register.refused(register.write(1, 1))
+    assert register.read(1, 2, 3) is not None
+
+
+def test_two_owners_are_noticed() -> None:
+    now = [0.0]
+    ledger = Ledger(lambda: now[0], 60)
+    ledger.given("g", 0, 3, "a", "a#1", [PLACE])
+    with pytest.raises(Broken, match="two owners in generation 3"):
+        ledger.given("g", 0, 3, "b", "b#1", [PLACE])
+    ledger.holds("g", "a", [PLACE], until_s=5)
+    with pytest.raises(Broken, match="is worked on by a and b"):
+        ledger.holds("g", "b", [PLACE], until_s=7)
+    now[0] = 6
+    ledger.holds("g", "b", [PLACE], until_s=7)
+
+
+async def _begin(world: World) -> tuple[Hosted, InternalTopic]:
+    """A broker that flushes what it writes, and a topic of it."""
+    broker = await world.start_broker("broker", log_flush_interval_messages=1)
+    if "t" not in broker.cluster.image.topics:
+        async with AsyncAdmin("broker:9092", runtime=world.runtime(world.host("admin"))) as admin:
+            await admin.create_topic("t", partitions=1)
+    hosted = broker.partitions.find("t", None, 0)
+    assert hosted is not None
+    return hosted, InternalTopic("t", broker.partitions, 1 << 20, broker.runtime)
+
+
+def _batch(world: World) -> bytearray:
+    return encode_batch([(b"key", b"value", world.host("broker").clock.now_ms(), [])])
+
+
+def test_what_was_not_flushed_before_a_crash_is_flushed_before_it_is_seen() -> None:
+    async def scenario(world: World) -> None:
+        hosted, _ = await _begin(world)
+        hosted.append_own(_batch(world), world.host("broker").clock.now_ms())
+        assert hosted.high_watermark == 0
+        world.kill_broker("broker")
+        again, _ = await _begin(world)
+        assert (again.high_watermark, again.log.recovery_point) == (1, 1)
+        await world.stop_broker("broker")
+
+    World(1).run(scenario)
+
+
+def test_a_coordinator_that_begins_anew_knows_what_the_one_before_it_was_about_to_commit() -> None:
+    async def scenario(world: World) -> None:
+        hosted, topic = await _begin(world)
+        world.loop.work_s = lambda: 0.5
+        append = world.loop.create_task(topic.append(0, _batch(world)))
+        await asyncio.sleep(0.1)
+        append.cancel()
+        assert (hosted.high_watermark, hosted.log.log_end_offset) == (0, 1)
+        assert b"value" in b"".join([chunk async for chunk in topic.read_all(0)])
+        assert hosted.high_watermark == 1
+        await world.stop_broker("broker")
+
+    World(1).run(scenario)
