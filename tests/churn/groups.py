@@ -16,7 +16,8 @@ from tests.churn.clients import start
 from tests.churn.plan import JOIN, KILL, Script, Step, plan
 
 PRODUCE_SECONDS, PULSE_SECONDS, LATE_MS_MIN = 0.03, 0.02, 50
-DRAIN_SECONDS_MAX, LEAVE_SECONDS_MAX = 90, 30
+DRAIN_SECONDS_MAX, LEAVE_SECONDS_MAX, JOIN_SECONDS_MAX = 90, 30, 10
+LOOK_AGAIN_SECONDS = 0.1
 
 
 def now_ms() -> int:
@@ -42,6 +43,7 @@ class Life:
         self.client = client
         self.notes = notes
         self.process = process
+        self.began = time.monotonic()
         self._read = 0
         self._rest = b""
 
@@ -69,8 +71,8 @@ class Group:
         self.script = script
         self.steps = list(steps)
         self.dead_ms: dict[str, int] = {}
-        self.owners: set[str] = set()
-        """Those who said that they were given partitions."""
+        self.told: set[str] = set()
+        """Those who said that they were told which partitions they have."""
         self.processed: list[tuple[int, int]] = []
         self.lives: dict[int, Life] = {}
         self.everybody: list[Life] = []
@@ -113,14 +115,19 @@ class Group:
         with contextlib.suppress(BrokenPipeError):
             life.process.stdin.close()
 
+    def has_joined(self, life: int) -> bool:
+        """Whether that member has been told what it has; as good as that, whether it had time enough."""
+        found = self.lives[life]
+        return found.client in self.told or time.monotonic() - found.began > JOIN_SECONDS_MAX
+
     def look(self) -> None:
         """Read what members have noted since; one that ended by itself is a failure."""
         for life in self.everybody:
             for what, names in life.news():
                 if what == "took":
                     self.processed += [(partition, offset) for partition, offset in names]
-                elif what == "assigned" and names:
-                    self.owners.add(life.client)
+                elif what == "assigned":
+                    self.told.add(life.client)
         for life in self.lives.values():
             code = life.process.poll()
             assert code is None, f"{life.client} ended with {code}:\n{life.said()}"
@@ -256,6 +263,9 @@ def _play(rows: Sequence[Sequence[Group]]) -> None:
         time.sleep(max(0.0, at - time.monotonic()))
         group, step = waiting[number]
         group.look()
+        if not (step.hurries or group.has_joined(step.life)):
+            heapq.heappush(due, (time.monotonic() + LOOK_AGAIN_SECONDS, number, steps))
+            continue
         group.do(step)
         next_of(number, steps)
 

@@ -8,23 +8,28 @@ only who kills members can know. What it holds members to:
 2. A partition is without an owner no longer than a session time-out, two heartbeats and a second, counted from the
    last change before (a member joins, leaves, or dies), or from when it lost its owner if that was later. A member
    that dies while its JoinGroup is parked is in the next generation all the same, and nobody can know before a session
-   time-out after that: such a generation counts as a change. Owners are members that live and have not gone back to
+   time-out after that: such a generation counts as a change. So does going from one protocol to the other, with which
+   everybody is given a new session, as by Apache Kafka. Owners are members that live and have not gone back to
    joining: from its JoinGroup on, a member of the classic protocol has what it says it still has.
-3. Members that were told that they are unknown do not go on asking: so many answers of UNKNOWN_MEMBER_ID a change,
-   and to one member. Nor does the group: so many generations a change.
+3. There is no storm: no more than so many answers of UNKNOWN_MEMBER_ID a change, and to one member; no more than so
+   many generations a change, and so many times that a member joins between two changes. Commits are counted apart:
+   clients have several on their way when they hear that they are unknown.
 4. Every record that was acknowledged was processed.
 5. Nobody is told of a generation or an epoch before it is written down.
 
 How long somebody who did nothing but wait was kept waiting (`stalls`) is what the machine took, and is added to 2.
 """
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-UNKNOWN_A_CHANGE, UNKNOWN_A_MEMBER, GENERATIONS_A_CHANGE = 2, 4, 4
+UNKNOWN_A_CHANGE, UNKNOWN_A_MEMBER, GENERATIONS_A_CHANGE, JOINS_BETWEEN = 2, 4, 4, 12
+COMMITS_A_CHANGE = 10
 JOIN_GROUP, SYNC_GROUP, LEAVE_GROUP, BEAT = "JoinGroup", "SyncGroup", "LeaveGroup", "ConsumerGroupHeartbeat"
+COMMIT = "OffsetCommit"
 LEAVES = -1
 
 
@@ -169,14 +174,23 @@ def _leaves(answer: Answer) -> bool:
 
 
 def resets(trace: Trace) -> list[Change]:
-    """What the time without an owner is counted from: changes, and generations that began with a dead member."""
+    """What the time without an owner is counted from: changes, generations that began with a dead member, and going
+    over to the other protocol."""
     ghosts = {
         answer.epoch: Change(answer.at_ms, f"generation {answer.epoch} began with {answer.client}, who was dead")
         for answer in trace.answers
         if (answer.api, answer.error) == (JOIN_GROUP, "NONE")
         if trace.dead_ms.get(answer.client, answer.at_ms) < answer.at_ms
     }
-    return sorted([*changes(trace), *ghosts.values()])
+    return sorted([*changes(trace), *ghosts.values(), *_conversions(trace.written)])
+
+
+def _conversions(written: Iterable[Generation | Current]) -> Iterator[Change]:
+    said = [one for one in written if (one.shares if isinstance(one, Generation) else one.epoch > 0)]
+    for before, after in pairwise(said):
+        if type(before) is not type(after):
+            kind = "the classic" if isinstance(after, Generation) else "the newer"
+            yield Change(after.at_ms, f"the group went over to {kind} protocol")
 
 
 def orphans(trace: Trace, longer_than_ms: int = 0) -> list[Orphan]:
@@ -213,10 +227,6 @@ def owned(trace: Trace) -> dict[int, list[tuple[int, int]]]:
     for answer in trace.answers:
         if _leaves(answer):
             ended_ms[answer.client] = min(answer.at_ms, ended_ms.get(answer.client, answer.at_ms))
-    joins: dict[str, list[int]] = {}
-    for answer in trace.answers:
-        if answer.api == JOIN_GROUP:
-            joins.setdefault(answer.client, []).append(answer.asked_ms)
     spans: dict[int, list[tuple[int, int]]] = {partition: [] for partition in range(trace.partitions)}
 
     def add(partition: int, client: str, from_ms: int, to_ms: int) -> None:
@@ -225,14 +235,16 @@ def owned(trace: Trace) -> dict[int, list[tuple[int, int]]]:
             spans[partition].append((from_ms, to_ms))
 
     generations = [one for one in trace.written if isinstance(one, Generation)]
+    turns = _turns(trace)
     for generation, after in zip_longest(generations, generations[1:]):
         until_ms = after.at_ms if after is not None else trace.until_ms
         for member, share in generation.shares.items():
-            later = (at_ms for at_ms in joins.get(share.client, ()) if generation.at_ms < at_ms <= until_ms)
-            again = min(later, default=until_ms)
             kept = after.shares[member].kept if after is not None and member in after.shares else frozenset()
-            for partition in share.partitions:
-                add(partition, share.client, generation.at_ms, until_ms if partition in kept else again)
+            for partition in share.partitions & kept:
+                add(partition, share.client, generation.at_ms, until_ms)
+            for from_ms, to_ms in _having(generation, turns.get(share.client, []), until_ms):
+                for partition in share.partitions:
+                    add(partition, share.client, from_ms, to_ms)
     by_member: dict[str, list[Current]] = {}
     for one in trace.written:
         if isinstance(one, Current):
@@ -245,12 +257,42 @@ def owned(trace: Trace) -> dict[int, list[tuple[int, int]]]:
     return spans
 
 
+def _turns(trace: Trace) -> dict[str, list[tuple[int, int]]]:
+    """By client, when it went back to joining (0), and when it was given its share of a generation (its number)."""
+    turns: dict[str, list[tuple[int, int]]] = {}
+    for answer in trace.answers:
+        if answer.api == JOIN_GROUP:
+            turns.setdefault(answer.client, []).append((answer.asked_ms, 0))
+        elif (answer.api, answer.error) == (SYNC_GROUP, "NONE"):
+            turns.setdefault(answer.client, []).append((answer.at_ms, answer.epoch))
+    return {client: sorted(found) for client, found in turns.items()}
+
+
+def _having(generation: Generation, turns: Iterable[tuple[int, int]], until_ms: int) -> Iterator[tuple[int, int]]:
+    """From when to when a member of the generation had its share: who joins again may get the same once more."""
+    since_ms: int | None = generation.at_ms
+    for at_ms, number in turns:
+        if not generation.at_ms < at_ms <= until_ms:
+            continue
+        if number == 0 and since_ms is not None:
+            yield since_ms, at_ms
+            since_ms = None
+        elif number == generation.number and since_ms is None:
+            since_ms = at_ms
+    if since_ms is not None:
+        yield since_ms, until_ms
+
+
 # -- 3
 
 
 def storms(trace: Trace) -> Iterator[str]:
     allowed = len(changes(trace))
-    unknown = Counter(answer.member for answer in trace.answers if answer.error == "UNKNOWN_MEMBER_ID")
+    unknowns = [answer for answer in trace.answers if answer.error == "UNKNOWN_MEMBER_ID"]
+    unknown = Counter(answer.member for answer in unknowns if answer.api != COMMIT)
+    commits = len(unknowns) - sum(unknown.values())
+    if commits > COMMITS_A_CHANGE * allowed:
+        yield f"{commits} commits of members that are unknown in {allowed} changes"
     if sum(unknown.values()) > UNKNOWN_A_CHANGE * allowed:
         yield f"{sum(unknown.values())} answers of UNKNOWN_MEMBER_ID in {allowed} changes"
     for member, count in unknown.items():
@@ -258,6 +300,13 @@ def storms(trace: Trace) -> Iterator[str]:
             yield f"{member} was told {count} times that it is unknown"
     if begun(trace) > GENERATIONS_A_CHANGE * allowed:
         yield f"{begun(trace)} generations in {allowed} changes"
+    at_ms = [change.at_ms for change in resets(trace)]
+    between = Counter(
+        (answer.client, bisect(at_ms, answer.asked_ms)) for answer in trace.answers if answer.api == JOIN_GROUP
+    )
+    for (client, after), count in between.items():
+        if count > JOINS_BETWEEN:
+            yield f"{client} joined {count} times after change {after} and before the next"
 
 
 def begun(trace: Trace) -> int:

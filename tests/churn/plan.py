@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 JOIN, LEAVE, KILL = "joins", "leaves", "dies"
+HURRY_S = 0.15
 
 
 class Kind(NamedTuple):
@@ -26,6 +27,11 @@ class Step(NamedTuple):
     what: str
     life: int
     kind: Kind
+
+    @property
+    def hurries(self) -> bool:
+        """Whether it happens to a member that may not even have joined yet."""
+        return self.what == JOIN or self.pause_s < HURRY_S
 
 
 class Script(NamedTuple):
@@ -66,4 +72,4 @@ def _pause_s(rng: random.Random, settle_s: float) -> float:
     length = rng.random()
     if length < 0.4:
         return rng.uniform(0, 0.3)
-    return rng.uniform(0.3, 2.5) if length < 0.75 else settle_s
+    return rng.uniform(0.3, 2.5) if length < 0.82 else settle_s

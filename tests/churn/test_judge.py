@@ -151,11 +151,23 @@ WRONG = [
         "no owner",
     ),
     Wrong("many members are told that they are unknown", told(told(classic(), 4), 4, "c"), "8 answers of UNKNOWN"),
+    Wrong(
+        "a member goes on committing",
+        classic()._replace(
+            answers=[*classic().answers, *[answer(6000, "OffsetCommit", "b", 2, "UNKNOWN_MEMBER_ID")] * 40]
+        ),
+        "40 commits of members that are unknown",
+    ),
     Wrong("one member goes on asking", told(classic(), 6), "b-id was told 6 times"),
     Wrong(
         "generation upon generation",
         classic()._replace(answers=[*classic().answers, *(join(10_750, "a", n) for n in range(4, 15))]),
         "14 generations in 3 changes",
+    ),
+    Wrong(
+        "a member that joins and joins",
+        classic()._replace(answers=[*classic().answers, *(join(12_000 + n, "a", 3) for n in range(20))]),
+        "a joined 21 times",
     ),
     Wrong("a lost record", classic()._replace(produced={0: 2, 1: 2}), "1 records of partition 1"),
     Wrong(
@@ -199,6 +211,22 @@ def test_what_a_member_still_has_while_it_joins_has_an_owner() -> None:
     trace = trace._replace(answers=[*trace.answers, join(10_690, "a", 3, 8000)])
     assert {orphan.partition for orphan in orphans(trace, 5750)} == set()
     assert {orphan.partition for orphan in orphans(trace, 5000)} == RIGHT
+
+
+def test_who_joins_again_and_is_given_the_same_has_it_again() -> None:
+    again = [join(11_000, "a", 3), answer(11_300, "SyncGroup", "a", 3)]
+    trace = classic()._replace(answers=[*classic().answers, *again])
+    assert found(trace) == []
+    assert [orphan.length_ms for orphan in orphans(trace) if orphan.from_ms == 11_000] == [300] * 4
+
+
+def test_going_over_to_the_other_protocol_begins_the_count_anew() -> None:
+    late = changed(newer(), 6, current(6000 + ALLOWED_MS + 300, "b", 4, ALL))
+    late = late._replace(answers=late.answers[:-1])
+    over = [*late.written[:6], generation(8000, 4, b=frozenset()), generation(8001, -1), late.written[6]]
+    assert "after a left" in found(late)[0]
+    assert found(late._replace(written=over)) == []
+    assert orphans(late._replace(written=over))[0].since == "the group went over to the classic protocol"
 
 
 def test_what_the_machine_took_is_not_counted() -> None:

@@ -18,7 +18,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 public class Member implements ConsumerRebalanceListener {
     static final ObjectMapper JSON = new ObjectMapper();
-    static final long COMMIT_MS = 200;
+    static final long COMMIT_MS = 500;
     static final Map<String, String> STRATEGIES = Map.of(
         "range", "org.apache.kafka.clients.consumer.RangeAssignor",
         "cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");

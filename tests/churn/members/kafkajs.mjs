@@ -59,6 +59,6 @@ process.stdin.on('close', async () => {
 await consumer.connect()
 await consumer.subscribe({ topics: [asked.topic], fromBeginning: true })
 await consumer.run({
-  autoCommitInterval: 200,
+  autoCommitInterval: 500,
   eachMessage: async ({ partition, message }) => note('took', [[partition, Number(message.offset)]])
 })

@@ -13,7 +13,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-COMMIT_SECONDS = 0.2
+COMMIT_SECONDS = 0.5
 
 asked = SimpleNamespace(**json.loads(sys.argv[1]))
 leaves = threading.Event()
