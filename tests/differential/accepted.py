@@ -135,25 +135,4 @@ ACCEPTED: tuple[Accepted, ...] = (
         "Kafka never answers a SyncGroup whose member sends another; we do, as with JoinGroup.",
         "b is told that it waits twice",
     ),
-    Accepted(
-        "FindCoordinator",
-        (4, 4),
-        "coordinators[0].*",
-        "There are no transactions yet.",
-        "find a coordinator of transactions",
-    ),
-    Accepted(
-        "InitProducerId",
-        (4, 4),
-        "*",
-        "There are no transactions yet: a transactional id gets an error that a client does not retry.",
-        "a producer id for transactions",
-    ),
-    Accepted(
-        "Produce",
-        (8, 8),
-        "responses[0].partition_responses[0].*",
-        "There are no transactions yet; Kafka's broker takes the batch of a client that it cannot verify.",
-        "produce in a transaction",
-    ),
 )

@@ -23,6 +23,8 @@ SETTINGS = {
     "auto.create.topics.enable": "true",
     "offsets.topic.num.partitions": "3",
     "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "2000",
     "group.max.size": "3",

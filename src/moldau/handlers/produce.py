@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.errors import ErrorCode, ProtocolViolation
-from moldau.handlers.verifying import ADDS_PARTITIONS, Begins, Verifying
+from moldau.handlers.verifying import ADDS_PARTITIONS, Begins, Verifying, why_refused
 from moldau.log.appended import Appended
 from moldau.protocol import codec
 from moldau.protocol.apis import PRODUCE
@@ -41,15 +41,10 @@ TRANSACTIONAL = 0x10
 LOW_ATTRIBUTES = 22
 ZSTD_SINCE = 7
 """KIP-110: an older client could not read it back."""
-WHY_REFUSED = {
-    ErrorCode.INVALID_TXN_STATE: "the partition was not added to the transaction",
-    ErrorCode.INVALID_PRODUCER_ID_MAPPING: "the request has batches of several producers",
-}
-"""What Kafka explains of its coordinator's refusals."""
 
 
 class Unverified(NamedTuple):
-    """The coordinator's refusal that Kafka explains."""
+    """A refusal of before the append that says why."""
 
     message: str
     record_errors: tuple[tuple[int, str], ...] = ()
@@ -138,8 +133,8 @@ class ProduceHandler:
                 hosted = self._find(name, topic_id, index)
                 refusal = self._refusal(version, request, topic_id, records, hosted) or refused.get(len(done), 0)
                 if hosted is None or records is None or refusal:
-                    if (said := WHY_REFUSED.get(refused.get(len(done), ErrorCode.NONE))) is not None:
-                        details[len(done)] = Unverified(said)
+                    if len(done) in refused and (why := why_refused(refused[len(done)], begins)) is not None:
+                        details[len(done)] = Unverified(why)
                     done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
                 else:
                     begun = begins.get(len(done))

@@ -55,6 +55,18 @@ def _is_late(hosted: Hosted, begun: Begun) -> bool:
     return known is not None and begun.epoch < known.epoch
 
 
+def _are_of_several(begins: Mapping[int, tuple[Hosted, Begun]]) -> bool:
+    return len({(begun.producer_id, begun.epoch) for _, begun in begins.values()}) > 1
+
+
+def why_refused(error: ErrorCode, begins: Mapping[int, tuple[Hosted, Begun]]) -> str | None:
+    """The sentence to a refusal, where Kafka has one."""
+    if error is ErrorCode.INVALID_TXN_STATE:
+        return "the partition was not added to the transaction"
+    several = error is ErrorCode.INVALID_PRODUCER_ID_MAPPING and _are_of_several(begins)
+    return "the request has batches of several producers" if several else None
+
+
 class Verifying:
     """`config` are the settings in force; the coordinator is made when it is first asked."""
 
@@ -71,7 +83,7 @@ class Verifying:
         from moldau.coordinators.transaction_exchange import AddPartitions
 
         firsts = [begun for _, begun in begins.values()]
-        if len({(begun.producer_id, begun.epoch) for begun in firsts}) > 1:
+        if _are_of_several(begins):
             return dict.fromkeys(range(count), ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         late = {at for at, (hosted, begun) in begins.items() if adds and _is_late(hosted, begun)}
         if len(late) == len(begins):

@@ -25,6 +25,11 @@ from tests.differential.steps import (
     storage,
     together,
     topics,
+    transaction_admin,
+    transaction_lives,
+    transaction_offsets,
+    transaction_records,
+    transaction_states,
     transactions,
 )
 
@@ -54,6 +59,11 @@ SCRIPT: tuple[Step, ...] = (
     *migrating.STEPS,
     *hostile.STEPS,
     *transactions.STEPS,
+    *transaction_states.STEPS,
+    *transaction_records.STEPS,
+    *transaction_offsets.STEPS,
+    *transaction_lives.STEPS,
+    *transaction_admin.STEPS,
     *together.STEPS,
     *groups.LAST_STEPS,
     *topics.LAST_STEPS,

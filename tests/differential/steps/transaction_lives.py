@@ -177,7 +177,7 @@ BESIDE: tuple[Step, ...] = (
     step("plain records after all", PRODUCE, 8, plain(b"p2")),
     *(step(f"v{v}: what readers get in the end", FETCH, v, committed(MIXED)) for v in range(4, 13)),
     *(
-        step(f"v{v}: what readers get in the end", FETCH, v, {**read_by_id(V("tx-mixed")), "isolation_level": 1})
+        step(f"v{v}: what readers get in the end", FETCH, v, {**read_by_id(V("mixed")), "isolation_level": 1})
         for v in range(13, 19)
     ),
     *(step(f"all that is there from offset {at}", FETCH, 12, read(MIXED, at)) for at in (0, 5)),

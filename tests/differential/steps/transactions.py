@@ -1,24 +1,29 @@
-"""Transactions, which we refuse in one way wherever they begin: the accepted differences say so until we have them."""
+"""What the areas of transactions share: their topics, and their coordinators found."""
 
-from moldau.protocol.apis import FIND_COORDINATOR, INIT_PRODUCER_ID, PRODUCE
-from tests.differential.batches import TRANSACTIONAL, batch
+from moldau.protocol.apis import FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA
 from tests.differential.script import Step, step
-from tests.differential.steps.produce import to
+from tests.differential.steps.topics import made, new
+from tests.differential.steps.transaction_requests import init
 
 STEPS: tuple[Step, ...] = (
-    step("find a coordinator of transactions", FIND_COORDINATOR, 4, {"key_type": 1, "coordinator_keys": ["tx"]}),
-    step(
-        "a producer id for transactions",
-        INIT_PRODUCER_ID,
-        4,
-        {"transactional_id": "tx", "transaction_timeout_ms": 1000},
-        patient=False,
-        until=lambda reply: reply["error_code"] not in (14, 15, 16, 51),
+    *made(
+        "of transactions",
+        new("tx", 3),
+        new("tx-stuck"),
+        new("tx-records", 6),
+        new("tx-hanging", 3),
+        new("tx-lives", 6),
+        new("tx-mixed", 3),
+        new("tx-doomed"),
     ),
     step(
-        "produce in a transaction",
-        PRODUCE,
-        8,
-        to("grown", batch(b"x", attributes=TRANSACTIONAL), transactional_id="tx"),
+        "metadata of tx-mixed", METADATA, 12, {"topics": [{"name": "tx-mixed"}]}, save={"mixed": "topics[0].topic_id"}
     ),
+    step("a coordinator of transactions, in the oldest way", FIND_COORDINATOR, 1, {"key": "tx", "key_type": 1}),
+    step("a coordinator of transactions, later", FIND_COORDINATOR, 3, {"key": "tx", "key_type": 1}),
+    step("coordinators of transactions", FIND_COORDINATOR, 4, {"key_type": 1, "coordinator_keys": ["tx", "ty"]}),
+    step("a coordinator of transactions, newest", FIND_COORDINATOR, 6, {"key_type": 1, "coordinator_keys": ["tx"]}),
+    step("a coordinator of no transaction", FIND_COORDINATOR, 6, {"key_type": 1, "coordinator_keys": []}),
+    step("a coordinator for an empty name of one", FIND_COORDINATOR, 5, {"key_type": 1, "coordinator_keys": [""]}),
+    *(step(f"v{version}: an empty name begins", INIT_PRODUCER_ID, version, init("")) for version in range(6)),
 )
