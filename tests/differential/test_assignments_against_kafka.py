@@ -22,8 +22,9 @@ from tests.differential import apache_kafka
 from tests.differential.brokers import FOR_KAFKA, SETTINGS
 from tests.differential.playing import Player
 from tests.differential.script import Step, Tree, step
+from tests.differential.steps.consumer_groups import assigned
 
-pytestmark = pytest.mark.foreign
+pytestmark = [pytest.mark.foreign, pytest.mark.timeout(300)]
 
 AT_ONCE = {"group.consumer.min.assignment.interval.ms": "0", "group.consumer.assignment.interval.ms": "0"}
 TOPICS = {"t": 6, "u": 6, "v": 5, "w": 4, "x": 1}
@@ -46,6 +47,21 @@ class Kafka:
         )
         self.ids = {topic["name"]: topic["topic_id"] for topic in self._play(ready)["topics"]}
         self.counts = {self.ids[name]: count for name, count in TOPICS.items()}
+        self._wait_for_the_coordinator()
+
+    def _wait_for_the_coordinator(self) -> None:
+        """It hears of topics later than everybody else: somebody reads all of them until all are given."""
+        joining = {
+            "group_id": "first of all",
+            "member_id": "reader",
+            "member_epoch": 0,
+            "rebalance_timeout_ms": 300_000,
+            "subscribed_topic_names": list(TOPICS),
+            "topic_partitions": [],
+        }
+        given = assigned(sum(TOPICS.values()))
+        self._play(step("read all topics", CONSUMER_GROUP_HEARTBEAT, 1, joining, until=given))
+        self.beat("first of all", "reader", -1)
 
     def ask(self, api: Api, version: int, fields: dict[str, object]) -> Tree:
         return self._play(step("ask", api, version, fields))
