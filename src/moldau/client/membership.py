@@ -153,7 +153,8 @@ class Membership:
                 check(p.error_code, f"committing {topic.name}-{p.partition_index} for group {self._settings.group_id}")
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group committed of these partitions; those without a commit are left out."""
+        """What the group committed of these partitions; those without a commit are left out. Waits for transactions
+        that are about to change one (KIP-447): who went on from the offset of before would do its work again."""
         by_topic: dict[str, list[int]] = {}
         for tp in partitions:
             by_topic.setdefault(tp.topic, []).append(tp.partition)
@@ -167,10 +168,9 @@ class Membership:
                     topics=[OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in by_topic.items()],
                 )
             ],
+            require_stable=True,
         )
-        reply = await self.retrying(
-            OFFSET_FETCH, request, lambda r: [r.groups[0].error_code if r.groups else r.error_code]
-        )
+        reply = await self.retrying(OFFSET_FETCH, request, _unsettled)
         group = reply.groups[0] if reply.groups else reply
         check(group.error_code, f"the committed offsets of group {group_id}")
         found: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -348,3 +348,10 @@ def _read(message: type, data: bytes, newest: int) -> Any:
     except ProtocolViolation as violation:
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         raise KafkaError(code, f"a member of the group speaks another protocol: {violation}") from None
+
+
+def _unsettled(reply: Any) -> list[int]:
+    """What an OffsetFetch may be asked again for."""
+    group = reply.groups[0] if reply.groups else reply
+    codes = [p.error_code for topic in group.topics for p in topic.partitions]
+    return [group.error_code, *(code for code in codes if code == ErrorCode.UNSTABLE_OFFSET_COMMIT)]
