@@ -47,7 +47,7 @@ class Life:
         self._read = 0
         self._rest = b""
 
-    def news(self) -> Iterator[tuple[str, list[Any]]]:
+    def news(self) -> Iterator[tuple[int, str, list[Any]]]:
         """The notes since the last time; a line that is cut off waits for its end."""
         if not self.notes.exists():
             return
@@ -57,8 +57,8 @@ class Life:
         self._read += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            _, what, names = json.loads(line)
-            yield what, names
+            at_ms, what, names = json.loads(line)
+            yield at_ms, what, names
 
     def said(self) -> str:
         return self.notes.with_suffix(".err").read_text(errors="replace")[-3000:]
@@ -74,6 +74,7 @@ class Group:
         self.told: set[str] = set()
         """Those who said that they were told which partitions they have."""
         self.processed: list[tuple[int, int]] = []
+        self.stalls: list[tuple[int, int]] = []
         self.lives: dict[int, Life] = {}
         self.everybody: list[Life] = []
         self._bootstrap = bootstrap
@@ -123,11 +124,13 @@ class Group:
     def look(self) -> None:
         """Read what members have noted since; one that ended by itself is a failure."""
         for life in self.everybody:
-            for what, names in life.news():
+            for at_ms, what, names in life.news():
                 if what == "took":
                     self.processed += [(partition, offset) for partition, offset in names]
                 elif what == "assigned":
                     self.told.add(life.client)
+                elif what == "late":
+                    self.stalls.append((at_ms, names[0]))
         for life in self.lives.values():
             code = life.process.poll()
             assert code is None, f"{life.client} ended with {code}:\n{life.said()}"

@@ -72,4 +72,4 @@ def _pause_s(rng: random.Random, settle_s: float) -> float:
     length = rng.random()
     if length < 0.4:
         return rng.uniform(0, 0.3)
-    return rng.uniform(0.3, 2.5) if length < 0.82 else settle_s
+    return rng.uniform(0.3, 2.5) if length < 0.87 else settle_s

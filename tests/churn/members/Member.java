@@ -18,7 +18,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 public class Member implements ConsumerRebalanceListener {
     static final ObjectMapper JSON = new ObjectMapper();
-    static final long COMMIT_MS = 500;
+    static final long COMMIT_MS = 500, PULSE_MS = 100, LATE_MS_MIN = 200;
+    static final int RECONNECT_MS_MAX = 500;
     static final Map<String, String> STRATEGIES = Map.of(
         "range", "org.apache.kafka.clients.consumer.RangeAssignor",
         "cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
@@ -32,7 +33,8 @@ public class Member implements ConsumerRebalanceListener {
         Map<String, Object> settings = new HashMap<>(Map.of(
             "bootstrap.servers", asked.get("bootstrap").asText(), "group.id", asked.get("group").asText(),
             "client.id", asked.get("client").asText(), "group.protocol", asked.get("protocol").asText(),
-            "auto.offset.reset", "earliest", "enable.auto.commit", false, "fetch.max.wait.ms", 100));
+            "auto.offset.reset", "earliest", "enable.auto.commit", false, "fetch.max.wait.ms", 100,
+            "reconnect.backoff.max.ms", RECONNECT_MS_MAX));
         if (asked.get("protocol").asText().equals("classic")) {
             settings.put("session.timeout.ms", asked.get("session_ms").asInt());
             settings.put("heartbeat.interval.ms", asked.get("heartbeat_ms").asInt());
@@ -50,10 +52,24 @@ public class Member implements ConsumerRebalanceListener {
             } catch (Exception closed) { }
             member.leaves = true;
         });
-        listener.setDaemon(true);
-        listener.start();
+        Thread pulse = new Thread(member::pulse);
+        for (Thread thread : List.of(listener, pulse)) {
+            thread.setDaemon(true);
+            thread.start();
+        }
         member.run();
         System.exit(0);
+    }
+
+    void pulse() {
+        try {
+            while (true) {
+                long before = System.nanoTime();
+                Thread.sleep(PULSE_MS);
+                long late = (System.nanoTime() - before) / 1_000_000 - PULSE_MS;
+                if (late > LATE_MS_MIN) note("late", List.of(late));
+            }
+        } catch (Exception ended) { }
     }
 
     void run() throws Exception {

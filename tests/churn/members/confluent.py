@@ -3,7 +3,7 @@
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from noting import COMMIT_SECONDS, asked, complain, leaves, note
+from noting import COMMIT_SECONDS, RECONNECT_MS_MAX, asked, complain, leaves, note
 
 settings: dict[str, Any] = {
     "bootstrap.servers": asked.bootstrap,
@@ -14,6 +14,7 @@ settings: dict[str, Any] = {
     "enable.auto.offset.store": False,
     "auto.commit.interval.ms": round(COMMIT_SECONDS * 1000),
     "fetch.wait.max.ms": 100,
+    "reconnect.backoff.max.ms": RECONNECT_MS_MAX,
     "topic.metadata.refresh.interval.ms": 5000,
 }
 if asked.protocol == "classic":

@@ -7,7 +7,7 @@ from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaError
-from noting import COMMIT_SECONDS, asked, complain, leaves, note
+from noting import COMMIT_SECONDS, RECONNECT_MS_MAX, asked, complain, leaves, note
 
 STRATEGIES = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
 
@@ -30,6 +30,7 @@ consumer = KafkaConsumer(
     heartbeat_interval_ms=asked.heartbeat_ms,
     partition_assignment_strategy=[STRATEGIES[asked.strategy]],
     fetch_max_wait_ms=100,
+    reconnect_backoff_max_ms=RECONNECT_MS_MAX,
 )
 consumer.subscribe([asked.topic], listener=Listener())
 

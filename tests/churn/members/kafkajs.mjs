@@ -49,6 +49,12 @@ const consumer = kafka.consumer({
 consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => note('assigned', payload.memberAssignment[asked.topic] ?? []))
 consumer.on(consumer.events.REBALANCING, () => note('rebalancing', []))
 
+let before = Date.now()
+setInterval(() => {
+  const late = Date.now() - before - 100
+  if (late > 200) note('late', [late])
+  before = Date.now()
+}, 100)
 process.stdin.resume()
 process.stdin.on('close', async () => {
   note('leaves', [])

@@ -1,8 +1,9 @@
 """What every member in Python has: what it was told, a file for its notes, and the wish that it leave.
 
 A note is one line, written in one go before the next poll, so that SIGKILL takes away none of what was processed:
-`[milliseconds, what, names]`; `took` names records as `[partition, offset]`, the others partitions. Closing the
-standard input asks the member to leave; so does the death of whoever started it.
+`[milliseconds, what, names]`; `took` names records as `[partition, offset]`, `late` the milliseconds for which the
+machine kept a thread waiting that only waits, the others partitions. Closing the standard input asks the member to
+leave; so does the death of whoever started it.
 """
 
 import json
@@ -13,7 +14,8 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-COMMIT_SECONDS = 0.5
+COMMIT_SECONDS, PULSE_SECONDS, LATE_SECONDS_MIN = 0.5, 0.1, 0.2
+RECONNECT_MS_MAX = 500
 
 asked = SimpleNamespace(**json.loads(sys.argv[1]))
 leaves = threading.Event()
@@ -34,4 +36,14 @@ def _listen() -> None:
     leaves.set()
 
 
+def _pulse() -> None:
+    while True:
+        before = time.monotonic()
+        time.sleep(PULSE_SECONDS)
+        late = time.monotonic() - before - PULSE_SECONDS
+        if late > LATE_SECONDS_MIN:
+            note("late", [round(late * 1000)])
+
+
 threading.Thread(target=_listen, daemon=True).start()
+threading.Thread(target=_pulse, daemon=True).start()
