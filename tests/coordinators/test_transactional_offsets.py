@@ -111,7 +111,9 @@ class OffsetsInTransactions(RuleBasedStateMachine):
 
     @rule()
     def broker_dies(self) -> None:
+        before = set(self.stage.shard.groups.live)
         self.stage.crash()
+        assert before >= set(self.stage.shard.groups.live), "nothing that was deleted comes back"
 
     @invariant()
     def what_counts_is_what_stands_last_in_the_log(self) -> None:

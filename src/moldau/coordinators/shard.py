@@ -60,7 +60,7 @@ class GroupShard:
         self.offsets = Offsets(settings)
         self._forgetting: Deadlines[str] = Deadlines()
         self._to_look_at: list[str] = []  # what is left of a round of forgetting, the next one last
-        self._named: dict[bytes, None] = {}  # groups in transactions, while the log is read back
+        self._named: dict[str, None] = {}  # groups in transactions, while the log is read back
 
     def apply(self, record: Record, now: Now) -> Replies:
         """A record is committed, or read back; one that cannot be understood is passed over, and the rest stays up."""
@@ -73,6 +73,8 @@ class GroupShard:
             return []
         if known is None:
             return []
+        if known.value is None:
+            self._named.pop(known.group, None)
         if isinstance(known, GroupRecord):
             replies = self.groups.apply(known, now)
             if known.value is None and self.offsets.has_any(known.group):
@@ -93,10 +95,11 @@ class GroupShard:
         except ProtocolViolation:
             return []
         if applied is not None and applied.is_there:
+            group_id = str(applied.group, "utf-8")
             if self.groups.started:
-                self._ensure(str(applied.group, "utf-8"))
+                self._ensure(group_id)
             else:
-                self._named[applied.group] = None
+                self._named[group_id] = None
         return []
 
     def end(self, producer_id: int, commits: bool, now: Now) -> Replies:
@@ -118,7 +121,7 @@ class GroupShard:
     def start(self, now: Now) -> Outcome:
         out = self.groups.start(now)
         self.consumers.start(now)
-        for group_id in (*self.offsets.groups(), *(str(group, "utf-8") for group in self._named)):
+        for group_id in (*self.offsets.groups(), *self.offsets.groups_in_transactions(), *self._named):
             self._ensure(group_id)
         self._named.clear()
         self._forgetting.set("", now.ms + self.settings.offsets_retention_check_interval_ms)
