@@ -2,8 +2,8 @@
 
 A version that is not known is answered in version 0, with UNSUPPORTED_VERSION and only this API's own range
 (KIP-511): the client asks again. From version 3 the client says its name and version, which must be plain. Of
-Kafka's features `group.version` is finalized: clients choose behaviour by them, and each comes with the code that does
-it (KIP-584).
+Kafka's features `group.version` and `transaction.version` are finalized: clients choose behaviour by them, and each
+comes with the code that does it (KIP-584).
 """
 
 import re
@@ -22,7 +22,7 @@ from moldau.protocol.messages.api_versions import (
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 _ALL = [ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high) for _, api in sorted(APIS.items())]
 _OWN = [ApiVersion(api_key=API_VERSIONS.key, min_version=API_VERSIONS.low, max_version=API_VERSIONS.high)]
-_FEATURES = {"group.version": 1}
+_FEATURES = {"group.version": 1, "transaction.version": 2}
 _SUPPORTED = [SupportedFeatureKey(name=name, max_version=level) for name, level in _FEATURES.items()]
 _FINALIZED = [
     FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
