@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO
 
 SOURCE = Path(__file__).parents[1] / "src"
-START_SECONDS_MAX = 30
-STOP_SECONDS_MAX = 20
+START_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 60
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "3"}
 
 

@@ -29,7 +29,7 @@ MEMORY_KEPT_MAX = 32 * MIB
 """When the hostile peers are gone."""
 P99_FLOOR_S = 0.05
 """Below this a doubled p99 says more about the machine than about the broker."""
-ROUNDS_MAX = 6
+ROUNDS_MIN, ROUNDS_MAX = 4, 10
 HALF_SENT = 200
 
 
@@ -239,8 +239,10 @@ def one_round(broker: Broker, others: Others, memory: int) -> Round:
     return Round(calm, hostile, sent / MIB, growth / MIB, kept / MIB)
 
 
+@pytest.mark.timeout(600)
 def test_hostile_peers_cost_little_and_spoil_nothing(broker: Broker):
-    """What the machine does besides slows a round down, or several; what the broker does slows all of them down."""
+    """What the machine does besides slows a round down, or several; what the broker does slows all of them down. Memory
+    is judged over all of them."""
     rounds: list[Round] = []
     with Raw(broker.address) as raw:
         raw.create_topic("good")
@@ -248,7 +250,7 @@ def test_hostile_peers_cost_little_and_spoil_nothing(broker: Broker):
     with Others(broker.address, "good") as others:
         others.more(300)
         memory = resident(broker.pid)
-        while not any(one.is_fast for one in rounds) and len(rounds) < ROUNDS_MAX:
+        while len(rounds) < ROUNDS_MIN or (not any(one.is_fast for one in rounds) and len(rounds) < ROUNDS_MAX):
             rounds.append(one_round(broker, others, memory))
     shown = "\n".join(map(str, rounds))
     assert all(one.growth_mib * MIB <= MEMORY_GROWTH_MAX for one in rounds), shown

@@ -10,6 +10,7 @@ librdkafka and Go clients write one bare snappy block; the magic decides. It is 
 
 import struct
 from collections.abc import Callable, Iterator
+from mmap import mmap
 from typing import Final, TypeAlias
 
 import cramjam
@@ -35,6 +36,7 @@ _LZ4_FAST: Final = (None, 9)
 _UINT32_LE = struct.Struct("<I")
 _INT32 = struct.Struct(">i")
 _SMALLEST: Final = 4096
+MAPPED_BYTES: Final = 8 << 20
 _CRAMPED: Final = "failed to write whole buffer"
 
 
@@ -93,18 +95,20 @@ def exceeds(codec: int, data: Buffer, limit: int) -> bool:
     return False
 
 
-_INTO: Final[dict[int, Callable[[Buffer, bytearray], int]]] = {
+_INTO: Final[dict[int, Callable[[Buffer, bytearray | mmap], int]]] = {
     GZIP: cramjam.gzip.decompress_into,
     LZ4: cramjam.lz4.decompress_into,
     ZSTD: cramjam.zstd.decompress_into,
 }
 
 
-def _grow(decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, limit: int) -> Buffer:
-    """Inflate into a buffer four times as large each time it was too small, up to the limit."""
+def _grow(decompress_into: Callable[[Buffer, bytearray | mmap], int], data: Buffer, limit: int) -> Buffer:
+    """Inflate into a buffer four times as large each time it was too small, up to the limit. A giant one is mapped: the
+    allocator would keep it for each thread that ever met a bomb."""
     size = max(_SMALLEST, 8 * len(data))
     while True:
-        out = bytearray(min(size, limit))
+        room = min(size, limit)
+        out = mmap(-1, room) if room > MAPPED_BYTES else bytearray(room)
         try:
             return memoryview(out)[: decompress_into(data, out)]
         except cramjam.DecompressionError as error:
