@@ -220,7 +220,7 @@ class Broker:
             self.transactions.lead_only(
                 {number: part.leader_epoch for number, part in enumerate(partitions) if part.leader == node_id}
             )
-        elif self._has_transactions:
+        if self._has_transactions:
             self.transactions.partitions_changed()
 
     def _limit(self, _: Image, __: Sequence[str]) -> None:

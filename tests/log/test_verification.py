@@ -79,3 +79,14 @@ def test_what_never_began_is_forgotten_with_silent_producers() -> None:
     assert producers.verifying
     producers.expire(NOW_MS + DAY_MS, DAY_MS)
     assert not producers.verifying
+
+
+def test_made_up_producers_take_bounded_memory() -> None:
+    producers = Producers()
+    begun = verification.begin(producers, header(), NOW_MS)
+    for producer_id in range(100, 100 + verification.VERIFYING_MAX - 1):
+        verification.begin(producers, header(producer_id=producer_id), NOW_MS)
+    assert verification.check(producers, header(), begun, 0) is None
+    verification.begin(producers, header(producer_id=8), NOW_MS)
+    assert len(producers.verifying) == verification.VERIFYING_MAX
+    assert verification.check(producers, header(), begun, 0) is INVALID

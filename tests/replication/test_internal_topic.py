@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.cluster.alterations import Alteration, Operation
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import OFFSETS_TOPIC
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, encode_batch
@@ -123,5 +124,26 @@ def test_a_partition_that_is_led_elsewhere_takes_nothing(tmp_path: Path) -> None
                 with pytest.raises(KafkaError, match="NOT_LEADER"):
                     await asked
         await asyncio.sleep(0)
+
+    run(scenario, tmp_path, **FEW)
+
+
+def test_fewer_replicas_than_the_topic_asks_for_take_nothing(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        cluster = alive.broker.cluster
+        await cluster.ensure_offsets_topic()
+        internal = topic(alive)
+        shown = internal.begin(0, 7, 0)
+        raised = Alteration("min.insync.replicas", Operation.SET, "2")
+        assert await cluster.alter_topic_configs(OFFSETS_TOPIC, [raised]) is None
+        for asked in (
+            internal.append(0, records(b"x")),
+            internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=0), shown),
+        ):
+            with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
+                await asked
+        assert await cluster.alter_topic_configs(OFFSETS_TOPIC, [raised._replace(value="1")]) is None
+        await internal.append(0, records(b"x"))
+        assert alive.hosted(OFFSETS_TOPIC).high_watermark == 1
 
     run(scenario, tmp_path, **FEW)

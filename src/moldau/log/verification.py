@@ -13,6 +13,9 @@ from moldau.errors import ErrorCode
 from moldau.log.producers import NO_TRANSACTION, RAISES_EPOCH, Producers, Verification
 from moldau.records.batch import BatchHeader
 
+VERIFYING_MAX = 10_000
+"""In one partition. The oldest makes way for another: it is only made-up producers that come in such numbers."""
+
 
 def is_open(producers: Producers, header: BatchHeader) -> bool:
     """Whether the batch goes on with a transaction that has begun in this partition."""
@@ -28,6 +31,8 @@ def begin(producers: Producers, header: BatchHeader, now_ms: int) -> Verificatio
     """What the first batch of a transaction has to show when it is appended."""
     found = producers.verifying.get(header.producer_id)
     if found is None:
+        if len(producers.verifying) == VERIFYING_MAX:
+            del producers.verifying[next(iter(producers.verifying))]
         found = producers.verifying[header.producer_id] = Verification(
             header.producer_epoch, header.base_sequence, now_ms
         )

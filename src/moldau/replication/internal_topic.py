@@ -48,9 +48,16 @@ class InternalTopic:
             offset = next_offset
             yield read.pop()  # nothing here keeps the bytes while others have their turn
 
+    def _taking(self, partition: int) -> Hosted:
+        """Coordinators write as producers with acks=all do: `min.insync.replicas` holds for them too."""
+        hosted = self._hosted(partition)
+        if len(hosted.state.isr) < hosted.config.min_insync_replicas:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        return hosted
+
     async def append(self, partition: int, batch: bytearray) -> None:
         """Append one batch; returns once it is committed. Raises `KafkaError`."""
-        hosted = self._hosted(partition)
+        hosted = self._taking(partition)
         _raise(hosted.append_own(batch, self._runtime.clock.now_ms()))
         await hosted.flush_if_due(len(batch))
 
@@ -67,7 +74,7 @@ class InternalTopic:
         """As `append`, for a transactional batch of a producer, without sequences. Raises `KafkaError`, also:
         INVALID_TXN_STATE if no transaction is open there and `shown` is not what `begin` last gave for it;
         INVALID_PRODUCER_EPOCH."""
-        hosted, now_ms = self._hosted(partition), self._runtime.clock.now_ms()
+        hosted, now_ms = self._taking(partition), self._runtime.clock.now_ms()
         refusal = verification.check(hosted.log.producers, read_header(batch), shown, transaction_version=0)
         if refusal is not None:
             raise KafkaError(refusal)
