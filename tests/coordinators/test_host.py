@@ -51,6 +51,28 @@ def test_a_group_is_where_kafka_puts_it(group: str, partition: int) -> None:
     assert partition_of(group, 50) == partition
 
 
+def stand_still(seconds: float) -> None:
+    """The process does not run for so long, and then finds timers that are long due."""
+    loop: Any = asyncio.get_running_loop()
+    loop._selector.now += seconds
+
+
+def test_who_spoke_while_the_broker_stood_still_is_heard_before_it_is_thrown_out() -> None:
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log, "g")
+        member = await stable_member(groups)
+        stand_still(100)
+        await asyncio.sleep(0.2)
+        assert groups.heartbeat("g", 1, member, None) is ErrorCode.NONE
+        stand_still(100)
+        await asyncio.sleep(5)
+        assert groups.heartbeat("g", 1, member, None) is ErrorCode.UNKNOWN_MEMBER_ID
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
 def test_a_partition_answers_once_it_is_loaded() -> None:
     async def play() -> None:
         log = FakeLog()

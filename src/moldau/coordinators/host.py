@@ -41,6 +41,9 @@ NOT_TAKEN = frozenset(
 """Errors after which the batch is certainly not in the log."""
 
 RETRY_LOAD_S = 0.5
+STOOD_STILL_MS_MIN, HEAR_FIRST_MS = 1000, 500
+"""A timer that comes so late finds a process that did not run: what was sent to it meanwhile is heard before anybody is
+taken to have been silent. Timers come before sockets where the loop goes on."""
 LOAD_BYTES, LOAD_RECORD_BYTES = 24 * 1024, 64
 """How much is applied before the loop gets a turn, and what a record counts beside its value: about a millisecond's
 worth, be it hundreds of offsets or one large group."""
@@ -104,6 +107,7 @@ class Coordinated(Generic[M]):
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ms = 0
+        self.patient_until_ms = 0
 
 
 class Host(Generic[M]):
@@ -299,6 +303,8 @@ class Host(Generic[M]):
 
     def _set_timer(self, hosted: Coordinated[M]) -> None:
         due_ms = hosted.machine.next_ms()
+        if due_ms is not None:
+            due_ms = max(due_ms, hosted.patient_until_ms)
         if hosted.timer is not None:
             if due_ms == hosted.timer_ms:
                 return
@@ -311,6 +317,10 @@ class Host(Generic[M]):
     def _tick(self, hosted: Coordinated[M]) -> None:
         hosted.timer = None
         now = self.now()
+        if now.ms - hosted.timer_ms > STOOD_STILL_MS_MIN:
+            hosted.patient_until_ms = now.ms + HEAR_FIRST_MS
+            self._set_timer(hosted)
+            return
         while (outcome := hosted.machine.tick(now)) is not None:
             self._carry_out(hosted, outcome)
         self._set_timer(hosted)
