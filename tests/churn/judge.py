@@ -194,11 +194,12 @@ def _conversions(written: Iterable[Generation | Current]) -> Iterator[Change]:
 
 
 def orphans(trace: Trace, longer_than_ms: int = 0) -> list[Orphan]:
-    """Times without an owner that were longer than that, the longest first."""
+    """Times without an owner that were longer than that while there was a member, the longest first."""
     counted_from = resets(trace)
     if not counted_from:
         return []
     found = []
+    there = _there(trace)
     for partition, spans in owned(trace).items():
         covered = counted_from[0].at_ms
         for start, end in [*sorted(spans), (trace.until_ms, trace.until_ms)]:
@@ -206,6 +207,7 @@ def orphans(trace: Trace, longer_than_ms: int = 0) -> list[Orphan]:
                 found += list(_pieces(partition, covered, start, counted_from))
             covered = max(covered, end)
     longer = [one for one in found if one.length_ms - _stalled_ms(trace, one) > longer_than_ms]
+    longer = [one for one in longer if any(from_ms <= one.from_ms < to_ms for from_ms, to_ms in there)]
     return sorted(longer, key=lambda one: -one.length_ms)
 
 
@@ -221,12 +223,28 @@ def _stalled_ms(trace: Trace, orphan: Orphan) -> int:
     return sum(late_ms for at_ms, late_ms in trace.stalls if orphan.from_ms <= at_ms <= orphan.to_ms)
 
 
-def owned(trace: Trace) -> dict[int, list[tuple[int, int]]]:
-    """By partition, from when to when somebody who lived had it."""
+def _ended_ms(trace: Trace) -> dict[str, int]:
+    """By client, when it died or left."""
     ended_ms = dict(trace.dead_ms)
     for answer in trace.answers:
         if _leaves(answer):
             ended_ms[answer.client] = min(answer.at_ms, ended_ms.get(answer.client, answer.at_ms))
+    return ended_ms
+
+
+def _there(trace: Trace) -> list[tuple[int, int]]:
+    """From when to when each client was there."""
+    began_ms: dict[str, int] = {}
+    for answer in trace.answers:
+        if answer.api in (JOIN_GROUP, BEAT):
+            began_ms[answer.client] = min(answer.asked_ms, began_ms.get(answer.client, answer.asked_ms))
+    ended_ms = _ended_ms(trace)
+    return [(at_ms, ended_ms.get(client, trace.until_ms)) for client, at_ms in began_ms.items()]
+
+
+def owned(trace: Trace) -> dict[int, list[tuple[int, int]]]:
+    """By partition, from when to when somebody who lived had it."""
+    ended_ms = _ended_ms(trace)
     spans: dict[int, list[tuple[int, int]]] = {partition: [] for partition in range(trace.partitions)}
 
     def add(partition: int, client: str, from_ms: int, to_ms: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.churn.judge import Answer, Current, Generation, Share, Trace, changes, orphans, violations
+from tests.churn.judge import BEAT, Answer, Current, Generation, Share, Trace, changes, orphans, violations
 
 SESSION_MS, HEARTBEAT_MS = 5000, 500
 ALLOWED_MS = SESSION_MS + 2 * HEARTBEAT_MS + 1000
@@ -211,6 +211,15 @@ def test_what_a_member_still_has_while_it_joins_has_an_owner() -> None:
     trace = trace._replace(answers=[*trace.answers, join(10_690, "a", 3, 8000)])
     assert {orphan.partition for orphan in orphans(trace, 5750)} == set()
     assert {orphan.partition for orphan in orphans(trace, 5000)} == RIGHT
+
+
+def test_nobody_can_own_anything_where_nobody_is() -> None:
+    gone = [current(6000, "b", -1, frozenset()), current(19_000, "c", 5, ALL)]
+    answers = [*newer().answers[:-1], *(answer(at, BEAT, who, e) for at, who, e in ((6010, "b", -1), (19_010, "c", 5)))]
+    trace = newer()._replace(written=[*newer().written[:-1], *gone], answers=answers)
+    assert found(trace) == []
+    stays = trace._replace(answers=[one for one in answers if one != answer(6010, BEAT, "b", -1)])
+    assert "no owner" in found(stays)[0]
 
 
 def test_who_joins_again_and_is_given_the_same_has_it_again() -> None:
