@@ -84,6 +84,7 @@ class TransactionsUnderFire(RuleBasedStateMachine):
         self.version = server_version
         self.partitions = {tp: Partition() for tp in PARTITIONS}
         self.unmarked: dict[str, tuple[Markers, list[TopicPartition]]] = {}
+        self.rounds: list[tuple[str, Markers]] = []
         self.asked: dict[Ticket, Producer | InitProducer | EndTransaction] = {}
         self.told: dict[tuple[int, int], str] = {}
         self.numbers = 0
@@ -180,10 +181,22 @@ class TransactionsUnderFire(RuleBasedStateMachine):
         ticket = self.stage.ticket()
         self.stage.carry_out(self.stage.shard.complete(transactional_id, markers, ticket, self.stage.now))
 
+    @rule(transactional_id=IDS, at=st.integers(0, 5))
+    def a_round_of_before_is_late(self, transactional_id: str, at: int) -> None:
+        """Somebody still believes that he has to complete what has long been over."""
+        now = self.stage.marking.get(transactional_id)
+        late = [markers for name, markers in self.rounds if name == transactional_id and markers != now]
+        if late:
+            ticket, records = self.stage.ticket(), len(self.stage.log) + len(self.stage.held)
+            decided = self.stage.shard.complete(transactional_id, late[-1 - at % len(late)], ticket, self.stage.now)
+            self.stage.carry_out(decided)
+            assert len(self.stage.log) + len(self.stage.held) == records, "completed by a stranger"
+
     def _see_marking(self) -> None:
         for transactional_id, markers in self.stage.marking.items():
             if self.unmarked.get(transactional_id, (None,))[0] is not markers:
                 self.unmarked[transactional_id] = (markers, list(markers.partitions))
+                self.rounds.append((transactional_id, markers))
 
     # -- the world
 
