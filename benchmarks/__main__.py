@@ -1,6 +1,7 @@
 """`make bench`: figures, and ratios to Apache Kafka where a JDK and Maven can bring it.
 
-usage: python -m benchmarks [--alone] [--only startup,produce,fetch,latency,storage,partitions,groups,pipeline]
+usage: python -m benchmarks [--alone] [--only startup,produce,fetch,latency,storage,partitions,groups,transactions,
+    pipeline]
 
 Both brokers run on this machine and are measured in turns, case by case, both warm; nothing else should run meanwhile.
 """
@@ -9,43 +10,16 @@ import argparse
 import contextlib
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from itertools import zip_longest
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import broker_load, groups, partitions, pipeline_load, startup, storage
+from benchmarks import broker_load, groups, partitions, pipeline_load, startup, storage, transactions
 from benchmarks.broker_load import Case
+from benchmarks.side_by_side import AS_SHIPPED, KAFKA_SETTINGS, moldau, ratio
 from tests.differential import apache_kafka
-
-SETTINGS = {"log.segment.delete.delay.ms": "1000", "log.initial.task.delay.ms": "3600000"}
-KAFKA_SETTINGS = {**SETTINGS, "node.id": "1", "offsets.topic.replication.factor": "1"}
-AS_SHIPPED = ("-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
-
-
-@contextlib.contextmanager
-def moldau() -> Iterator[int]:
-    """A broker of ours; its port."""
-    from tests.brokers import Broker
-
-    with tempfile.TemporaryDirectory() as folder:
-        broker = Broker(Path(folder), SETTINGS)
-        broker.start()
-        try:
-            yield int(broker.address.rpartition(":")[2])
-        finally:
-            broker.stop()
-
-
-def ratio(ours: Case, theirs: Case | None) -> str:
-    """How many times better ours is: faster for rates, shorter for times."""
-    if theirs is None or not theirs.value or not ours.value:
-        return ""
-    better = theirs.value / ours.value if ours.unit in ("ms", "s", "MB") else ours.value / theirs.value
-    return f"{better:.2f}"
 
 
 def both_brokers(only: str, *, alone: bool) -> Iterator[tuple[Case, Case | None]]:
@@ -63,7 +37,9 @@ def both_brokers(only: str, *, alone: bool) -> Iterator[tuple[Case, Case | None]
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="The benchmark suite.")
     parser.add_argument("--alone", action="store_true", help="do not compare with Apache Kafka")
-    parser.add_argument("--only", default="startup,produce,fetch,latency,storage,partitions,groups,pipeline")
+    parser.add_argument(
+        "--only", default="startup,produce,fetch,latency,storage,partitions,groups,transactions,pipeline"
+    )
     asked = parser.parse_args()
     table = Table("case", "Moldau", "Apache Kafka", "times better", title="Benchmarks")
     for number in range(1, 4):
@@ -82,9 +58,10 @@ def main() -> int:
         for ours, theirs in both_brokers(asked.only, alone=asked.alone):
             show(ours, theirs)
     console.print(table)
-    for name, part in (("storage", storage), ("partitions", partitions), ("groups", groups)):
+    parts = {"storage": storage, "partitions": partitions, "groups": groups, "transactions": transactions}
+    for name, part in parts.items():
         if name in asked.only:
-            part.main([])
+            part.main(["--alone"] if asked.alone and part is transactions else [])
     return pipeline_load.main([]) if "pipeline" in asked.only else 0
 
 

@@ -1,4 +1,4 @@
-"""What consumer groups cost at scale: loading committed offsets, and a rebalance of a large classic group.
+"""What consumer groups cost at scale: loading committed offsets, and a rebalance of a large classic group; static members that come back.
 
 usage: python -m benchmarks.groups [--quick] [--only loading,rebalance]
 
@@ -20,7 +20,7 @@ import tempfile
 import time
 import tracemalloc
 import uuid
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -163,9 +163,10 @@ class Client:
 class Member:
     """A consumer of the classic protocol; the leader hands out `PARTITIONS` in turns."""
 
-    def __init__(self, client: Client, partitions: int):
+    def __init__(self, client: Client, partitions: int, instance_id: str | None = None):
         self._client = client
         self._partitions = partitions
+        self._instance_id = instance_id
         self.member_id = ""
         self.generation = -1
         self.owned: list[int] = []
@@ -180,6 +181,7 @@ class Member:
             session_timeout_ms=TIMEOUT_MS,
             rebalance_timeout_ms=TIMEOUT_MS,
             member_id=self.member_id,
+            group_instance_id=self._instance_id,
             protocol_type="consumer",
             protocols=protocols,
         )
@@ -193,6 +195,7 @@ class Member:
             group_id=GROUP,
             generation_id=self.generation,
             member_id=self.member_id,
+            group_instance_id=self._instance_id,
             protocol_type="consumer",
             protocol_name="range",
             assignments=self._shares([member.member_id for member in joined.members]),
@@ -231,43 +234,76 @@ class Rebalanced(NamedTuple):
     broker_s: float
 
 
+Scenario = Callable[[Broker, int, int, int], Coroutine[Any, Any, list[Rebalanced]]]
+
+
 def broker_cpu_s(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def rebalances(broker: Broker, members: int, partitions: int, rounds: int) -> list[Rebalanced]:
-    """A group forms, and then all members rejoin because one more has come, or one has gone."""
+class Scene:
+    """A group of members that are not there yet, and what was measured of it."""
+
+    def __init__(self, broker: Broker, members: list[Member], partitions: int):
+        self.members = members
+        self.found: list[Rebalanced] = []
+        self._broker = broker
+        self._partitions = partitions
+
+    async def measure(self, what: str, *work: Awaitable[object]) -> None:
+        began, cpu = time.perf_counter(), broker_cpu_s(self._broker.pid)
+        await asyncio.gather(*work)
+        cpu_s = broker_cpu_s(self._broker.pid) - cpu
+        self.found.append(Rebalanced(what, time.perf_counter() - began, cpu_s))
+        there = [member for member in self.members if member.owned]
+        assert len({member.generation for member in there}) == 1
+        assert sorted(p for member in there for p in member.owned) == list(range(self._partitions))
+
+    async def end(self) -> list[Rebalanced]:
+        for member in self.members:
+            await member._client.close()
+        return self.found
+
+
+async def scene(broker: Broker, members: int, partitions: int, *, static: bool = False) -> Scene:
     host, _, port = broker.address.rpartition(":")
     group = []
-    for _ in range(members + 1):
-        group.append(Member(Client(*await asyncio.open_connection(host, int(port))), partitions))
-    *all_but_one, last = group
-    found: list[Rebalanced] = []
+    for number in range(members):
+        client = Client(*await asyncio.open_connection(host, int(port)))
+        group.append(Member(client, partitions, f"worker-{number}" if static else None))
+    await group[0]._client.ask(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=[GROUP]))
+    return Scene(broker, group, partitions)
 
-    async def measure(what: str, *work: Awaitable[object]) -> None:
-        began, cpu = time.perf_counter(), broker_cpu_s(broker.pid)
-        await asyncio.gather(*work)
-        found.append(Rebalanced(what, time.perf_counter() - began, broker_cpu_s(broker.pid) - cpu))
-        there = [member for member in group if member.owned]
-        assert len({member.generation for member in there}) == 1
-        assert sorted(p for member in there for p in member.owned) == list(range(partitions))
 
-    client = group[0]._client
-    await client.ask(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=[GROUP]))
-    await measure("all come", *(member.settle() for member in all_but_one))
+async def rebalances(broker: Broker, members: int, partitions: int, rounds: int) -> list[Rebalanced]:
+    """A group forms, and then all members rejoin because one more has come, or one has gone."""
+    group = await scene(broker, members + 1, partitions)
+    *all_but_one, last = group.members
+    await group.measure("all come", *(member.settle() for member in all_but_one))
     for _ in range(rounds):
-        await measure("one more comes", *(member.settle() for member in group))
+        await group.measure("one more comes", *(member.settle() for member in group.members))
         gone = MemberIdentity(member_id=last.member_id)
         last.member_id, last.owned = "", []
-        await client.ask(LEAVE_GROUP, LEAVE_VERSION, LeaveGroupRequest(group_id=GROUP, members=[gone]))
-        await measure("one leaves", *(member.settle() for member in all_but_one))
-    for member in group:
-        await member._client.close()
-    return found
+        leaving = LeaveGroupRequest(group_id=GROUP, members=[gone])
+        await group.members[0]._client.ask(LEAVE_GROUP, LEAVE_VERSION, leaving)
+        await group.measure("one leaves", *(member.settle() for member in all_but_one))
+    return await group.end()
 
 
-def rebalancing(members: int, partitions: int, rounds: int) -> list[Rebalanced]:
+async def returns(broker: Broker, members: int, partitions: int, rounds: int) -> list[Rebalanced]:
+    """A group of static members forms, and then all of them are started anew and come back: no rebalance."""
+    group = await scene(broker, members, partitions, static=True)
+    await group.measure("all static come", *(member.settle() for member in group.members))
+    for _ in range(rounds):
+        for member in group.members:
+            member.member_id, member.owned = "", []
+        await group.measure("all static come back", *(member.settle() for member in group.members))
+    assert {member.generation for member in group.members} == {1}
+    return await group.end()
+
+
+def rebalancing(members: int, partitions: int, rounds: int, scenario: Scenario) -> list[Rebalanced]:
     """The median of each kind of rebalance, in a broker of its own."""
     with tempfile.TemporaryDirectory(prefix="moldau-bench-") as folder:
         broker = Broker(Path(folder), {"group.initial.rebalance.delay.ms": str(DELAY_MS)})
@@ -276,7 +312,7 @@ def rebalancing(members: int, partitions: int, rounds: int) -> list[Rebalanced]:
             with Wire(int(broker.address.rpartition(":")[2])) as wire:
                 made = wire.ask(CREATE_TOPICS, frames.CREATE_VERSION, frames.create(TOPIC, partitions))
                 assert not made.topics[0].error_code, made
-            found = asyncio.run(rebalances(broker, members, partitions, rounds))
+            found = asyncio.run(scenario(broker, members, partitions, rounds))
         finally:
             broker.stop()
     kinds: dict[str, list[Rebalanced]] = {}
@@ -302,9 +338,10 @@ def loading_table(commits: int) -> Table:
 def rebalance_table(sizes: Sequence[tuple[int, int]], rounds: int) -> Table:
     title = f"Rebalance of a classic group, formed after a delay of {DELAY_MS} ms"
     table = Table("members", "partitions", "because", "seconds", "broker's processor", title=title)
-    for members, partitions in sizes:
-        for what, seconds, broker_s in rebalancing(members, partitions, rounds):
-            table.add_row(f"{members}", f"{partitions:,}", what, f"{seconds:.2f} s", f"{broker_s:.2f} s")
+    for scenario in (rebalances, returns):
+        for members, partitions in sizes:
+            for what, seconds, broker_s in rebalancing(members, partitions, rounds, scenario):
+                table.add_row(f"{members}", f"{partitions:,}", what, f"{seconds:.2f} s", f"{broker_s:.2f} s")
     return table
 
 

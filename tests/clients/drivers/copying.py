@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 SECONDS = 20
 RECORDS_MAX = 20
@@ -29,12 +29,14 @@ class Copier:
         self.copy = copy
         self.linger_ms = asked["linger_ms"]
         self.batch: list[Message] = []
+        self.fatal: list[KafkaError] = []
         member = {"group.instance.id": asked["group.instance.id"]} if asked["group.instance.id"] else {}
         reconnect = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 500, "log_level": 3}
         self.consumer = Consumer(
             {
                 **reconnect,
                 **member,
+                "error_cb": self.heard,
                 "group.id": group,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
@@ -51,6 +53,10 @@ class Copier:
         self.consumer.subscribe([source], on_revoke=self.forget, on_lost=self.forget)
         say("ready")
 
+    def heard(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._FATAL or error.fatal():
+            self.fatal.append(error)
+
     def forget(self, *_: object) -> None:
         """What was taken from partitions that are given back now must not be copied."""
         self.batch.clear()
@@ -61,12 +67,13 @@ class Copier:
         until = time.monotonic() + 0.05
         while len(self.batch) < RECORDS_MAX and (not self.batch or time.monotonic() < until):
             message = self.consumer.poll(0.05)
+            if self.fatal:
+                raise Fenced(str(self.fatal[0]))
             if message is None:
                 return
             if error := message.error():
                 print(error, file=sys.stderr, flush=True)
-                if error.fatal():
-                    raise Fenced(str(error))
+                self.heard(error)
             else:
                 self.batch.append(message)
 

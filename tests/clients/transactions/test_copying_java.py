@@ -26,7 +26,7 @@ def test_the_copy_is_exact_after_workers_and_the_broker_were_killed(tmp_path: Pa
     try:
         strokes = copying.drawn(seed, KILLS, KILLS // 10)
         faults = copying.copy_under_strokes(broker, command, tmp_path, strokes)
-        assert not faults, (f"MOLDAU_SEED={seed}", *faults)
+        assert not faults, "\n".join([f"MOLDAU_SEED={seed}", *faults])
         broker.stop()
     finally:
         broker.kill()

@@ -140,7 +140,7 @@ def test_the_sum_of_all_accounts_is_the_same_whenever_it_is_read(bank: Bank, see
     while faults_of_the_end(seen := bank.books(), TOTAL, committed) and time.monotonic() < until:
         time.sleep(0.2)
     faults += bank.faults + faults_of_the_end(seen, TOTAL, committed)
-    assert not faults, (f"MOLDAU_SEED={seed}", *faults)
+    assert not faults, "\n".join([f"MOLDAU_SEED={seed}", *faults])
     assert len(committed) > 5 * KILLS and bank.told("aborted") and timed_out, "too little happened"
     everything = entries(contents(bank.broker.address, TOPIC, PARTITIONS, "read_uncommitted"))
     assert any(entry.doomed for rows in everything.values() for entry in rows)

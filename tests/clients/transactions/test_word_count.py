@@ -97,7 +97,7 @@ def test_every_word_is_counted_once_whoever_is_killed(broker: Broker | KafkaBrok
         counting.end()
         updates = [row for rows in contents(broker.address, COUNTS, PARTITIONS).values() for row in rows]
         faults = faults_of_counts(said, updates)
-        assert not faults, (f"MOLDAU_SEED={seed}", *faults[:10], counting.errors())
+        assert not faults, "\n".join([f"MOLDAU_SEED={seed}", *faults[:10], counting.errors()])
     finally:
         feeder.stop()
         counting.kill()

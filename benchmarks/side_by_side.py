@@ -1,0 +1,33 @@
+"""Our broker beside Apache Kafka: how each is started for a comparison, and what a comparison says."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.broker_load import Case
+from tests.brokers import Broker
+
+SETTINGS = {"log.segment.delete.delay.ms": "1000", "log.initial.task.delay.ms": "3600000"}
+KAFKA_SETTINGS = {**SETTINGS, "node.id": "1", "offsets.topic.replication.factor": "1"}
+AS_SHIPPED = ("-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+
+
+@contextlib.contextmanager
+def moldau() -> Iterator[int]:
+    """A broker of ours; its port."""
+    with tempfile.TemporaryDirectory() as folder:
+        broker = Broker(Path(folder), SETTINGS)
+        broker.start()
+        try:
+            yield int(broker.address.rpartition(":")[2])
+        finally:
+            broker.stop()
+
+
+def ratio(ours: Case, theirs: Case | None) -> str:
+    """How many times better ours is: faster for rates, shorter for times."""
+    if theirs is None or not theirs.value or not ours.value:
+        return ""
+    better = theirs.value / ours.value if ours.unit in ("ms", "s", "MB") else ours.value / theirs.value
+    return f"{better:.2f}"
