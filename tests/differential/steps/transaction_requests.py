@@ -51,7 +51,7 @@ def commit(
     """(partition, offset) of the topic `tx`; `more` says which member."""
     topic = str(more.pop("topic", "tx"))
     parts = [
-        {"partition_index": index, "committed_offset": at, "committed_metadata": f"at {at}"} for index, at in offsets
+        {"partition_index": index, "committed_offset": at, "committed_metadata": f"at-{at}"} for index, at in offsets
     ]
     return {**of(name, producer, epoch), "group_id": group, "topics": [{"name": topic, "partitions": parts}], **more}
 
