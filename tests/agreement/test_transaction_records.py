@@ -9,11 +9,14 @@ from moldau.coordinators.outcome import Record
 from moldau.coordinators.transaction import State
 from moldau.coordinators.transaction_exchange import TransactionSettings
 from moldau.coordinators.transaction_records import transaction_record
+from moldau.errors import ErrorCode
 from moldau.records import rows
 from moldau.records.batch import encode_batch
 from tests.agreement import apache
 from tests.agreement.dumping import DumpTool
 from tests.coordinators.transaction_scene import TransactionActor, TransactionStage, transaction_of
+from tests.handlers.living import Living
+from tests.handlers.transacting import run, transactor
 
 PLAY = """
 init a timeout=20s
@@ -82,6 +85,45 @@ def test_kafka_decodes_every_record_that_the_coordinator_writes(tool: DumpTool, 
         partitions = {(one["topic"], number) for one in topics or [] for number in one["partitionIds"]}
         assert partitions == set(written.partitions)
     assert seen == STATES | {"gone"}
+
+
+def test_kafka_decodes_what_a_broker_of_ours_leaves(tool: DumpTool, tmp_path: Path) -> None:
+    """Two versions of clients, a commit and an abort each, on disk: the log of each partition, in order."""
+
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", 2)
+        for transactional_id, add, produce, end in (("old", 3, 11, 4), ("new", 0, 12, 5)):
+            one = await transactor(alive, transactional_id)
+            for commits in (True, False):
+                if add:
+                    await one.add("a", 0, version=add)
+                assert await one.write("a", 0, b"x", version=produce) is ErrorCode.NONE
+                assert await one.end(commits, version=end) is ErrorCode.NONE
+            await one.init()
+
+    run(scenario, tmp_path)
+    files = sorted(tmp_path.glob("**/__transaction_state-*/*.log"))
+    dump = tool.dump(files, "--transaction-log-decoder")
+    assert dump.complaints == []
+    steps: dict[str, list[tuple[int, int, int]]] = {}
+    for one in dump.records():
+        data = json.loads(one["payload"])["data"]
+        step = (data["transactionStatus"], data["producerEpoch"], data.get("clientTransactionVersion", 0))
+        steps.setdefault(json.loads(one["key"])["data"]["transactionalId"], []).append(step)
+    empty, ongoing, committing, aborting, committed, aborted = range(6)
+    assert steps == {
+        "old": [
+            (empty, 0, 0),
+            *((state, 0, 0) for state in (ongoing, committing, committed, ongoing, aborting, aborted)),
+            (empty, 1, 0),
+        ],
+        "new": [
+            (empty, 0, 0),
+            *((ongoing, 0, 2), (committing, 1, 2), (committed, 1, 2)),
+            *((ongoing, 1, 2), (aborting, 2, 2), (aborted, 2, 2)),
+            (empty, 3, 2),
+        ],
+    }
 
 
 def test_kafkas_own_records_are_those_that_we_would_have_written(written: apache.Written) -> None:

@@ -20,7 +20,7 @@ from moldau.coordinators.transaction import NO_PRODUCER_ID, Partitions, State, T
 from moldau.errors import ProtocolViolation
 from moldau.names import TopicPartition
 from moldau.protocol import schema
-from moldau.protocol.internal import TransactionLogKey, TransactionLogValue, TransactionPartitions
+from moldau.protocol.internal import TransactionLogValue, TransactionPartitions
 from moldau.protocol.stored import TRANSACTIONS, read_stored
 
 VERSION, PLAIN_VERSION = 1, 0
@@ -44,9 +44,10 @@ class TransactionRecord(NamedTuple):
 
 def transaction_record(transactional_id: str, transaction: Transaction | None, server_version: int) -> Record:
     """What is written of it; None says that it is gone."""
-    key = _KIND_BYTES + schema.write(TransactionLogKey(transactional_id=transactional_id), 0, False)
+    name = transactional_id.encode()
+    key = b"".join((_KIND_BYTES, len(name).to_bytes(2, "big"), name))
     if transaction is None:
-        return Record(bytes(key), None)
+        return Record(key, None)
     version = VERSION if server_version >= 1 else PLAIN_VERSION
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
@@ -60,7 +61,7 @@ def transaction_record(transactional_id: str, transaction: Transaction | None, s
         transaction_start_timestamp_ms=transaction.start_ms,
         client_transaction_version=transaction.client_version,
     )
-    return Record(bytes(key), _VERSION_BYTES[version] + schema.write(value, version, version >= VERSION))
+    return Record(key, _VERSION_BYTES[version] + schema.write(value, version, version >= VERSION))
 
 
 def read_record(record: Record) -> TransactionRecord | None:
