@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from moldau.cluster.alterations import Alteration, Operation
 from moldau.errors import ErrorCode
 from moldau.names import TRANSACTIONS_TOPIC
 from moldau.protocol.apis import ADD_PARTITIONS_TO_TXN, FIND_COORDINATOR, INIT_PRODUCER_ID, PRODUCE
 from moldau.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
-from tests.handlers.living import Living, batch, outcomes, produce
+from moldau.records.batch import Marker
+from tests.handlers.living import NOW_MS, Living, batch, outcomes, produce
 from tests.handlers.transacting import FEW, PAUSE_S, Transactor, committed, run, transactor
 
 NONE = ErrorCode.NONE
@@ -122,7 +124,11 @@ def test_without_verification_the_log_takes_what_its_producer_says(tmp_path: Pat
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         one = await transactor(alive, "t")
+        verification = Alteration("transaction.partition.verification.enable", Operation.SET, "true")
         assert await one.write("a", 0, b"x") is NONE
+        await alive.hosted("a").append_marker(one.producer_id, one.epoch, Marker(False, 0), 0, NOW_MS)
+        assert await alive.broker.cluster.alter_broker_configs("1", [verification]) is None
+        assert await one.write("a", 0, b"y") is ErrorCode.TRANSACTION_ABORTABLE
 
     run(scenario, tmp_path, transaction_partition_verification_enable="false")
 
