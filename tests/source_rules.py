@@ -29,6 +29,8 @@ PURE_CORES = (
     "coordinators.server_assignors",
     "coordinators.target",
     "coordinators.offsets",
+    "coordinators.transaction",
+    "coordinators.transaction_records",
     "coordinators.transactions",
     "log.epochs",
     "replication.partition",
