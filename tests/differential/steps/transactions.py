@@ -15,6 +15,7 @@ STEPS: tuple[Step, ...] = (
         new("tx-lives", 6),
         new("tx-mixed", 3),
         new("tx-doomed"),
+        new("tx-mixtures", 4),
     ),
     step(
         "metadata of tx-mixed", METADATA, 12, {"topics": [{"name": "tx-mixed"}]}, save={"mixed": "topics[0].topic_id"}
