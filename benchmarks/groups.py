@@ -1,4 +1,5 @@
-"""What consumer groups cost at scale: loading committed offsets, and a rebalance of a large classic group; static members that come back.
+"""What consumer groups cost at scale: loading committed offsets, a rebalance of a large classic group, and
+static members that come back.
 
 usage: python -m benchmarks.groups [--quick] [--only loading,rebalance]
 
