@@ -158,19 +158,20 @@ def changes(trace: Trace) -> list[Change]:
     """Members that came, went and died, in order; who dies before it has joined changes nothing."""
     found = []
     seen: set[str] = set()
+    gone: set[str] = set()
     for answer in sorted(trace.answers, key=lambda one: one.asked_ms):
         if answer.api in (JOIN_GROUP, BEAT) and answer.client not in seen:
             seen.add(answer.client)
             found.append(Change(answer.asked_ms, f"{answer.client} joined"))
-        elif _leaves(answer):
+        elif _leaves(answer) and answer.client not in gone:
+            gone.add(answer.client)
             found.append(Change(answer.at_ms, f"{answer.client} left"))
     found += [Change(at_ms, f"{client} died") for client, at_ms in trace.dead_ms.items() if client in seen]
     return sorted(found)
 
 
 def _leaves(answer: Answer) -> bool:
-    left = answer.api == LEAVE_GROUP or (answer.api == BEAT and answer.epoch == LEAVES)
-    return left and answer.error == "NONE"
+    return answer.api == LEAVE_GROUP or (answer.api == BEAT and answer.epoch == LEAVES)
 
 
 def resets(trace: Trace) -> list[Change]:
@@ -224,7 +225,7 @@ def _stalled_ms(trace: Trace, orphan: Orphan) -> int:
 
 
 def _ended_ms(trace: Trace) -> dict[str, int]:
-    """By client, when it died or left."""
+    """By client, when it died or left, be it that the group had forgotten it."""
     ended_ms = dict(trace.dead_ms)
     for answer in trace.answers:
         if _leaves(answer):

@@ -218,6 +218,8 @@ def test_nobody_can_own_anything_where_nobody_is() -> None:
     answers = [*newer().answers[:-1], *(answer(at, BEAT, who, e) for at, who, e in ((6010, "b", -1), (19_010, "c", 5)))]
     trace = newer()._replace(written=[*newer().written[:-1], *gone], answers=answers)
     assert found(trace) == []
+    forgotten = [one._replace(error="UNKNOWN_MEMBER_ID") if one.epoch == -1 else one for one in answers]
+    assert found(trace._replace(answers=forgotten)) == []
     stays = trace._replace(answers=[one for one in answers if one != answer(6010, BEAT, "b", -1)])
     assert "no owner" in found(stays)[0]
 
