@@ -65,7 +65,7 @@ def traces(ran: Ran, folder: Path) -> dict[str, Trace]:
         group.script.name: Trace(
             partitions=group.script.partitions,
             written=written.get(group.script.name, []),
-            answers=answers.get(group.script.name, []),
+            answers=[one for one in answers.get(group.script.name, []) if one.at_ms <= ran.until_ms],
             dead_ms=group.dead_ms,
             until_ms=ran.until_ms,
             produced=ran.produced[group.script.name],
