@@ -135,4 +135,18 @@ ACCEPTED: tuple[Accepted, ...] = (
         "Kafka never answers a SyncGroup whose member sends another; we do, as with JoinGroup.",
         "b is told that it waits twice",
     ),
+    Accepted(
+        "DescribeProducers",
+        (0, 0),
+        "topics[0].partitions[1]",
+        "Kafka says twice what is asked twice; we say it once: a partition may have a hundred thousand producers.",
+        "producers of a partition twice",
+    ),
+    Accepted(
+        "DescribeTransactions",
+        (0, 0),
+        "transaction_states[1]",
+        "Kafka says twice what is asked twice; we say it once: a transaction may have a hundred thousand partitions.",
+        "described twice",
+    ),
 )

@@ -12,7 +12,7 @@ from kio.index import load_request_schema
 
 from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
-from moldau.protocol.apis import APIS, DESCRIBE_GROUPS, METADATA, OFFSET_FETCH, PRODUCE, Api
+from moldau.protocol.apis import APIS, DESCRIBE_GROUPS, DESCRIBE_PRODUCERS, METADATA, OFFSET_FETCH, PRODUCE, Api
 from moldau.protocol.codec import SMALL_BYTES, read_header, read_request
 from moldau.protocol.primitives import read_uvarint, write_uvarint
 from moldau.protocol.schema import ELEMENTS_MAX
@@ -144,6 +144,16 @@ def test_three_bytes_an_element_cannot_fill_the_memory(api: Api) -> None:
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_numbers_are_counted_too_since_handlers_make_objects_of_them() -> None:
+    elements = 1_000_000
+    body = bytearray(b"\x02\x02t")
+    write_uvarint(body, elements + 1)
+    body += bytes(4 * elements) + b"\x00\x00"
+    frame = struct.pack(">hhih", DESCRIBE_PRODUCERS.key, 0, 1, -1) + b"\0" + body
+    with pytest.raises(ProtocolViolation, match="more elements"):
+        read_request(DESCRIBE_PRODUCERS, 0, frame, read_header(frame).body)
 
 
 def test_the_largest_request_that_is_not_counted_and_the_largest_number_of_elements_cost_little() -> None:

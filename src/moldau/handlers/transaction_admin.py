@@ -3,13 +3,15 @@ DescribeTransactions (65) and WriteTxnMarkers (27), in all versions.
 
 Durations are filtered from ListTransactions 1 on, names from version 2 on (KIP-1152), by an expression of RE2 that has
 to match the whole name. An id without a transaction has begun nothing, so it lasts longer than any duration, as in
-Kafka. States are told apart by case.
+Kafka. States are told apart by case. What is asked for twice is answered once: a small request must not make a reply
+that never ends.
 
 WriteTxnMarkers is what brokers send to each other (ClusterAction), and a tool to end what hangs; it is held back by the
 epochs of producer and coordinator alone. Version 2 says the transaction's version. Whatever can be no producer or
 epoch is UNKNOWN_SERVER_ERROR, as from Kafka; the markers of one producer are answered as one.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from moldau.cluster.controller import name_refusal
@@ -66,13 +68,13 @@ class DescribeProducers:
         self._image = image
 
     def __call__(self, request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
+        asked: dict[str, dict[int, None]] = {}
+        for topic in request.topics:
+            asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
         return DescribeProducersResponse(
             topics=[
-                TopicResponse(
-                    name=topic.name,
-                    partitions=[self._partition(topic.name, index) for index in topic.partition_indexes],
-                )
-                for topic in request.topics
+                TopicResponse(name=name, partitions=[self._partition(name, index) for index in indexes])
+                for name, indexes in asked.items()
             ]
         )
 
@@ -112,7 +114,7 @@ class TransactionLists:
 
     def describe(self, request: DescribeTransactionsRequest, context: Context) -> DescribeTransactionsResponse:
         return DescribeTransactionsResponse(
-            transaction_states=[self._describe(transactional_id) for transactional_id in request.transactional_ids]
+            transaction_states=[self._describe(name) for name in dict.fromkeys(request.transactional_ids)]
         )
 
     def _describe(self, transactional_id: str) -> Described:
@@ -169,6 +171,7 @@ class WriteTxnMarkers:
         for marker in request.markers:
             for tp, error in (await self._mark(marker)).items():
                 found.setdefault(marker.producer_id, {}).setdefault(tp.topic, {})[tp.partition] = error
+            await asyncio.sleep(0)  # there may be many, and others have their turns
         return WriteTxnMarkersResponse(
             markers=[
                 WritableTxnMarkerResult(
@@ -189,7 +192,8 @@ class WriteTxnMarkers:
         )
 
     async def _mark(self, marker: WritableTxnMarker) -> Errors:
-        partitions = tuple(TopicPartition(topic.name, p) for topic in marker.topics for p in topic.partition_indexes)
+        asked = (TopicPartition(topic.name, p) for topic in marker.topics for p in topic.partition_indexes)
+        partitions = tuple(dict.fromkeys(asked))
         if marker.producer_id < 0 or marker.producer_epoch < 0 or marker.transaction_version < 0:
             return dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
         return await self._write(

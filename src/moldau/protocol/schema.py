@@ -181,7 +181,7 @@ def _item(spec: Spec, version: int, flexible: bool) -> tuple[int, Any, Any]:
 def _array_reader(spec: Spec, version: int, flexible: bool, nullable: bool, budget: Budget | None) -> Read:
     read_count = length_reader(flexible, False)
     item_size, read_item, _ = _item(spec, version, flexible)
-    spend = budget.spend if budget and read_item is None else None
+    spend = budget.spend if budget else None
     read_item = read_item or _reader(spec.kind, version, flexible, budget)
 
     def read(buffer: Buffer, at: int) -> tuple[Any, int]:
