@@ -28,6 +28,7 @@ from moldau.records.batch import encode_batch
 from tests.coordinators.consumer_scene import with_topic
 from tests.coordinators.fake_log import in_virtual_time
 from tests.coordinators.scene import YEAR_2013_MS
+from tests.coordinators.transaction_scene import TransactionActor, TransactionStage
 from tests.coordinators.transaction_world import T0, T1, PointedLog, Producer, World, answered
 
 U0 = TopicPartition("u", 0)
@@ -272,6 +273,22 @@ def test_who_resigns_writes_nothing_more() -> None:
     in_virtual_time(play())
 
 
+def test_who_resigns_tries_no_marker_again() -> None:
+    async def play() -> None:
+        world = World()
+        world.errors[T0] = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 1000
+        producer = await committing(world, T0)
+        await asyncio.sleep(1)
+        producer.coordinator.resign(producer.coordinator.partition_of("x"))
+        tries = len(world.tries)
+        producer.coordinator.partitions_changed()
+        await asyncio.sleep(60)
+        assert len(world.tries) == tries > 1
+        await producer.coordinator.stop()
+
+    in_virtual_time(play())
+
+
 def test_transactions_are_completed_side_by_side_and_so_many_at_a_time() -> None:
     async def play() -> None:
         log = PointedLog()
@@ -341,6 +358,21 @@ def test_without_producer_ids_a_client_is_asked_to_try_again() -> None:
         await coordinator.stop()
 
     in_virtual_time(play())
+
+
+def test_only_who_wrote_its_own_markers_completes_a_transaction() -> None:
+    stage = TransactionStage(TransactionSettings())
+    actor = TransactionActor(stage)
+    for line in ("init a", "add a t-0", "commit a"):
+        actor.play(line)
+    before = stage.marking["x"]
+    for line in ("marked", "add a t-0", "commit a"):
+        actor.play(line)
+    now = stage.marking["x"]
+    for stale in (before, now._replace(coordinator_epoch=4), now._replace(commits=False), now._replace(producer_id=7)):
+        decided = stage.shard.complete("x", stale, ticket := stage.ticket(), stage.now)
+        assert (decided.records, decided.replies) == ([], [(ticket, ErrorCode.INVALID_TXN_STATE)])
+    assert stage.shard.complete("x", now, stage.ticket(), stage.now).records
 
 
 def test_a_million_idle_ids_would_fit_into_memory() -> None:
