@@ -14,10 +14,8 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
@@ -25,7 +23,8 @@ from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image
 from moldau.cluster.store import MetadataStore
 from moldau.config import BrokerConfig, broker_config
-from moldau.errors import ConfigError, ErrorCode, KafkaError, MoldauError, StorageError
+from moldau.coordinators.assembly import Coordinators
+from moldau.errors import ConfigError, KafkaError, MoldauError, StorageError
 from moldau.handlers.dispatch import Dispatch
 from moldau.handlers.fetch import FetchHandler
 from moldau.handlers.produce import ProduceHandler
@@ -37,19 +36,12 @@ from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
 from moldau.net.server import Limits, Server
-from moldau.replication.internal_topic import InternalTopic
 from moldau.replication.partitions import Partitions
 from moldau.replication.upkeep import Upkeep
 from moldau.runtime import Runtime
 
-if TYPE_CHECKING:
-    from moldau.coordinators.coordinator import GroupCoordinator
-    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
-    from moldau.replication.markers import Decision, MarkerWriter
-
 logger = logging.getLogger(__name__)
 
-MINUTE_MS = 60_000
 SPARE_DESCRIPTORS = 64
 """Kept for whatever is neither a file of the log nor a connection."""
 SEND_BUFFER_BYTES, OF_THE_SYSTEM = 192 << 10, -1
@@ -127,27 +119,26 @@ class Broker:
         """Who works with what is kept, and last of all the listener."""
         config, runtime = self.config, self.runtime
         folders, cluster, partitions = self.folders, self.cluster, self.partitions
-        undo.push_async_callback(self._stop_groups)
-        undo.push_async_callback(self._stop_transactions)
-        self._lead_groups(cluster.image, [OFFSETS_TOPIC])
-        self._lead_transactions(cluster.image, [TRANSACTIONS_TOPIC])
+        coordinators = self.coordinators = Coordinators(config, cluster, partitions, runtime)
+        undo.push_async_callback(coordinators.stop)
+        coordinators.follow(cluster.image, [OFFSETS_TOPIC, TRANSACTIONS_TOPIC])
         cluster.subscribe(self._follow)
-        cluster.subscribe(self._forget_topics)
+        cluster.subscribe(coordinators.forget_topics)
 
         upkeep = self.upkeep = Upkeep(cluster, partitions, folders, config, runtime)
         undo.push_async_callback(upkeep.stop)
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.config, runtime)
         undo.push_async_callback(cleaner.stop)
         dispatch = Dispatch(
-            ProduceHandler(partitions, runtime, Verifying(lambda: self.transactions, lambda: cluster.config)),
+            ProduceHandler(partitions, runtime, Verifying(lambda: coordinators.transactions, lambda: cluster.config)),
             FetchHandler(partitions, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime),
             handlers(
                 Parts(
                     cluster,
                     partitions,
-                    lambda: self.groups,
-                    lambda: self.transactions,
-                    lambda: self.markers,
+                    lambda: coordinators.groups,
+                    lambda: coordinators.transactions,
+                    lambda: coordinators.markers,
                     runtime.clock.now_ms,
                 )
             ),
@@ -203,136 +194,13 @@ class Broker:
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
         """The partitions first: the coordinators read their own from them."""
         await self.partitions.follow(image, names)
-        self._lead_groups(image, names)
-        self._lead_transactions(image, names)
-
-    def _lead_groups(self, image: Image, names: Sequence[str]) -> None:
-        topic = image.topics.get(OFFSETS_TOPIC)
-        if OFFSETS_TOPIC in names and (topic is not None or self._has_groups):
-            leaders = [partition.leader for partition in topic.partitions] if topic else []
-            self.groups.lead_only(number for number, leader in enumerate(leaders) if leader == self.config.node_id)
-
-    def _lead_transactions(self, image: Image, names: Sequence[str]) -> None:
-        topic = image.topics.get(TRANSACTIONS_TOPIC)
-        if TRANSACTIONS_TOPIC in names and (topic is not None or self._has_transactions):
-            partitions = topic.partitions if topic else ()
-            node_id = self.config.node_id
-            self.transactions.lead_only(
-                {number: part.leader_epoch for number, part in enumerate(partitions) if part.leader == node_id}
-            )
-        if self._has_transactions:
-            self.transactions.partitions_changed()
+        self.coordinators.follow(image, names)
 
     def _limit(self, _: Image, __: Sequence[str]) -> None:
         self.server.limits = self._limits()
 
     def _limits(self) -> Limits:
         return _limits(self.cluster.config, self._descriptors, self._open_files_max)
-
-    def _forget_topics(self, image: Image, names: Sequence[str]) -> None:
-        gone = [name for name in names if name not in image.topics]
-        if gone and self._has_groups:
-            self.groups.forget_topics(gone)
-
-    @cached_property
-    def groups(self) -> "GroupCoordinator":
-        """Made when it is first needed: importing it is a fifth of a start-up, and an empty broker has no groups."""
-        from moldau.coordinators.consumer_exchange import ConsumerSettings
-        from moldau.coordinators.coordinator import GroupCoordinator
-        from moldau.coordinators.exchange import GroupSettings
-        from moldau.coordinators.expressions import Expressions
-
-        config = self.config
-        settings = GroupSettings(
-            initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-            min_session_timeout_ms=config.group_min_session_timeout_ms,
-            max_session_timeout_ms=config.group_max_session_timeout_ms,
-            max_size=config.group_max_size,
-            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
-            offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
-            offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
-            consumer=ConsumerSettings(
-                session_timeout_ms=config.group_consumer_session_timeout_ms,
-                heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
-                assignment_interval_ms=config.group_consumer_assignment_interval_ms,
-                max_size=config.group_consumer_max_size,
-                assignors=config.group_consumer_assignors,
-                migration_policy=config.group_consumer_migration_policy,
-                classic_max_size=config.group_max_size,
-                enabled="consumer" in config.group_coordinator_rebalance_protocols,
-            ),
-        )
-        topic = InternalTopic(OFFSETS_TOPIC, self.partitions, config.offsets_load_buffer_size, self.runtime)
-        match = Expressions().match
-        return GroupCoordinator(
-            settings, topic, self.runtime, self._offsets_partitions, lambda: self.cluster.image, match
-        )
-
-    @cached_property
-    def transactions(self) -> "TransactionCoordinator":
-        """Made when it is first needed, or at the start if there have been transactions."""
-        from moldau.coordinators.transaction_coordinator import TransactionCoordinator
-        from moldau.coordinators.transaction_exchange import TransactionSettings
-
-        config, cluster, runtime = self.config, self.cluster, self.runtime
-        settings = TransactionSettings(
-            max_timeout_ms=config.transaction_max_timeout_ms,
-            id_expiration_ms=config.transactional_id_expiration_ms,
-            abort_timed_out_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
-            remove_expired_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
-        )
-        topic = InternalTopic(
-            TRANSACTIONS_TOPIC, self.partitions, config.transaction_state_log_load_buffer_size, runtime
-        )
-        return TransactionCoordinator(
-            settings,
-            topic,
-            runtime,
-            self._transaction_partitions,
-            cluster.next_producer_id,
-            self.markers,
-            lambda: cluster.image,
-        )
-
-    @cached_property
-    def markers(self) -> "MarkerWriter":
-        from moldau.replication.markers import MarkerWriter
-
-        def end_offsets(partition: int, markers: "Decision") -> ErrorCode | Awaitable[ErrorCode]:
-            return self.groups.end_transaction(
-                partition,
-                markers.producer_id,
-                markers.epoch,
-                markers.coordinator_epoch,
-                markers.commits,
-                markers.transaction_version,
-            )
-
-        return MarkerWriter(self.partitions, lambda: self.cluster.image, end_offsets, self.runtime)
-
-    @property
-    def _has_transactions(self) -> bool:
-        return "transactions" in vars(self)
-
-    async def _stop_transactions(self) -> None:
-        if self._has_transactions:
-            await self.transactions.stop()
-
-    def _transaction_partitions(self) -> int:
-        topic = self.cluster.image.topics.get(TRANSACTIONS_TOPIC)
-        return len(topic.partitions) if topic else self.config.transaction_state_log_num_partitions
-
-    @property
-    def _has_groups(self) -> bool:
-        return "groups" in vars(self)
-
-    async def _stop_groups(self) -> None:
-        if self._has_groups:
-            await self.groups.stop()
-
-    def _offsets_partitions(self) -> int:
-        topic = self.cluster.image.topics.get(OFFSETS_TOPIC)
-        return len(topic.partitions) if topic else self.config.offsets_topic_num_partitions
 
     async def _close_folders(self) -> None:
         """Last of all. What was not wholly loaded is not closed cleanly: the next start has to recover it."""

@@ -17,8 +17,8 @@ NONE = ErrorCode.NONE
 
 async def state(alive: Living, wanted: str, transactional_id: str = "t") -> None:
     """Wait until the transaction is in that state."""
-    await alive.broker.transactions.loaded(transactional_id)
-    while alive.broker.transactions.describe(transactional_id).state != wanted:
+    await alive.broker.coordinators.transactions.loaded(transactional_id)
+    while alive.broker.coordinators.transactions.describe(transactional_id).state != wanted:
         await asyncio.sleep(PAUSE_S)
 
 
@@ -54,7 +54,7 @@ def test_markers_that_are_left_are_written_after_a_restart(
             assert await one.end(commits, version=5) is NONE
             await state(alive, "PrepareCommit" if commits else "PrepareAbort")
             assert alive.hosted("a").last_stable_offset == 0
-            await alive.broker.transactions.stop()
+            await alive.broker.coordinators.transactions.stop()
         producers.append(one)
 
     async def after(alive: Living) -> None:

@@ -48,7 +48,7 @@ async def ready(alive: Living, name: str = "t") -> Transactor:
         await alive.make("a", 2)
     one = await transactor(alive, name)
     await one.wire.ask(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
-    await alive.broker.groups.loaded("g")
+    await alive.broker.coordinators.groups.loaded("g")
     return one
 
 
@@ -271,7 +271,7 @@ def test_a_transaction_is_one_over_offsets_and_records_and_a_restart(tmp_path: P
         assert await fetched(one, 0, 1) == [(0, -1, UNSTABLE), (1, -1, UNSTABLE)]
 
     async def second(alive: Living) -> None:
-        await alive.broker.groups.loaded("g")
+        await alive.broker.coordinators.groups.loaded("g")
         one = Transactor(await alive.dial(), "t")
         assert await fetched(one, 0, 1) == [(0, -1, UNSTABLE), (1, -1, UNSTABLE)]
         assert await fetched(one, stable=False) == [(0, 1, NONE)]
@@ -280,7 +280,7 @@ def test_a_transaction_is_one_over_offsets_and_records_and_a_restart(tmp_path: P
         assert await commit(one, 5, {("a", 0): 3}) == [("a", 0, NONE)]
         assert await one.end(True, version=5) is NONE
         assert await settled(one, 0, 1) == [(0, 3, NONE), (1, -1, NONE)]
-        number = alive.broker.groups.partition_of("g")
+        number = alive.broker.coordinators.groups.partition_of("g")
         hosted = alive.hosted(OFFSETS_TOPIC, number)
         assert hosted.last_stable_offset == hosted.high_watermark
 

@@ -263,10 +263,10 @@ def test_the_offsets_of_a_group_belong_to_a_partition_too(tmp_path: Path) -> Non
         one = await transactor(alive, "t")
         for version in range(5):
             assert await one.add_offsets("g", version=version) is NONE
-        (listed,) = (alive.broker.transactions.describe("t").partitions,)
-        assert listed == (("__consumer_offsets", alive.broker.groups.partition_of("g")),)
+        (listed,) = (alive.broker.coordinators.transactions.describe("t").partitions,)
+        assert listed == (("__consumer_offsets", alive.broker.coordinators.groups.partition_of("g")),)
         assert await one.end(True) is NONE
-        while alive.broker.transactions.describe("t").state != "CompleteCommit":
+        while alive.broker.coordinators.transactions.describe("t").state != "CompleteCommit":
             await asyncio.sleep(PAUSE_S)
 
     run(scenario, tmp_path)

@@ -54,7 +54,7 @@ class FakeCoordinator:
 def fake(alive: Living) -> FakeCoordinator:
     """Takes the place of the broker's coordinator."""
     coordinator: Any = FakeCoordinator()
-    alive.broker.transactions = coordinator
+    alive.broker.coordinators.transactions = coordinator
     assert isinstance(coordinator, FakeCoordinator)
     return coordinator
 

@@ -113,7 +113,7 @@ class Committed:
         complete = True
         for number in _logs(broker):
             try:
-                shard = broker.groups.shard(number)
+                shard = broker.coordinators.groups.shard(number)
             except KafkaError:
                 complete = False
                 continue

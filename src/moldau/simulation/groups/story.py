@@ -201,7 +201,7 @@ class Story:
     def _do_move(self) -> None:
         """The coordinator of a partition goes elsewhere, and comes back."""
         if self._is_up:
-            groups = self._broker.groups
+            groups = self._broker.coordinators.groups
             number = groups.partition_of(self.random.choice(self.seats).seat.group)
             groups.resign(number)
             self._begin(self._lead_again(groups, number), BROKER)
@@ -424,6 +424,6 @@ class Story:
             caller = Caller(self.scene, "reader", group)
             await self.world.on("reader", self.outsider.reads(caller))
             await self.world.on("reader", caller.close())
-        listed = [listed.group_id for listed in self._broker.groups.listed()]
+        listed = [listed.group_id for listed in self._broker.coordinators.groups.listed()]
         if forgets and listed:
             raise self.ledger.broken(f"{listed} should be forgotten long ago")

@@ -1,0 +1,162 @@
+"""The coordinators of one broker, each made when it is first needed: importing them is a fifth of a start-up, and an
+empty broker has no groups and no transactions.
+
+They answer for the partitions of their internal topics that this broker leads, and follow them as the cluster changes.
+A topic that is there at the start is loaded at once.
+"""
+
+from collections.abc import Awaitable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.image import Image
+from moldau.config import BrokerConfig
+from moldau.errors import ErrorCode
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from moldau.replication.internal_topic import InternalTopic
+from moldau.replication.partitions import Partitions
+from moldau.runtime import Runtime
+
+if TYPE_CHECKING:
+    from moldau.coordinators.coordinator import GroupCoordinator
+    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+    from moldau.replication.markers import Decision, MarkerWriter
+
+MINUTE_MS = 60_000
+
+
+class Coordinators:
+    """Belongs to the loop."""
+
+    def __init__(self, config: BrokerConfig, cluster: Cluster, partitions: Partitions, runtime: Runtime):
+        self._config = config
+        self._cluster = cluster
+        self._partitions = partitions
+        self._runtime = runtime
+
+    def follow(self, image: Image, names: Sequence[str]) -> None:
+        """Lead what is ours of the internal topics among those that changed."""
+        self._lead_groups(image, names)
+        self._lead_transactions(image, names)
+
+    async def stop(self) -> None:
+        if self._has_transactions:
+            await self.transactions.stop()
+        if self._has_groups:
+            await self.groups.stop()
+
+    def forget_topics(self, image: Image, names: Sequence[str]) -> None:
+        """Of topics that were deleted nobody keeps offsets."""
+        gone = [name for name in names if name not in image.topics]
+        if gone and self._has_groups:
+            self.groups.forget_topics(gone)
+
+    def _lead_groups(self, image: Image, names: Sequence[str]) -> None:
+        topic = image.topics.get(OFFSETS_TOPIC)
+        if OFFSETS_TOPIC in names and (topic is not None or self._has_groups):
+            leaders = [partition.leader for partition in topic.partitions] if topic else []
+            self.groups.lead_only(number for number, leader in enumerate(leaders) if leader == self._config.node_id)
+
+    def _lead_transactions(self, image: Image, names: Sequence[str]) -> None:
+        topic = image.topics.get(TRANSACTIONS_TOPIC)
+        if TRANSACTIONS_TOPIC in names and (topic is not None or self._has_transactions):
+            partitions = topic.partitions if topic else ()
+            node_id = self._config.node_id
+            self.transactions.lead_only(
+                {number: part.leader_epoch for number, part in enumerate(partitions) if part.leader == node_id}
+            )
+        if self._has_transactions:
+            self.transactions.partitions_changed()
+
+    @cached_property
+    def groups(self) -> "GroupCoordinator":
+        """Made when it is first needed: importing it is a fifth of a start-up, and an empty broker has no groups."""
+        from moldau.coordinators.consumer_exchange import ConsumerSettings
+        from moldau.coordinators.coordinator import GroupCoordinator
+        from moldau.coordinators.exchange import GroupSettings
+        from moldau.coordinators.expressions import Expressions
+
+        config = self._config
+        settings = GroupSettings(
+            initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+            min_session_timeout_ms=config.group_min_session_timeout_ms,
+            max_session_timeout_ms=config.group_max_session_timeout_ms,
+            max_size=config.group_max_size,
+            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+            offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
+            offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+            consumer=ConsumerSettings(
+                session_timeout_ms=config.group_consumer_session_timeout_ms,
+                heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+                assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+                max_size=config.group_consumer_max_size,
+                assignors=config.group_consumer_assignors,
+                migration_policy=config.group_consumer_migration_policy,
+                classic_max_size=config.group_max_size,
+                enabled="consumer" in config.group_coordinator_rebalance_protocols,
+            ),
+        )
+        topic = InternalTopic(OFFSETS_TOPIC, self._partitions, config.offsets_load_buffer_size, self._runtime)
+        match = Expressions().match
+        return GroupCoordinator(
+            settings, topic, self._runtime, self._offsets_partitions, lambda: self._cluster.image, match
+        )
+
+    @cached_property
+    def transactions(self) -> "TransactionCoordinator":
+        """Made when it is first needed, or at the start if there have been transactions."""
+        from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+        from moldau.coordinators.transaction_exchange import TransactionSettings
+
+        config, cluster, runtime = self._config, self._cluster, self._runtime
+        settings = TransactionSettings(
+            max_timeout_ms=config.transaction_max_timeout_ms,
+            id_expiration_ms=config.transactional_id_expiration_ms,
+            abort_timed_out_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+            remove_expired_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
+        )
+        topic = InternalTopic(
+            TRANSACTIONS_TOPIC, self._partitions, config.transaction_state_log_load_buffer_size, runtime
+        )
+        return TransactionCoordinator(
+            settings,
+            topic,
+            runtime,
+            self._transaction_partitions,
+            cluster.next_producer_id,
+            self.markers,
+            lambda: cluster.image,
+        )
+
+    @cached_property
+    def markers(self) -> "MarkerWriter":
+        from moldau.replication.markers import MarkerWriter
+
+        def end_offsets(partition: int, markers: "Decision") -> ErrorCode | Awaitable[ErrorCode]:
+            return self.groups.end_transaction(
+                partition,
+                markers.producer_id,
+                markers.epoch,
+                markers.coordinator_epoch,
+                markers.commits,
+                markers.transaction_version,
+            )
+
+        return MarkerWriter(self._partitions, lambda: self._cluster.image, end_offsets, self._runtime)
+
+    @property
+    def _has_transactions(self) -> bool:
+        return "transactions" in vars(self)
+
+    def _transaction_partitions(self) -> int:
+        topic = self._cluster.image.topics.get(TRANSACTIONS_TOPIC)
+        return len(topic.partitions) if topic else self._config.transaction_state_log_num_partitions
+
+    @property
+    def _has_groups(self) -> bool:
+        return "groups" in vars(self)
+
+    def _offsets_partitions(self) -> int:
+        topic = self._cluster.image.topics.get(OFFSETS_TOPIC)
+        return len(topic.partitions) if topic else self._config.offsets_topic_num_partitions
