@@ -31,6 +31,7 @@ from tests.differential.steps import (
     transaction_offsets,
     transaction_records,
     transaction_states,
+    transaction_stories,
     transactions,
 )
 
@@ -66,6 +67,7 @@ SCRIPT: tuple[Step, ...] = (
     *transaction_lives.STEPS,
     *transaction_mixtures.STEPS,
     *transaction_admin.STEPS,
+    *transaction_stories.STEPS,
     *together.STEPS,
     *groups.LAST_STEPS,
     *topics.LAST_STEPS,
