@@ -284,7 +284,7 @@ def test_transactions_outlast_a_restart_of_their_coordinator(tmp_path: Path) -> 
     async def after(alive: Living) -> None:
         one = state[0]
         one.wire = await alive.dial()
-        assert "transactions" in vars(alive.broker), "nobody would end what has run out of time"
+        assert "transactions" in vars(alive.broker.coordinators), "nobody would end what has run out of time"
         assert await one.write("a", 0, b"y", version=12) is NONE
         assert await one.end(True, version=5) is NONE
         assert await committed(alive, "a") == [b"x", b"y"]
@@ -299,6 +299,6 @@ def test_a_broker_without_transactions_has_no_coordinator_for_them(tmp_path: Pat
         wire = await alive.dial()
         assert outcomes(await wire.ask(PRODUCE, 12, produce(("a", 0, batch(b"x"))))) == [(0, 0, 0)]
         assert (await wire.ask(INIT_PRODUCER_ID, 5, InitProducerIdRequest(transactional_id=None))).error_code == 0
-        assert "transactions" not in vars(alive.broker)
+        assert "transactions" not in vars(alive.broker.coordinators)
 
     run(scenario, tmp_path)
