@@ -80,6 +80,7 @@ def _report(seed: int, ran: Ran, found: dict[str, Trace]) -> Report:
     sentences, figures = [], [f"seed {seed}, machine late {sum(late for _, late in ran.stalls)} ms in all"]
     for group in ran.groups:
         name = group.script.name
+        sentences += [f"{client} did not end when it was asked to leave" for client in group.stuck]
         seen = found.get(name)
         if seen is None:
             only = Trace(group.script.partitions, [], [], produced=ran.produced[name], processed=group.processed)
