@@ -1,20 +1,12 @@
 """`moldau transactions`: what is open is listed and described, what hangs is found and aborted, what lives is left."""
 
-import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
-from moldau.client.blocking import Link
-from moldau.client.cluster_view import Address
-from moldau.protocol import apis
-from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
-from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
-from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from moldau.records.batch import TRANSACTIONAL_BIT, Row, encode_batch
 from tests.brokers import Broker
 from tests.cli.conftest import Moldau
+from tests.raw_transactions import Producer
 
 HOUR_MS = 3_600_000
 
@@ -33,43 +25,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     ours.stop()
 
 
-class Producer:
-    """Transactional batches by hand."""
-
-    def __init__(self, broker: Broker, transactional_id: str | None):
-        host, _, port = broker.address.rpartition(":")
-        self.link = Link(Address(host.strip("[]"), int(port)), "producer", 30_000)
-        self.transactional_id = transactional_id
-        if transactional_id is not None:
-            find = FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id])
-            self._until_done(apis.FIND_COORDINATOR, find, lambda reply: reply.coordinators[0].error_code)
-        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=600_000)
-        made = self._until_done(apis.INIT_PRODUCER_ID, request, lambda reply: reply.error_code)
-        self.producer_id, self.epoch = made.producer_id, made.producer_epoch
-
-    def _until_done(self, api: apis.Api, request: Any, error: Callable[[Any], int]) -> Any:
-        for _ in range(300):
-            reply = self.link.call(api, request)
-            if not error(reply):
-                return reply
-            time.sleep(0.1)
-        raise AssertionError(reply)
-
-    def write(self, topic: str, partition: int = 0, age_ms: int = 0, version: int = 12) -> None:
-        row = Row(None, b"x", int(time.time() * 1000) - age_ms)
-        of_producer = {"producer_id": self.producer_id, "producer_epoch": self.epoch, "base_sequence": 0}
-        records = bytes(encode_batch([row], attributes=TRANSACTIONAL_BIT, **of_producer))
-        data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=records)])]
-        name = self.transactional_id or "nobody's"
-        self.link.versions._chosen[apis.PRODUCE.key] = version
-        request = ProduceRequest(transactional_id=name, acks=-1, timeout_ms=5000, topic_data=data)
-        reply = self.link.call(apis.PRODUCE, request)
-        assert [part.error_code for part in reply.responses[0].partition_responses] == [0]
-
-    def close(self) -> None:
-        self.link.close()
-
-
 Begin = Callable[..., Producer]
 
 
@@ -78,7 +33,7 @@ def begin(broker: Broker) -> Iterator[Begin]:
     begun: list[Producer] = []
 
     def start(transactional_id: str | None = None) -> Producer:
-        begun.append(Producer(broker, transactional_id))
+        begun.append(Producer(broker.address, transactional_id))
         return begun[-1]
 
     yield start

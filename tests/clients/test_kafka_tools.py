@@ -10,6 +10,7 @@ import pytest
 from tests.brokers import Broker
 from tests.clients.test_java_client import QUICK_START
 from tests.environments import kafka_jars
+from tests.raw_transactions import Producer
 
 pytestmark = pytest.mark.foreign
 
@@ -20,6 +21,7 @@ CONSUMER_PERF = "org.apache.kafka.tools.ConsumerPerformance"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 CONFIGS = "kafka.admin.ConfigCommand"
+TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 SECONDS_MAX = 60
 
@@ -99,3 +101,20 @@ class TestKafkaTools:
         tool(PRODUCER_PERF, "--topic", topic, "--num-records", "5000", "--record-size", "100", "--throughput", "-1")
         shown = tool(CONSUMER_PERF, "--topic", topic, "--num-records", "5000", "--timeout", "20000")
         assert "5000" in [column.strip() for column in shown.splitlines()[-1].split(",")]
+
+    def test_transactions_are_listed_described_and_aborted(self, tool: Tool, broker: Broker, topic: str) -> None:
+        tool(TOPICS, "--create", "--topic", topic, "--partitions", "1")
+        producer = Producer(broker.address, f"{topic}-writer")
+        producer.write(topic)
+        producer.close()
+        listed = tool(TRANSACTIONS, "list", "--transactional-id-pattern", f"{topic}.*").splitlines()
+        assert [line.split()[0] for line in listed[1:]] == [f"{topic}-writer"]
+        described = tool(TRANSACTIONS, "describe", "--transactional-id", f"{topic}-writer").splitlines()[1].split()
+        assert described[2:5] == [str(producer.producer_id), str(producer.epoch), "Ongoing"]
+        assert described[-1] == f"{topic}-0"
+        hanging = tool(TRANSACTIONS, "find-hanging", "--topic", topic, "--max-transaction-timeout", "0")
+        assert len(hanging.splitlines()) == 1
+        where = ("--topic", topic, "--partition", "0")
+        tool(TRANSACTIONS, "abort", *where, "--start-offset", "0")
+        known = tool(TRANSACTIONS, "describe-producers", *where).splitlines()[1].split()
+        assert (known[0], known[-1]) == (str(producer.producer_id), "None")
