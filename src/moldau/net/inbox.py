@@ -3,8 +3,8 @@
 A frame is four bytes of size and a body. Reads land in one buffer shared by all connections of a loop; what does not
 make a whole frame, or may not be served yet, is kept here. A large frame gets a buffer of its own that grows as it
 fills, so a peer that declares two gigabytes and sends ten bytes costs ten bytes; beyond `FREE_BYTES` a frame needs a
-share of the server's `Pool`, so that many peers with half-sent giants cannot take the memory of all. Such a share is
-mapped: the allocator would keep most of what giants of all sizes had, long after they are gone.
+share of the server's `Pool`, so that many peers with half-sent giants cannot take the memory of all. From
+`MAPPED_BYTES` on it is mapped: the allocator would keep most of what giants of all sizes had, long after they are gone.
 """
 
 import struct
@@ -19,6 +19,7 @@ GIANT_BYTES = (1 << 20) + (1 << 16)
 """Frames that declare more than this are giants; others, which a producer's ordinary settings make, grow freely."""
 FREE_BYTES = 64 << 10
 """A connection may hold this much of a giant without asking the pool."""
+MAPPED_BYTES = 4 << 20
 LARGE_BUFFERS_MAX = 4
 """Buffers of `GIANT_BYTES` that large frames take in turns; where all are out, a frame's own grows as it fills."""
 FIRST_BYTES = 16 << 10
@@ -117,7 +118,7 @@ class Inbox:
         borrowed = self._pool.borrow() if FREE_BYTES < need <= GIANT_BYTES and self._borrowed is None else None
         if borrowed is not None:
             target = need
-        grown = borrowed or (mmap(-1, target) if target > FREE_BYTES else bytearray(target))
+        grown = borrowed or (mmap(-1, target) if target >= MAPPED_BYTES else bytearray(target))
         grown[: self._filled] = memoryview(self._own)[: self._filled]
         self._hand_back()
         self._own, self._room, self._borrowed = grown, target, borrowed
