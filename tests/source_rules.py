@@ -29,6 +29,7 @@ PURE_CORES = (
     "coordinators.server_assignors",
     "coordinators.target",
     "coordinators.offsets",
+    "coordinators.pending_offsets",
     "coordinators.transaction",
     "coordinators.transaction_records",
     "coordinators.transactions",
