@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 DRIVERS = Path(__file__).parent / "drivers"
-ANSWER_SECONDS_MAX = 60
-TAKE_SECONDS_MAX = 30
+ANSWER_SECONDS_MAX = 100
+TAKE_SECONDS_MAX = 60
 
 
 class Message(NamedTuple):

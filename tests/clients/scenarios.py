@@ -55,7 +55,7 @@ def assert_same(taken: Sequence[Message], sent: Sequence[Message]) -> None:
         assert in_key == sorted(in_key, key=str)
 
 
-def soon(holds: Callable[[], bool], seconds: float = 20) -> bool:
+def soon(holds: Callable[[], bool], seconds: float = 60) -> bool:
     """Ask until it holds: what one request changed, the next may not see yet."""
     until = time.monotonic() + seconds
     while not (held := holds()) and time.monotonic() < until:
