@@ -42,13 +42,13 @@ from tests.differential.steps.transaction_requests import (
 )
 
 GROUPS: tuple[Step, ...] = (
-    step("a member of tx-members", JOIN_GROUP, 3, join("tx-members", session_ms=60_000), save={"txm": "member_id"}),
+    step("a member of tx-members", JOIN_GROUP, 3, join("tx-members", session_ms=600_000), save={"txm": "member_id"}),
     step("tx-members is stable", SYNC_GROUP, 2, sync("tx-members", 1, V("txm"), (V("txm"), b"all"))),
     step(
         "a member of tx-static",
         JOIN_GROUP,
         5,
-        join("tx-static", session_ms=60_000, group_instance_id="s"),
+        join("tx-static", session_ms=600_000, group_instance_id="s"),
         save={"txs": "member_id"},
     ),
     step(

@@ -20,7 +20,7 @@ PRODUCE_OF = {0: 3, 1: 7, 2: 8, 3: 9, 4: 11, 5: IMPLICIT_PRODUCE}
 Number = int | V | Callable[[Variables], int]
 
 
-def init(name: str | None, timeout_ms: int = 60_000, **more: object) -> dict[str, object]:
+def init(name: str | None, timeout_ms: int = 600_000, **more: object) -> dict[str, object]:
     return {"transactional_id": name, "transaction_timeout_ms": timeout_ms, **more}
 
 
