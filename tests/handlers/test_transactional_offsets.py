@@ -198,6 +198,17 @@ def test_partitions_that_are_not_there_come_first(version: int, tmp_path: Path) 
     run(scenario, tmp_path)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_where_there_are_no_groups_yet_there_is_no_coordinator(version: int, tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", 2)
+        one = await transactor(alive, "t")
+        assert await error(one, version) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert await error(one, version, group="") is ErrorCode.INVALID_GROUP_ID
+
+    run(scenario, tmp_path)
+
+
 async def member_of(one: Transactor, instance_id: str | None = None) -> str:
     """The one member of group g, at generation 1."""
     protocol = JoinGroupRequestProtocol(name="range", metadata=subscription("a"))

@@ -80,6 +80,8 @@ class TransactionalOffsetHandler:
 
         if not offsets:
             return respond([])
+        if request.group_id and OFFSETS_TOPIC not in image.topics:  # nobody has asked for a group's coordinator yet
+            return respond([ErrorCode.COORDINATOR_NOT_AVAILABLE] * len(offsets))
         ask = TransactionalCommit(
             group_id=request.group_id,
             producer_id=request.producer_id,
