@@ -1,8 +1,8 @@
 // Apache Kafka's Java client copies a topic in transactions: Copying BOOTSTRAP IN OUT GROUP JSON.
 //
-// JSON has "transactional.id", "transaction.timeout.ms", "group.instance.id" ("" for none), and "linger_ms": how long it
-// stays at each step of a transaction. It prints each step it has come to: ready, began, wrote, offsets, committed,
-// aborted. It ends with code 3 when it was fenced, and with 0 when its input is closed.
+// JSON has "transactional.id", "transaction.timeout.ms", "group.protocol", "group.instance.id" ("" for none), and
+// "linger_ms": how long it stays at each step of a transaction. It prints each step it has come to: ready, began, wrote,
+// offsets, committed, aborted. It ends with code 3 when it was fenced, and with 0 when its input is closed.
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.time.Duration;
@@ -36,7 +36,9 @@ public class Copying {
         lingerMs = asked.get("linger_ms").asInt();
         Map<String, Object> reading = new HashMap<>(Map.of("bootstrap.servers", bootstrap, "group.id", group,
             "isolation.level", "read_committed", "enable.auto.commit", false, "auto.offset.reset", "earliest",
-            "session.timeout.ms", 6000, "heartbeat.interval.ms", 500, "max.poll.records", 20, "fetch.max.wait.ms", 100));
+            "max.poll.records", 20, "fetch.max.wait.ms", 100, "group.protocol", asked.get("group.protocol").asText()));
+        if (asked.get("group.protocol").asText().equals("classic"))
+            reading.putAll(Map.of("session.timeout.ms", 6000, "heartbeat.interval.ms", 500));
         reading.put("reconnect.backoff.max.ms", 500);
         String instance = asked.get("group.instance.id").asText();
         if (!instance.isEmpty()) reading.put("group.instance.id", instance);

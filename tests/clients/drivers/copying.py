@@ -1,8 +1,9 @@
 """confluent-kafka copies a topic in transactions: `python copying.py BOOTSTRAP IN OUT GROUP JSON`.
 
-JSON has `transactional.id`, `transaction.timeout.ms`, `group.instance.id` ("" for none), and `linger_ms`: how long it
-stays at each step of a transaction. It prints each step it has come to: `ready`, `began`, `wrote`, `offsets`,
-`committed`, `aborted`. It ends with code 3 when it was fenced, and with 0 when its input is closed.
+JSON has `transactional.id`, `transaction.timeout.ms`, `group.protocol`, `group.instance.id` ("" for none), and
+`linger_ms`: how long it stays at each step of a transaction. It prints each step it has come to: `ready`, `began`,
+`wrote`, `offsets`, `committed`, `aborted`. It ends with code 3 when it was fenced, with 4 when the library hung, and
+with 0 when its input is closed.
 """
 
 import json
@@ -11,12 +12,14 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 SECONDS = 20
+HUNG_SECONDS = 15
 RECORDS_MAX = 20
 
 
@@ -30,7 +33,12 @@ class Copier:
         self.linger_ms = asked["linger_ms"]
         self.batch: list[Message] = []
         self.fatal: list[KafkaError] = []
-        member = {"group.instance.id": asked["group.instance.id"]} if asked["group.instance.id"] else {}
+        member: dict[str, Any] = {"group.protocol": asked["group.protocol"]}
+        if asked["group.instance.id"]:
+            member["group.instance.id"] = asked["group.instance.id"]
+        if asked["group.protocol"] == "classic":
+            member |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+            member["partition.assignment.strategy"] = "range"
         reconnect = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 500, "log_level": 3}
         self.consumer = Consumer(
             {
@@ -41,9 +49,6 @@ class Copier:
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                "session.timeout.ms": 6000,
-                "heartbeat.interval.ms": 500,
-                "partition.assignment.strategy": "range",
                 "fetch.wait.max.ms": 100,
             }
         )
@@ -104,7 +109,8 @@ class Copier:
         self.producer.flush(SECONDS)
         self.step("wrote")
         metadata = self.consumer.consumer_group_metadata()
-        insist(lambda: self.producer.send_offsets_to_transaction(list(offsets.values()), metadata, SECONDS))
+        with watched():
+            insist(lambda: self.producer.send_offsets_to_transaction(list(offsets.values()), metadata, SECONDS))
         self.step("offsets")
         insist(lambda: self.producer.commit_transaction(SECONDS))
         self.step("committed")
@@ -117,6 +123,19 @@ class Copier:
         """To where the group is, as nothing of the transaction counts."""
         for place in insist(lambda: self.consumer.committed(self.consumer.assignment(), SECONDS)):
             self.consumer.seek(TopicPartition(place.topic, place.partition, max(0, place.offset)))
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """End the process if this takes too long: librdkafka may wait for ever, whatever it was told, for a coordinator
+    that went away (its issues 5456 and 5511)."""
+    timer = threading.Timer(HUNG_SECONDS, os._exit, [4])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def insist(call: Callable[[], Any]) -> Any:

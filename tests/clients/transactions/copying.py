@@ -17,15 +17,22 @@ from tests.brokers import Broker
 from tests.clients.referee import KafkaBroker, kill_and_start
 from tests.clients.transactions.judging import faults_of_a_copy
 from tests.clients.transactions.reading import Feeder, contents, size
-from tests.clients.transactions.workers import FENCED, Worker, wait_for
+from tests.clients.transactions.workers import FENCED, HUNG, Worker, wait_for
 
 SOURCE, COPY, GROUP = "in", "out", "copiers"
 PARTITIONS = 3
+PLACES = {"classic": ("first", "second", ""), "consumer": ("", "", "")}
+"""Instances of the places. A classic group stands still until a member that was killed is missed, unless another one
+takes its instance over; a newer one hands out its partitions then, and the others go on."""
 STEPS = ("began", "wrote", "offsets", "committed")
 BROKER = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "transaction.state.log.num.partitions": "4",
     "offsets.topic.num.partitions": "4",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
 }
 TIMEOUT_MS = 3000
 SESSION_S = 6.0
@@ -76,6 +83,7 @@ class Copiers:
     broker: Broker | KafkaBroker
     command: Command
     folder: Path
+    protocol: str
     started: int = 0
     places: list[Place] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -86,6 +94,7 @@ class Copiers:
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TIMEOUT_MS,
             "group.instance.id": instance,
+            "group.protocol": self.protocol,
             "linger_ms": 15,
         }
         log = self.folder / f"worker-{self.started}.log"
@@ -106,7 +115,7 @@ class Copiers:
         for place in self.places:
             if place.worker.ended:
                 code = place.worker.wait_for_its_end(0)
-                if code != FENCED:
+                if code not in (FENCED, HUNG):
                     self.faults.append(f"a worker ended with {code}: {place.worker.errors()}")
                 place.worker.kill()
                 self.replace(place, fresh=False)
@@ -136,7 +145,7 @@ class Copiers:
         if "ready" not in place.worker.said and not place.worker.wait_until_it_says("ready", 60):
             self.faults.append(f"no replacement came up: {place.worker.errors()}")
         zombie.wake()
-        if (code := zombie.wait_for_its_end(60)) != FENCED:
+        if (code := zombie.wait_for_its_end(60)) not in (FENCED, HUNG):
             self.faults.append(f"a zombie went on (exit code {code}): {zombie.errors()}")
         zombie.kill()
 
@@ -146,16 +155,16 @@ class Copiers:
 
 
 def copy_under_strokes(
-    broker: Broker | KafkaBroker, command: Command, folder: Path, strokes: Sequence[Stroke]
+    broker: Broker | KafkaBroker, command: Command, folder: Path, strokes: Sequence[Stroke], protocol: str
 ) -> list[str]:
     """What is wrong with the copy after all that; nothing, if it is exact."""
     with Admin(broker.address) as admin:
         admin.create_topic(SOURCE, partitions=PARTITIONS)
         admin.create_topic(COPY, partitions=PARTITIONS)
-    copiers = Copiers(broker, command, folder)
+    copiers = Copiers(broker, command, folder, protocol)
     feeder = Feeder(broker.address, SOURCE, PARTITIONS)
     try:
-        copiers.fill(["first", "second", ""])
+        copiers.fill(PLACES[protocol])
         for stroke in strokes:
             copiers.strike(stroke)
         fed = feeder.stop()

@@ -14,8 +14,9 @@ from tests.environments import java_class, kafka_jars
 pytestmark = pytest.mark.foreign
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"] if LONG else ["consumer"])
 @pytest.mark.timeout(0 if LONG else 600)
-def test_the_copy_is_exact_after_workers_and_the_broker_were_killed(tmp_path: Path, seed: int) -> None:
+def test_the_copy_is_exact_after_workers_and_the_broker_were_killed(tmp_path: Path, seed: int, protocol: str) -> None:
     java = ["java", *QUICK_START, "-Xmx128m", "-cp", java_class(DRIVERS / "Copying.java", kafka_jars()), "Copying"]
 
     def command(address: str, settings: str) -> list[str | Path]:
@@ -25,7 +26,7 @@ def test_the_copy_is_exact_after_workers_and_the_broker_were_killed(tmp_path: Pa
     broker.start()
     try:
         strokes = copying.drawn(seed, KILLS, KILLS // 10)
-        faults = copying.copy_under_strokes(broker, command, tmp_path, strokes)
+        faults = copying.copy_under_strokes(broker, command, tmp_path, strokes, protocol)
         assert not faults, "\n".join([f"MOLDAU_SEED={seed}", *faults])
         broker.stop()
     finally:

@@ -12,6 +12,8 @@ from tests.clients.client import without_ours
 
 FENCED = 3
 """What a worker ends with that another one with its transactional id has taken over from."""
+HUNG = 4
+"""What a worker ends with whose client library hung."""
 
 
 class Worker:
