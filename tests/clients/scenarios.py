@@ -5,7 +5,7 @@ A test class of a client takes these as bases and gives the fixtures `client` (a
 
 import time
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -40,7 +40,8 @@ def values(messages: Sequence[Message]) -> list[str | None]:
 
 def assert_same(taken: Sequence[Message], sent: Sequence[Message]) -> None:
     """Each message is there once with its key and headers, each key's messages in order, offsets without gaps."""
-    assert values(taken) == values(sent)
+    came, due = Counter(values(taken)), Counter(values(sent))
+    assert came == due, f"{len(taken)} of {len(sent)}; missing {sorted(due - came)}, too many {sorted(came - due)}"
     assert {(m.key, m.value, tuple(m.headers.items())) for m in taken} == {
         (m.key, m.value, tuple(m.headers.items())) for m in sent
     }
