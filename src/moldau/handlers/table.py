@@ -198,7 +198,7 @@ def _describe_producers(parts: Parts) -> Handler:
 def _write_txn_markers(parts: Parts) -> Handler:
     from moldau.handlers.transaction_admin import WriteTxnMarkers
 
-    return WriteTxnMarkers(parts.markers())
+    return WriteTxnMarkers(parts.markers(), lambda: parts.cluster.image)
 
 
 def _transactional_offsets(parts: Parts) -> Handler:

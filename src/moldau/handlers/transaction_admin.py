@@ -163,8 +163,9 @@ def _described(one: TransactionDescription) -> Described:
 
 
 class WriteTxnMarkers:
-    def __init__(self, write: Callable[[Markers], Awaitable[Errors]]):
+    def __init__(self, write: Callable[[Markers], Awaitable[Errors]], image: Callable[[], Image]):
         self._write = write
+        self._image = image
 
     async def __call__(self, request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
         found: dict[int, dict[str, dict[int, ErrorCode]]] = {}
@@ -194,8 +195,12 @@ class WriteTxnMarkers:
     async def _mark(self, marker: WritableTxnMarker) -> Errors:
         asked = (TopicPartition(topic.name, p) for topic in marker.topics for p in topic.partition_indexes)
         partitions = tuple(dict.fromkeys(asked))
-        if marker.producer_id < 0 or marker.producer_epoch < 0 or marker.transaction_version < 0:
-            return dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
+        impossible = ErrorCode.UNKNOWN_SERVER_ERROR
+        if marker.producer_id < 0:
+            return dict.fromkeys(partitions, impossible)
+        if marker.producer_epoch < 0 or marker.transaction_version < 0:
+            image, absent = self._image(), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return {tp: absent if image.partition(tp) is None else impossible for tp in partitions}
         return await self._write(
             Markers(
                 marker.producer_id,

@@ -2,8 +2,9 @@
 
 AddPartitionsToTxn 0 to 3 is a client's, of one transaction; 4 and 5 are a broker's, of many, some of which are only
 verified (KIP-890). All partitions of a transaction are added or none: where one does not exist, the others are
-answered with OPERATION_NOT_ATTEMPTED. AddOffsetsToTxn adds the partition that a group's offsets are kept in. From
-EndTxn 5 on every transaction has an epoch of its own, and the answer brings that of the next.
+answered with OPERATION_NOT_ATTEMPTED; those of internal topics are none that a client may add
+(TOPIC_AUTHORIZATION_FAILED). AddOffsetsToTxn adds the partition that a group's offsets are kept in. From EndTxn 5 on
+every transaction has an epoch of its own, and the answer brings that of the next.
 
 Until version 2 (each of them) PRODUCER_FENCED is not known, and INVALID_PRODUCER_EPOCH says it.
 """
@@ -25,7 +26,7 @@ from moldau.coordinators.transaction_exchange import (
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.handlers.groups import answer
-from moldau.names import OFFSETS_TOPIC, TopicPartition
+from moldau.names import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition
 from moldau.protocol.lifts import ADD_PARTITIONS_BATCHES, lift_add_partitions, lower_add_partitions
 from moldau.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from moldau.protocol.messages.add_partitions_to_txn import (
@@ -69,10 +70,12 @@ class TransactionHandlers:
     def _add(self, transaction: AddPartitionsToTxnTransaction, version: int) -> Errors | Awaitable[Errors]:
         image = self._image()
         partitions = tuple(TopicPartition(topic.name, p) for topic in transaction.topics for p in topic.partitions)
-        absent = {tp for tp in partitions if image.partition(tp) is None}
-        if absent:
-            absence, others = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
-            return {tp: absence if tp in absent else others for tp in partitions}
+        wrong = {tp: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for tp in partitions if image.partition(tp) is None}
+        if version < ADD_PARTITIONS_BATCHES:
+            refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            wrong.update((tp, refusal) for tp in partitions if tp.topic in INTERNAL_TOPICS)
+        if wrong:
+            return {tp: wrong.get(tp, ErrorCode.OPERATION_NOT_ATTEMPTED) for tp in partitions}
         ask = AddPartitions(
             transaction.transactional_id,
             transaction.producer_id,

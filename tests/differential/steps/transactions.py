@@ -16,6 +16,7 @@ STEPS: tuple[Step, ...] = (
         new("tx-mixed", 3),
         new("tx-doomed"),
         new("tx-mixtures", 4),
+        new("tx-edges", 4),
     ),
     step(
         "metadata of tx-mixed", METADATA, 12, {"topics": [{"name": "tx-mixed"}]}, save={"mixed": "topics[0].topic_id"}
