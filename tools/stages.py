@@ -73,8 +73,8 @@ DEMO = (("moldau", "pipeline", "demo", "--folder", "build/demo"),)
 SEEDS = (
     ("python", "-m", "moldau.simulation", "1000", "150"),
     ("python", "-m", "moldau.simulation", "2000", "150", "--power-loss"),
-    ("python", "-m", "moldau.simulation", "3000", "150", "--groups", "--jobs", "2"),
-    ("python", "-m", "moldau.simulation", "4000", "150", "--groups", "--power-loss", "--jobs", "2"),
+    ("python", "-m", "moldau.simulation", "3000", "100", "--groups", "--jobs", "2"),
+    ("python", "-m", "moldau.simulation", "4000", "100", "--groups", "--power-loss", "--jobs", "2"),
 )
 CRASH_POINTS = (("python", "-m", "tests.crash_points", "--points", "20000", "--jobs", "2"),)
 

@@ -1,4 +1,4 @@
-"""Worlds of consumer groups: what members, administrators and the broker's deaths do breaks nothing that must be true."""
+"""Worlds of consumer groups: what members, administrators and the broker's deaths do breaks nothing that must hold."""
 
 import asyncio
 import os

@@ -20,6 +20,8 @@ from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupReque
 from moldau.simulation.groups.member import ELSEWHERE, Fenced, Member
 
 SUBSCRIPTION_VERSION = 3
+PARKED_MS = 6_000
+"""Answers travel: so much longer than its rebalance timeout nobody waits."""
 LOST = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 
@@ -29,7 +31,8 @@ class ClassicMember(Member):
         return "range" if self.seat.kind == "eager" else "cooperative-sticky"
 
     async def step(self) -> None:
-        rejoin = not self.settled or (self._leads and self._assigned_for != self.scene.partitions)
+        watches = self._leads or self.seat.instance_id is not None
+        rejoin = not self.settled or (watches and self._assigned_for != self.scene.partitions)
         if rejoin and not self.is_busy:
             await self._rebalance()
         if self.epoch >= 0 and self.member_id:
@@ -38,6 +41,7 @@ class ClassicMember(Member):
             await self.maybe_commit()
 
     _leads = False
+    """As far as it knows: a static member that comes back before KIP-814 leads without being told."""
     _assigned_for: dict[str, int] | None = None
 
     async def _beat(self) -> None:
@@ -115,17 +119,15 @@ class ClassicMember(Member):
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(name=self._protocol, metadata=metadata)],
         )
-        reply: JoinGroupResponse = await self.call(JOIN_GROUP, request, 4 * self.seat.rebalance_ms + 10_000)
+        reply: JoinGroupResponse = await self.call(JOIN_GROUP, request, self.seat.rebalance_ms + PARKED_MS)
         return reply
 
     async def _sync(self, joined: JoinGroupResponse, claimed: frozenset[TopicPartition]) -> None:
         era, sent_s = self.scene.era(self.group), self.now
-        assignments = []
+        assignments: list[SyncGroupRequestAssignment] = []
+        self._assigned_for = dict(self.scene.partitions)
         if joined.members and not joined.skip_assignment:
-            self._assigned_for = dict(self.scene.partitions)
             assignments = self._assign(joined)
-        elif self._leads:
-            self._assigned_for = dict(self.scene.partitions)
         request = SyncGroupRequest(
             group_id=self.group,
             generation_id=self.epoch,
@@ -135,7 +137,7 @@ class ClassicMember(Member):
             protocol_name=self._protocol,
             assignments=assignments,
         )
-        reply = await self.call(SYNC_GROUP, request, 4 * self.seat.rebalance_ms + 10_000)
+        reply = await self.call(SYNC_GROUP, request, self.seat.rebalance_ms + PARKED_MS)
         error = self.understood(reply.error_code)
         if error is not ErrorCode.NONE:
             if error not in ELSEWHERE:
@@ -145,6 +147,8 @@ class ClassicMember(Member):
         places = frozenset(read_assignment(reply.assignment))
         if era == self.scene.era(self.group):
             self.ledger.given(self.group, era, self.epoch, self.who, self.name, sorted(places))
+        else:
+            self.ledger.given_meanwhile(self.group, places)
         new = places - self.owned
         self.well_s = max(self.well_s, sent_s)
         self.owns(places)

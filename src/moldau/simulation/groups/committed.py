@@ -97,6 +97,12 @@ class Committed:
     def _gone(self, group: str) -> None:
         self.eras[group] += 1
 
+    @staticmethod
+    def is_behind(broker: Broker, number: int) -> bool:
+        """Whether something is written to that partition and not committed yet."""
+        log, until = _logs(broker).get(number, (None, 0))
+        return log is not None and log.log_end_offset > until
+
     def check_kept(self, broker: Broker) -> None:
         """Another life of the broker: what was committed in those before is there, and nothing instead of it."""
         for number, (log, until) in _logs(broker).items():
@@ -119,6 +125,15 @@ class Committed:
                 continue
             self._check_shard(shard, self._partitions.setdefault(number, Replayed()))
         return complete
+
+    def check_settled(self, broker: Broker) -> None:
+        """Nothing is under way: groups of the newer protocol live by what is stored of them."""
+        for number in _logs(broker):
+            consumers = broker.coordinators.groups.shard(number).consumers
+            for group_id, group in consumers.stored.items():
+                live = consumers.live[group_id]
+                if (live.epoch, live.members, live.targets) != (group.epoch, group.members, group.targets):
+                    raise Broken(f"{group_id} lives as {live}, and is stored as {group}")
 
     @staticmethod
     def _check_shard(shard: GroupShard, log: Replayed) -> None:

@@ -31,6 +31,8 @@ class ConsumerMember(Member):
         self.epoch = 0
         self._full = True
         self._to_have: set[TopicPartition] | None = None
+        self._believed: set[TopicPartition] = set()
+        """What the coordinator takes to be in its hands: what it last said, and what it was given since."""
 
     async def step(self) -> None:
         if self._to_have is not None and not self.is_busy:
@@ -49,6 +51,7 @@ class ConsumerMember(Member):
         owned = None
         if full or self._changed:
             owned = [TopicPartitions(topic_id=self._ids[t], partitions=p) for t, p in self._by_topic().items()]
+            self._believed = set(self.owned)
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group,
             member_id=self.member_id,
@@ -83,7 +86,10 @@ class ConsumerMember(Member):
         has = self.owned if self._to_have is None else self._to_have
         if era == self.scene.era(self.group):
             self.ledger.given(self.group, era, self.epoch, self.who, self.name, sorted(has))
-        if self.owned <= has:  # nothing is asked of it
+        else:
+            self.ledger.given_meanwhile(self.group, has)
+        self._believed |= has
+        if self._believed <= has:  # nothing is asked of it
             self.is_well(sent_s)
         self.settled = has == self.owned
 

@@ -91,6 +91,11 @@ class Ledger:
             if told is None or told.generation < (era, generation) or told.who == who:
                 self._told[group, place] = Told((era, generation), who, self.now())
 
+    def given_meanwhile(self, group: str, places: Iterable[TopicPartition]) -> None:
+        """A member was told what is its own, in a generation of which nobody knows whether the group was made anew."""
+        for place in places:
+            self._told.pop((group, place), None)
+
     def holds(self, group: str, who: str, places: Collection[TopicPartition], until_s: float) -> None:
         """From now on, and until then, the member works on these and nothing else."""
         holders = self.holders.setdefault(group, {})

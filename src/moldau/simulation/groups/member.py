@@ -7,6 +7,7 @@ that takes long over its records: it goes on to be heard from, but gives nothing
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,7 @@ ELSEWHERE = frozenset(
 PERHAPS = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR})
 """After these nobody knows whether a commit was done."""
 CALL_MS = 15_000
+LATE_S_MAX = 2.0
 
 
 class Fenced(Exception):
@@ -219,10 +221,12 @@ class Member(Caller):
                 await asyncio.sleep(pause_ms / 1000)
                 if self.now < self.frozen_until_s:
                     await asyncio.sleep(self.frozen_until_s - self.now)
+                    self._commit_late(self.owned, 0.0)
                 self._stop_if_too_late()
         finally:
             for task in list(self._commits):
                 task.cancel()
+            await asyncio.gather(*self._commits, return_exceptions=True)
 
     async def step(self) -> None:
         raise NotImplementedError
@@ -234,7 +238,9 @@ class Member(Caller):
 
     def owns(self, places: Collection[TopicPartition]) -> None:
         """It works on these and nothing else."""
-        self.owned = set(places)
+        gone, self.owned = self.owned.difference(places), set(places)
+        if gone and self._random.random() < 0.4:
+            self._commit_late(gone, self._random.random() * LATE_S_MAX)
         patience_s = min(self.seat.session_ms, self.seat.rebalance_ms) / 1000
         if places:
             self.ledger.holds(self.group, self.who, places, self.well_s + patience_s)
@@ -287,9 +293,7 @@ class Member(Caller):
         if not places:
             return
         if self._random.random() < 0.3:
-            task = asyncio.ensure_future(self._quietly(self._commit(places)))
-            self._commits.add(task)
-            task.add_done_callback(self._commits.discard)
+            self._in_the_background(lambda: self._commit(places))
         else:
             await self._commit(places)
 
@@ -302,9 +306,22 @@ class Member(Caller):
             if error is not ErrorCode.NONE:
                 self.turned_away(error, sent_s)
 
-    @staticmethod
-    async def _quietly(work: Awaitable[None]) -> None:
-        try:
-            await work
-        except KafkaError:
-            pass
+    def _commit_late(self, places: Collection[TopicPartition], seconds: float) -> None:
+        """Something in the process commits what it had a while ago, as if it still had it."""
+        member_id, epoch, sorted_places = self.member_id, self.epoch, sorted(places)
+
+        async def commit() -> None:
+            await asyncio.sleep(seconds)
+            await self.commit(sorted_places, member_id, epoch, self.seat.instance_id, self.who)
+
+        if member_id and epoch >= 0 and places and not self.leaves:
+            self._in_the_background(commit)
+
+    def _in_the_background(self, work: Callable[[], Awaitable[None]]) -> None:
+        async def quietly() -> None:
+            with contextlib.suppress(KafkaError):
+                await work()
+
+        task = asyncio.ensure_future(quietly())
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)

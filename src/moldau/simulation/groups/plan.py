@@ -9,8 +9,8 @@ from moldau.simulation.groups.member import Seat
 
 SESSION_MS = 6000
 RETENTION_S, FORGETS_S = 60, 5
-KINDS = ("eager", "cooperative", "cooperative", "consumer", "consumer", "migrating")
-OFTEN: Mapping[str, float] = {"arrive": 2.0, "die": 0.7, "stop_broker": 0.3}
+KINDS = ("eager", "cooperative", "cooperative", "consumer", "consumer", "migrating", "migrating")
+OFTEN: Mapping[str, float] = {"arrive": 2.0, "move": 1.5, "busy": 1.5, "die": 0.7, "stop_broker": 0.3}
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Plan:
 
 
 def draw(seed: random.Random, events: Iterable[str], power_loss: bool) -> Plan:
-    rebalance_ms, initial_delay_ms = seed.choice((4000, 8000)), seed.choice((0, 0, 500, 3000))
+    rebalance_ms, initial_delay_ms = seed.choice((3000, 8000)), seed.choice((0, 0, 500, 3000))
     seats = [seat for number in range(seed.randint(1, 2)) for seat in _seats(seed, number, rebalance_ms)]
     work_s = seed.choice((0.0, 0.0, 0.0, 0.005, 0.05, 0.3))
     settings: dict[str, object] = {

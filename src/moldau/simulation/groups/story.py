@@ -39,6 +39,9 @@ QUIET_S = 2.5
 SLACK_S = 25.0
 """For connections that are dialled again, backoffs, and the rounds of a cooperative rebalance."""
 PARTITIONS_MAX = 8
+DIES_AGAIN = 0.2
+"""How often a broker dies right after it has come back."""
+BUSY_S_MAX = 25.0
 
 
 @dataclass
@@ -171,6 +174,9 @@ class Story:
                 await self._down.wait()
                 await asyncio.sleep(self.random.random() * self.random.choice((0.2, 3, 10)))
                 await self._start_broker()
+                if not self.outsider.is_calm and self.random.random() < DIES_AGAIN:
+                    await asyncio.sleep(self.random.random() * 0.1)
+                    self._do_kill_broker()
         except Exception as error:
             self.ledger.broken(f"the broker does not start: {error!r}")
             raise
@@ -199,14 +205,24 @@ class Story:
         self._down.set()
 
     def _do_move(self) -> None:
-        """The coordinator of a partition goes elsewhere, and comes back."""
+        """The coordinator of a partition goes elsewhere, perhaps in the middle of a commit, and comes back."""
         if self._is_up:
-            groups = self._broker.coordinators.groups
-            number = groups.partition_of(self.random.choice(self.seats).seat.group)
-            groups.resign(number)
-            self._begin(self._lead_again(groups, number), BROKER)
+            groups, group = self._broker.coordinators.groups, self.random.choice(self.groups)
+            self._begin(self._commit_once(group))
+            self._begin(self._move(groups, groups.partition_of(group)), BROKER)
 
-    async def _lead_again(self, groups: GroupCoordinator, number: int) -> None:
+    async def _commit_once(self, group: str) -> None:
+        caller = Caller(self.scene, "story", group)
+        with contextlib.suppress(KafkaError):
+            await caller.commit([TopicPartition("t", 0)])
+        await caller.close()
+
+    async def _move(self, groups: GroupCoordinator, number: int) -> None:
+        patience = self.random.randint(0, 100)
+        while patience > 0 and not (self._is_up and self.committed.is_behind(self._broker, number)):
+            patience -= 1
+            await asyncio.sleep(0.01)
+        groups.resign(number)
         await asyncio.sleep(self.random.random() * self.random.choice((0.02, 2)))
         groups.lead(number)
 
@@ -284,7 +300,8 @@ class Story:
 
     def _do_busy(self) -> None:
         if some := self._some():
-            some[1].member.busy_until_s = self.world.loop.time() + self.random.random() * 12
+            self.random.choice((self._do_arrive, self._do_arrive, self._do_leave))()
+            some[1].member.busy_until_s = self.world.loop.time() + self.random.random() * BUSY_S_MAX
 
     def _do_freeze(self) -> None:
         if some := self._some():
@@ -342,6 +359,7 @@ class Story:
                 self._kill(process)
             if not played.processes and not self._members(played.seat.group):
                 self._sit(played)
+        self._downgrade()
         for _, process in self._living():
             self._heal(process.host)
             process.member.busy_until_s = process.member.frozen_until_s = 0.0
@@ -359,6 +377,15 @@ class Story:
         self.settled_after_s = since_s - begun_s
         self.ledger.calm_s = self.world.loop.time()
         await self._rest()
+
+    def _downgrade(self) -> None:
+        """In some groups all who speak the newer protocol go, if there are others."""
+        for group in self.groups[1:]:
+            mine = [(played, process) for played, process in self._living() if played.seat.group == group]
+            newer = [process for played, process in mine if played.seat.kind == "consumer"]
+            if 0 < len(newer) < len(mine) and self.random.random() < 0.5:
+                for process in newer:
+                    self._kill(process)
 
     def _members(self, group: str) -> list[Member]:
         return [process.member for played, process in self._living() if played.seat.group == group]
@@ -398,6 +425,7 @@ class Story:
             self._look()
             if (restless := self._restless()) is not None:
                 raise self.ledger.broken(f"no longer at rest, though all is well: {restless}")
+        self.committed.check_settled(self._broker)
         if self.ledger.errors != before:
             raise self.ledger.broken(f"errors though all is well: {self.ledger.errors - before}")
         if self._epochs() != epochs:

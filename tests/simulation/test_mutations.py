@@ -1,0 +1,11 @@
+"""The checkers can fail: every bug that is put into the coordinators on purpose is found, and soon."""
+
+import pytest
+
+from tests.simulation.mutations import MUTATIONS, SEEDS_MAX, caught_after
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_mutation_is_caught(name: str) -> None:
+    caught = caught_after(name)
+    assert caught is not None, f"{name}: not caught within {SEEDS_MAX} seeds"
