@@ -250,6 +250,20 @@ def test_where_nobody_knows_what_the_log_took_it_is_read_again(error: ErrorCode)
     in_virtual_time(play())
 
 
+def test_nobody_has_no_transactions() -> None:
+    """Also where no transaction coordinator is asked."""
+
+    async def play() -> None:
+        log = FakeLog()
+        groups = await leading(log, GROUP)
+        assert await write(groups, offsets(1, producer=-1)) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        assert await write(groups, offsets(1, epoch=-1)) is ErrorCode.INVALID_PRODUCER_EPOCH
+        assert log.batches == {}
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
 def test_a_group_without_a_name_has_no_transactions() -> None:
     async def play() -> None:
         groups = await leading(FakeLog(), "")

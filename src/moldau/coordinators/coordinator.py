@@ -174,6 +174,10 @@ class GroupCoordinator:
     def _commit_in_transaction(
         self, ask: TransactionalCommit, shown: Verification | None
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        """A batch of no producer would belong to no transaction, whoever agreed to it."""
+        if ask.producer_id < 0 or ask.epoch < 0:
+            no_id, no_epoch = ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.INVALID_PRODUCER_EPOCH
+            return [no_id if ask.producer_id < 0 else no_epoch] * len(ask.offsets)
         return self._ask(
             ask.group_id,
             lambda shard, ticket, now: shard.commit_in_transaction(ask, shown, ticket, now),
