@@ -302,3 +302,26 @@ def test_a_broker_without_transactions_has_no_coordinator_for_them(tmp_path: Pat
         assert "transactions" not in vars(alive.broker.coordinators)
 
     run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_a_client_adds_no_partitions_of_internal_topics(version: int, tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        one = await transactor(alive, "t")
+        topics = [AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in (TRANSACTIONS_TOPIC, "a", "absent")]
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="t",
+            v3_and_below_producer_id=one.producer_id,
+            v3_and_below_producer_epoch=one.epoch,
+            v3_and_below_topics=topics,
+        )
+        reply = await one.wire.ask(ADD_PARTITIONS_TO_TXN, version, request)
+        found = [p.partition_error_code for t in reply.results_by_topic_v3_and_below for p in t.results_by_partition]
+        assert found == [
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            ErrorCode.OPERATION_NOT_ATTEMPTED,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ]
+
+    run(scenario, tmp_path)
