@@ -8,6 +8,7 @@ that takes long over its records: it goes on to be heard from, but gives nothing
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -183,7 +184,7 @@ class Caller:
         return error
 
 
-class Member(Caller):
+class Member(Caller, ABC):
     """The process `name` in a seat, on a host of its own."""
 
     def __init__(self, scene: Scene, seat: Seat, name: str, host: str):
@@ -228,11 +229,13 @@ class Member(Caller):
                 task.cancel()
             await asyncio.gather(*self._commits, return_exceptions=True)
 
+    @abstractmethod
     async def step(self) -> None:
-        raise NotImplementedError
+        """What its protocol has it do next: join, beat, poll, commit."""
 
+    @abstractmethod
     async def leave(self) -> None:
-        raise NotImplementedError
+        """Say goodbye, as its protocol does."""
 
     # -- what it holds
 
