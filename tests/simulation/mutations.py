@@ -181,9 +181,6 @@ MUTATIONS: dict[str, Mutation] = {
     "classic members are not told what is new in a newer group": Mutation(
         [Edit(f"{MIXED}.heartbeat", "if not due:", "if True:")]
     ),
-    "what a crash left unflushed is seen": Mutation(
-        [Edit("moldau.replication.partitions:Partitions._flush_recovered", "log.flush()", "pass")], power=True
-    ),
 }
 
 
