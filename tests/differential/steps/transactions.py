@@ -1,4 +1,10 @@
-"""What the areas of transactions share: their topics, and their coordinators found."""
+"""What the areas of transactions share: their topics, and their coordinators found.
+
+A transaction's version is that of the requests about it, whatever the cluster has finalized: a Kafka 4.3.1 formatted
+with `transaction.version=1` answers all of these areas as one with 2 does, but for InitProducerId of a producer whose
+transaction was aborted for it, which may not recover its id there (90). With 0 EndTxn 5, TxnOffsetCommit 5 and the
+Produce 12 that begins a transaction are 35.
+"""
 
 from moldau.protocol.apis import FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA
 from tests.differential.script import Step, step
