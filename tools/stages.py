@@ -75,6 +75,8 @@ SEEDS = (
     ("python", "-m", "moldau.simulation", "2000", "150", "--power-loss"),
     ("python", "-m", "moldau.simulation", "3000", "100", "--groups", "--jobs", "2"),
     ("python", "-m", "moldau.simulation", "4000", "100", "--groups", "--power-loss", "--jobs", "2"),
+    ("python", "-m", "moldau.simulation", "5000", "100", "--transactions", "--jobs", "2"),
+    ("python", "-m", "moldau.simulation", "6000", "100", "--transactions", "--power-loss", "--jobs", "2"),
 )
 CRASH_POINTS = (("python", "-m", "tests.crash_points", "--points", "20000", "--jobs", "2"),)
 

@@ -191,7 +191,7 @@ def caught_after(name: str, seeds: int = SEEDS_MAX) -> tuple[int, str] | None:
     try:
         with mutated(mutation.edits):
             for number in range(seeds):
-                lived = live(FIRST_SEED + number, True, mutation.power)
+                lived = live(FIRST_SEED + number, "groups", mutation.power)
                 if lived.failure is not None:
                     return number + 1, lived.failure
     finally:

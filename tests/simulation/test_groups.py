@@ -46,7 +46,7 @@ def test_groups_keep_their_promises_when_the_power_fails(seed: int) -> None:
 def test_fresh_seeds_hold_for_long_in_the_long_mode() -> None:
     first = random.SystemRandom().randrange(1 << 40) if FRESH > 100 else 7000
     for seed in range(first, first + FRESH):
-        lived = live(seed, True, seed % 2 == 0)
+        lived = live(seed, "groups", seed % 2 == 0)
         assert lived.failure is None, f"seed {seed}, power loss {seed % 2 == 0}: {lived.failure}"
 
 

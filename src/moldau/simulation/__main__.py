@@ -1,17 +1,17 @@
 """`python -m moldau.simulation SEED [COUNT]`: live through seeds and print the digest of each; the exit code is 1 if
 one failed.
 
-With `--groups` the worlds are of consumer groups, otherwise of a producer and a reader. `--minutes` goes on from SEED
-for so long.
+The worlds are of a producer and a reader, with `--groups` of consumer groups, with `--transactions` of those.
+`--minutes` goes on from SEED for so long.
 """
 
 import argparse
 import sys
 import time
-from collections.abc import Iterable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import count, islice
 from multiprocessing import get_context
+from typing import Any
 
 from moldau.simulation.scenarios import live
 
@@ -23,7 +23,8 @@ def main() -> int:
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int, nargs="?", default=1)
     parser.add_argument("--power-loss", action="store_true", help="the machine dies with the broker")
-    parser.add_argument("--groups", action="store_true", help="worlds of consumer groups")
+    parser.add_argument("--groups", dest="kind", action="store_const", const="groups", default="")
+    parser.add_argument("--transactions", dest="kind", action="store_const", const="transactions")
     parser.add_argument("--minutes", type=float, help="seed after seed for so long")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the seeds")
     asked = parser.parse_args()
@@ -39,9 +40,8 @@ def main() -> int:
 def _live_all(pool: Executor, seeds: list[int], asked: argparse.Namespace) -> int:
     """How many failed."""
     failed = 0
-    flags: Iterable[str] = (flag for flag in ("groups", "power_loss") if getattr(asked, flag))
-    options = "".join(f" --{flag.replace('_', '-')}" for flag in flags)
-    both = [[asked.groups] * len(seeds), [asked.power_loss] * len(seeds)]
+    options = f" --{asked.kind}" * bool(asked.kind) + " --power-loss" * asked.power_loss
+    both: list[list[Any]] = [[asked.kind] * len(seeds), [asked.power_loss] * len(seeds)]
     for lived in pool.map(live, seeds, *both, chunksize=5):
         if lived.failure is None:
             print(f"seed {lived.seed}: {lived.line}")

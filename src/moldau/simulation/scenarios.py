@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
 from moldau.client.admin import AsyncAdmin
 from moldau.errors import MoldauError
 from moldau.simulation.faults import PowerLoss
-from moldau.simulation.groups.story import Story
+from moldau.simulation.groups import story as groups
 from moldau.simulation.network import Weather
+from moldau.simulation.transactions import story as transactions
 from moldau.simulation.workload import Broken, History, consume, produce
 from moldau.simulation.world import World
 
@@ -65,14 +67,22 @@ class Complaints(logging.Handler):
 
 def run_groups(seed: int, *, power_loss: bool = False) -> World:
     """One world of groups of that seed. Raises `Broken` if an invariant does not hold."""
-    world = World(seed)
+    return _told(World(seed), lambda world: groups.Story(world, power_loss).tell())
+
+
+def run_transactions(seed: int, *, power_loss: bool = False) -> World:
+    """One world of transactions of that seed. Raises `Broken` if an invariant does not hold."""
+    return _told(World(seed), lambda world: transactions.Story(world, power_loss).tell())
+
+
+def _told(world: World, story: Callable[[World], Coroutine[Any, Any, None]]) -> World:
     world.network.weather = world.random.choice((Weather(5), Weather(30, 0.02), Weather(200, 0.05)))
     world.loop.set_exception_handler(lambda loop, context: None)
     logger, complaints = logging.getLogger("moldau"), Complaints(world)
     logger.addHandler(complaints)
     logger.propagate, before = False, logger.propagate
     try:
-        world.run(lambda world: Story(world, power_loss).tell())
+        world.run(story)
     finally:
         logger.removeHandler(complaints)
         logger.propagate = before
@@ -89,11 +99,14 @@ class Lived(NamedTuple):
     failure: str | None
 
 
-def live(seed: int, groups: bool, power_loss: bool) -> Lived:
-    """One world, in a process of its own."""
+KINDS = {"": run_seed, "groups": run_groups, "transactions": run_transactions}
+
+
+def live(seed: int, kind: str, power_loss: bool) -> Lived:
+    """One world of that kind, in a process of its own."""
     logging.getLogger("moldau").setLevel(logging.ERROR)
     try:
-        world = (run_groups if groups else run_seed)(seed, power_loss=power_loss)
+        world = KINDS[kind](seed, power_loss=power_loss)
     except Exception as error:
         return Lived(seed, "", f"{type(error).__name__}: {error}")
     return Lived(seed, f"{world.network.delivered} messages in {world.loop.time():.1f} s: {world.digest}", None)

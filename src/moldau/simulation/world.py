@@ -149,7 +149,8 @@ class World:
 def _close_unbegun(work: object) -> None:
     """What was to be awaited by something that never begins will not be awaited, and Python complains of that."""
     if inspect.iscoroutine(work) and work.cr_frame and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
-        for inner in list(work.cr_frame.f_locals.values()):
+        held = list(work.cr_frame.f_locals.values())
+        for inner in [*held, *(one for several in held if isinstance(several, list | tuple) for one in several)]:
             if inspect.iscoroutine(inner) and inspect.getcoroutinestate(inner) == inspect.CORO_CREATED:
                 _close_unbegun(inner)
                 inner.close()
