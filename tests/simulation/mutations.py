@@ -1,6 +1,7 @@
-"""Bugs of the group coordinator that simulated worlds must find: small edits of the production code, made in memory.
+"""Bugs of the coordinators that simulated worlds must find: small edits of the production code, made in memory.
 
-How edits are made and undone is `crash_points.mutations`'. With `power` the worlds are those whose power fails.
+How edits are made and undone is `crash_points.mutations`'. With `power` the worlds are those whose power fails; `kind`
+says what they are of.
 """
 
 import logging
@@ -17,6 +18,7 @@ FIRST_SEED = 50_000
 class Mutation(NamedTuple):
     edits: list[Edit]
     power: bool = False
+    kind: str = "groups"
 
 
 HOST = "moldau.coordinators.host:Host"
@@ -183,6 +185,57 @@ MUTATIONS: dict[str, Mutation] = {
     ),
 }
 
+SHARD = "moldau.coordinators.transactions:TransactionShard"
+
+
+def _of_transactions(where: str, old: str, new: str, power: bool = False) -> Mutation:
+    return Mutation([Edit(where, old, new)], power, "transactions")
+
+
+MUTATIONS |= {
+    "open transactions are shown": _of_transactions(
+        "moldau.log.log:Log.last_stable_offset", "if self.producers.unsettled:", "if False:"
+    ),
+    "what was aborted is not told": _of_transactions(
+        "moldau.replication.hosted:Hosted.read_committed", "log.aborted_in(offset, records)", "[]"
+    ),
+    "decided transactions are forgotten at a start": _of_transactions(
+        f"{SHARD}.start", "self._mark(transactional_id, self._markers(transaction))", "pass"
+    ),
+    "a transaction never runs out of time": _of_transactions(f"{SHARD}._time_out", "if was is None or", "if True or"),
+    "a second instance gets the epoch of the first": _of_transactions(
+        f"{SHARD}._initialized",
+        "return bumped(was, ask.timeout_ms, recovers, now)",
+        "return repeated(was, ask.timeout_ms, now)",
+    ),
+    "a fenced producer adds partitions": _of_transactions(
+        f"{SHARD}._check_add", "if was.epoch == ask.epoch else ErrorCode.PRODUCER_FENCED", "if True else None"
+    ),
+    "a fenced producer ends the transaction of another": _of_transactions(
+        f"{SHARD}._check_end", "if was.epoch != ask.epoch:", "if False:"
+    ),
+    "the end of a transaction is told before it is committed": Mutation(
+        MUTATIONS["answers go out before the commit"].edits, True, "transactions"
+    ),
+    "offsets count before their transaction has ended": _of_transactions(
+        f"{OFFSETS}.apply_pending",
+        "self.pending.add(producer_id, group, place, value)",
+        "self._by_group.setdefault(group, {})[place] = value",
+    ),
+    "offsets of aborted transactions count": _of_transactions(
+        f"{OFFSETS}.end", "self.pending.end(producer_id, commits)", "self.pending.end(producer_id, True)"
+    ),
+    "aborted transactions are marked as committed": _of_transactions(
+        f"{SHARD}._markers", "transaction.state is State.PREPARE_COMMIT", "True"
+    ),
+    "one partition of a transaction gets no marker": _of_transactions(
+        f"{SHARD}._markers", "tuple(transaction.partitions)", "tuple(transaction.partitions)[1:]"
+    ),
+    "transactions are not replayed in recovery": _of_transactions(
+        "moldau.log.producers:Producers.replay", "elif header.producer_id >= 0:", "elif header.producer_id < -1:"
+    ),
+}
+
 
 def caught_after(name: str, seeds: int = SEEDS_MAX) -> tuple[int, str] | None:
     """After how many seeds a mutation is caught, and by which sentence; None if it is not."""
@@ -191,7 +244,7 @@ def caught_after(name: str, seeds: int = SEEDS_MAX) -> tuple[int, str] | None:
     try:
         with mutated(mutation.edits):
             for number in range(seeds):
-                lived = live(FIRST_SEED + number, "groups", mutation.power)
+                lived = live(FIRST_SEED + number, mutation.kind, mutation.power)
                 if lived.failure is not None:
                     return number + 1, lived.failure
     finally:

@@ -68,7 +68,10 @@ class Story:
             self.world.network.heal()
             await asyncio.sleep(OVER_S)
             self._over = True
-            await asyncio.wait_for(reader, READS_S)
+            try:
+                await asyncio.wait_for(reader, READS_S)
+            except TimeoutError:
+                raise Broken(f"a reader of what is committed does not get to the end: {self._ends()}") from None
             await self._check(admin)
         await self.world.stop_broker(BROKER)
 
@@ -157,19 +160,19 @@ class Story:
                 return False
         return True
 
+    def _ends(self) -> list[tuple[int, int]]:
+        """Up to where each partition is stable, and where it ends."""
+        assert self._broker is not None
+        found = [self._broker.partitions.find(TOPIC, None, number) for number in range(PARTITIONS)]
+        return [(hosted.last_stable_offset, hosted.log.log_end_offset) for hosted in found if hosted is not None]
+
     async def _check(self, admin: AsyncAdmin) -> None:
         for process in self._processes:
             failure = process.task.exception() if process.task.done() and not process.task.cancelled() else None
             if failure is not None:
                 raise failure
-        broker = self._broker
-        assert broker is not None
-        for number in range(PARTITIONS):
-            hosted = broker.partitions.find(TOPIC, None, number)
-            assert hosted is not None
-            if hosted.last_stable_offset != hosted.log.log_end_offset:
-                stable, end = hosted.last_stable_offset, hosted.log.log_end_offset
-                raise Broken(f"partition {number} is stable up to {stable} and ends at {end}, though all is over")
+        if any(stable != end for stable, end in self._ends()):
+            raise Broken(f"partitions are stable up to where they do not end, though all is over: {self._ends()}")
         offsets = {}
         for transactional_id in self._ids:
             found = await admin.group_offsets(f"group-{transactional_id}")
