@@ -10,7 +10,7 @@ from typing import NamedTuple
 from moldau.simulation.scenarios import live
 from tests.crash_points.mutations import Edit, mutated
 
-SEEDS_MAX = 150
+SEEDS_MAX = 300
 """Within so many seeds each mutation is caught."""
 FIRST_SEED = 50_000
 

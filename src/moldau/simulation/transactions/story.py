@@ -43,7 +43,7 @@ class Story:
         self._processes: list[Process] = []
         self._started = 0
         self._over = False
-        slow_s = self.random.choice((0.0, 0.0, 0.02, 0.2))
+        slow_s = self.random.choice((0.0, 0.02, 0.2, 0.2))
         if slow_s:
             world.loop.work_s = lambda: self.random.random() * slow_s
         settings: dict[str, object] = {
