@@ -73,10 +73,10 @@ DEMO = (("moldau", "pipeline", "demo", "--folder", "build/demo"),)
 SEEDS = (
     ("python", "-m", "moldau.simulation", "1000", "150"),
     ("python", "-m", "moldau.simulation", "2000", "150", "--power-loss"),
-    ("python", "-m", "moldau.simulation", "3000", "100", "--groups", "--jobs", "2"),
-    ("python", "-m", "moldau.simulation", "4000", "100", "--groups", "--power-loss", "--jobs", "2"),
-    ("python", "-m", "moldau.simulation", "5000", "100", "--transactions", "--jobs", "2"),
-    ("python", "-m", "moldau.simulation", "6000", "100", "--transactions", "--power-loss", "--jobs", "2"),
+    ("python", "-m", "moldau.simulation", "3000", "50", "--groups", "--jobs", "2"),
+    ("python", "-m", "moldau.simulation", "4000", "50", "--groups", "--power-loss", "--jobs", "2"),
+    ("python", "-m", "moldau.simulation", "5000", "50", "--transactions", "--jobs", "2"),
+    ("python", "-m", "moldau.simulation", "6000", "50", "--transactions", "--power-loss", "--jobs", "2"),
 )
 CRASH_POINTS = (("python", "-m", "tests.crash_points", "--points", "20000", "--jobs", "2"),)
 
@@ -90,7 +90,7 @@ STAGES = (
     Stage("agreement", 4, tests=("tests/agreement",)),
     Stage("spark", 10, commands=DEMO, tests=("tests/pipeline",)),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
-    Stage("simulation", 3, commands=SEEDS, tests=("tests/simulation",), options=PARALLEL, long=True),
+    Stage("simulation", 3, commands=SEEDS, tests=("tests/simulation",), options=("-n", "2"), long=True),
     Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from moldau.assignors import range_assign
-from moldau.client.membership import read_subscription
+from moldau.client.membership import assignment_of, read_subscription, versioned
 from moldau.coordinators.exchange import Join, Joined, Leaver, Sync, Synced
 from moldau.coordinators.outcome import Ticket
 from moldau.errors import ErrorCode
 from moldau.protocol.stored import read_assignment
 from tests.coordinators.consumer_scene import topic_id
-from tests.coordinators.scene import assignment, subscription
+from tests.coordinators.scene import subscription
 from tests.coordinators.test_consumer_state_machine import REBALANCE_MS, SESSION_MS, ConsumersMachine, Place
 
 CLASSICS = ("x", "y", "z")
@@ -133,12 +133,7 @@ class MixedMachine(ConsumersMachine):
             instance_id=None,
             protocol_type="consumer",
             protocol="range",
-            assignments={
-                one: assignment("".join(f"+{place}" for place in share)) if share else assignment("+")[:2] + b"\0" * 8
-                for one, share in shares.items()
-            }
-            if joined.members
-            else {},
+            assignments={one: versioned(assignment_of(share), 1) for one, share in shares.items()},
         )
         ticket = self.stage.ticket()
         member.asked = ticket, self.stage.ms, "sync"
