@@ -144,21 +144,29 @@ class WritingOnce(Writing):
 
 
 class OurClient(Load):
-    """Our own producer, idempotent: nothing it was given may fail, whatever becomes of the broker."""
+    """Our own producer, idempotent: nothing it was given may fail, whatever becomes of the broker.
+
+    It has delivered a record before the first kill: a producer that knows no topic yet waits for a broker to ask.
+    """
 
     def __init__(self, address: str, seed: int, ledger: Ledger):
         self.ledger = ledger
         self._producer = Producer(address, request_timeout_ms=5_000, linger_ms=2)
         self._deliveries: deque[tuple[int, Delivery]] = deque()
         super().__init__(address, seed)
+        self._send(1)
+        self.settle()
 
     def step(self, broker: Raw) -> None:
-        for number in self.ledger.send(self._random.randint(1, 20)):
+        self._send(self._random.randint(1, 20))
+        while len(self._deliveries) > OUTSTANDING_MAX and self.goes_on:
+            self._collect(0.05)
+
+    def _send(self, count: int) -> None:
+        for number in self.ledger.send(count):
             row = self.ledger.row(number, time.time_ns() // 1_000_000)
             delivery = self._producer.send(self.ledger.topic, row.value, row.key, headers=row.headers)
             self._deliveries.append((number, delivery))
-        while len(self._deliveries) > OUTSTANDING_MAX and self.goes_on:
-            self._collect(0.05)
 
     def _collect(self, wait_s: float) -> None:
         """Note what was delivered; wait so long for the first."""
