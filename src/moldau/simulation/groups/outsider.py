@@ -64,7 +64,8 @@ class Outsider:
 
     async def _deletes_group(self, caller: Caller) -> None:
         ledger, group = self._scene.ledger, caller.group
-        writes = {place: ledger.writes(group, place, None) for place in ledger.places_of(group)}
+        places = dict.fromkeys([*ledger.places_of(group), *self._everywhere()])  # it may arrive behind later commits
+        writes = {place: ledger.writes(group, place, None) for place in places}
         reply = await caller.call(DELETE_GROUPS, DeleteGroupsRequest(groups_names=[group]), purpose="commits")
         _note(ledger, group, writes, caller.understood(reply.results[0].error_code))
 
