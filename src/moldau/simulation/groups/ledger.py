@@ -20,7 +20,7 @@ from moldau.simulation.workload import Broken
 
 Era: TypeAlias = int
 UNKNOWN_IN_A_ROW_MAX = 5
-"""A member that is not known joins with a new id, and may be unlucky a few times while brokers die; no storm."""
+"""A member that is not known to a coordinator joins with a new id, and may be unlucky a few times; no storm."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Ledger:
         self._told: dict[tuple[str, TopicPartition], Told] = {}
         self._epochs: dict[tuple[str, Era, str], int] = {}
         self._instances: dict[tuple[str, str], tuple[str, float]] = {}
-        self._unknown: Counter[str] = Counter()
+        self._unknown: dict[str, Counter[str]] = {}
         self._registers: dict[tuple[str, TopicPartition], Register] = {}
         self._excused_s: dict[tuple[str, str], float] = {}
         self._values = 0
@@ -117,14 +117,21 @@ class Ledger:
     # -- members
 
     def joined_as(self, group: str, instance: str, process: str, sent_s: float) -> None:
-        """That process has the instance id from now on, and the one before it is fenced; of two that join at the same
-        time nobody knows which."""
-        _, before_s = self._instances.get((group, instance), ("", 0.0))
+        """That process has the instance id from now on, and the one before it is fenced, and works until it hears of
+        that; of two that join at the same time nobody knows which."""
+        before, before_s = self._instances.get((group, instance), ("", 0.0))
+        works = self.holders.get(group, {}).get(instance)
+        if before not in ("", process) and works is not None and works.until_s > self.now():
+            self._excused_s[group, instance] = max(self._excused_s.get((group, instance), 0.0), works.until_s)
         self._instances[group, instance] = process if sent_s > before_s else "", self.now()
+
+    def coordinator_goes(self, group: str) -> None:
+        """Who had not been assigned anything yet is in no log, and the next coordinator does not know it."""
+        self._unknown.pop(group, None)
 
     def accepted(self, group: str, instance: str | None, process: str, sent_s: float) -> None:
         """The coordinator took something from that process."""
-        self._unknown[process] = 0
+        self._unknown.get(group, Counter()).pop(process, None)
         holder = self._instances.get((group, instance or ""))
         if instance is not None and holder is not None and holder[0] not in ("", process) and sent_s > holder[1]:
             raise self.broken(f"{process} of {group} was fenced by {holder[0]} at {holder[1]:.3f} s and is heard")
@@ -134,8 +141,9 @@ class Ledger:
         self.errors[error.name] += 1
         if error is not ErrorCode.UNKNOWN_MEMBER_ID:
             return
-        self._unknown[process] += 1
-        if self._unknown[process] > UNKNOWN_IN_A_ROW_MAX:
+        unknown = self._unknown.setdefault(group, Counter())
+        unknown[process] += 1
+        if unknown[process] > UNKNOWN_IN_A_ROW_MAX:
             raise self.broken(f"{process} of {group} is told UNKNOWN_MEMBER_ID again and again")
         if sent_s > self.calm_s:
             raise self.broken(f"{process} of {group} is told UNKNOWN_MEMBER_ID though all is well")
