@@ -9,11 +9,12 @@ import sys
 import pytest
 
 from moldau.client.admin import AsyncAdmin
+from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.records.batch import encode_batch
 from moldau.replication.hosted import Hosted
 from moldau.replication.internal_topic import InternalTopic
-from moldau.simulation.groups.ledger import Ledger
+from moldau.simulation.groups.ledger import UNKNOWN_IN_A_ROW_MAX, Ledger
 from moldau.simulation.groups.register import Register
 from moldau.simulation.scenarios import live, run_groups
 from moldau.simulation.workload import Broken
@@ -99,6 +100,18 @@ def test_two_owners_are_noticed() -> None:
         ledger.holds("g", "b", [PLACE], until_s=7)
     now[0] = 6
     ledger.holds("g", "b", [PLACE], until_s=7)
+
+
+def test_a_member_is_told_again_and_again_only_if_one_coordinator_does_it() -> None:
+    ledger = Ledger(lambda: 0.0, 60)
+    for _ in range(3 * UNKNOWN_IN_A_ROW_MAX):
+        ledger.refused("g", "a#1", ErrorCode.UNKNOWN_MEMBER_ID, 0.0)
+        ledger.coordinator_goes("g")
+    for _ in range(UNKNOWN_IN_A_ROW_MAX):
+        ledger.refused("g", "a#1", ErrorCode.UNKNOWN_MEMBER_ID, 0.0)
+    ledger.coordinator_goes("another")
+    with pytest.raises(Broken, match="again and again"):
+        ledger.refused("g", "a#1", ErrorCode.UNKNOWN_MEMBER_ID, 0.0)
 
 
 async def _begin(world: World) -> tuple[Hosted, InternalTopic]:

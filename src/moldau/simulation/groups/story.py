@@ -148,6 +148,8 @@ class Story:
         if self._serving:
             self.committed.follow(self._broker)
         self._serving = False
+        for group in self.groups:
+            self.ledger.coordinator_goes(group)
         self.ledger.troubled_s[""] = self.world.loop.time() + 1000
 
     def _dies(self) -> None:
@@ -223,6 +225,9 @@ class Story:
             patience -= 1
             await asyncio.sleep(0.01)
         groups.resign(number)
+        for group in self.groups:
+            if groups.partition_of(group) == number:
+                self.ledger.coordinator_goes(group)
         await asyncio.sleep(self.random.random() * self.random.choice((0.02, 2)))
         groups.lead(number)
 
