@@ -82,15 +82,15 @@ CRASH_POINTS = (("python", "-m", "tests.crash_points", "--points", "20000", "--j
 
 STAGES = (
     Stage("lint", 2, commands=LINT),
-    Stage("unit", 5, commands=COMPILED, tests=("tests",), options=(*PARALLEL, *COVERAGE), long=True),
+    Stage("unit", 8, commands=COMPILED, tests=("tests",), options=(*PARALLEL, *COVERAGE), long=True),
     Stage("interpreted", 2, tests=("tests/records",), options=PARALLEL, environment=AS_FILES, again=True),
     Stage("clients", 8, tests=("tests/clients",), options=PARALLEL),
-    Stage("transactions", 4, tests=("tests/clients/transactions",), options=PARALLEL, long=True),
+    Stage("transactions", 6, tests=("tests/clients/transactions",), options=PARALLEL, long=True),
     Stage("differential", 6, tests=("tests/differential",)),
     Stage("agreement", 4, tests=("tests/agreement",)),
     Stage("spark", 10, commands=DEMO, tests=("tests/pipeline",)),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
-    Stage("simulation", 3, commands=SEEDS, tests=("tests/simulation",), options=("-n", "2"), long=True),
+    Stage("simulation", 5, commands=SEEDS, tests=("tests/simulation",), options=("-n", "2"), long=True),
     Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )
 
