@@ -3,6 +3,9 @@
 Eager members give everything back before they join; cooperative ones (KIP-429) keep what they have, say so, and give
 back what they are not given any more, for which they join once more. The leader takes from one member before it gives
 to another. The same member in a group that has gone on to the newer protocol notices only that nobody leads.
+
+A static member that comes back is not told how many partitions there were when its group was assigned (KIP-814): a real
+one, and Kafka's coordinator with it, overlooks until the next rebalance what grew while nobody watched. This one knows.
 """
 
 from typing import Any
@@ -97,6 +100,8 @@ class ClassicMember(Member):
         self.member_id, self.epoch = reply.member_id, reply.generation_id
         self._leads = bool(reply.members) or (self._leads and reply.skip_assignment)
         await self._sync(reply, claimed)
+        if is_new and self.seat.instance_id is not None:
+            self._assigned_for = self.scene.assigned_for.get(self.group, self._assigned_for)
         if is_new and self.seat.instance_id is not None and self.seat.kind == "cooperative":
             self.settled = False  # the one before it may have been about to give something back, which nobody knows
 
@@ -144,6 +149,8 @@ class ClassicMember(Member):
                 self._lost(error, sent_s)
             return
         self.heard(sent_s)
+        if assignments:
+            self.scene.assigned_for[self.group] = self._assigned_for
         places = frozenset(read_assignment(reply.assignment))
         if era == self.scene.era(self.group):
             self.ledger.given(self.group, era, self.epoch, self.who, self.name, sorted(places))

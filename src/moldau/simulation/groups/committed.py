@@ -97,6 +97,16 @@ class Committed:
     def _gone(self, group: str) -> None:
         self.eras[group] += 1
 
+    def members(self, broker: Broker, group: str) -> set[str]:
+        """The ids of who is in the group, of either kind."""
+        self.follow(broker)
+        known: set[str] = set()
+        for log in self._partitions.values():
+            known.update(name for kind, name in log.newer.get(group, {}) if kind is Kind.MEMBER)
+            if group in log.classic:
+                known.update(member.member_id for member in log.classic[group].members)
+        return known
+
     @staticmethod
     def is_behind(broker: Broker, number: int) -> bool:
         """Whether something is written to that partition and not committed yet."""

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.client.failures import error_of
@@ -62,13 +62,15 @@ class Seat:
 
 @dataclass
 class Scene:
-    """What all members play on; `partitions` is how many each topic has."""
+    """What all members play on; `partitions` is how many each topic has, `assigned_for` how many each had when the
+    leader of a group last assigned."""
 
     world: World
     ledger: Ledger
     bootstrap: str
     partitions: dict[str, int]
     era: Callable[[str], int]
+    assigned_for: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 class Older(Versions):

@@ -399,7 +399,8 @@ class Story:
         return {process.member.name: process.member.epoch for _, process in self._living()}
 
     def _restless(self, since_s: float = 0.0) -> str | None:
-        """What is not yet as it is to be. The dead are missed after a session, and the fenced have to hear of it."""
+        """What is not yet as it is to be. The dead are missed after a session, and the fenced have to hear of it; each
+        time a group changes its protocol its members have a new session, the dead as well."""
         if self.world.loop.time() < since_s + SESSION_MS / 1000 + 1:
             return "it may be quiet only because nobody has noticed yet"
         self._count_partitions()
@@ -414,6 +415,8 @@ class Story:
             if len({member.epoch for member in members}) > 1 or not well:
                 said = ", ".join(f"{m.name} at {m.epoch}{'' if m.settled else ' unsettled'}" for m in members)
                 return f"{group}: {said}"
+            if dead := self.committed.members(self._broker, group) - {member.member_id for member in members}:
+                return f"{group} has members that nobody is: {sorted(dead)}"
             topics = dict.fromkeys(topic for member in members for topic in member.seat.topics)
             wanted = sorted(TopicPartition(t, number) for t in topics for number in range(self.partitions[t]))
             owned = sorted(place for member in members for place in member.owned)
