@@ -317,10 +317,15 @@ class Member(Caller, ABC):
 
         async def commit() -> None:
             await asyncio.sleep(seconds)
-            await self.commit(sorted_places, member_id, epoch, self.seat.instance_id, self.who)
+            who = self.who if self.is_outdated(member_id, epoch) else None
+            await self.commit(sorted_places, member_id, epoch, self.seat.instance_id, who)
 
         if member_id and epoch >= 0 and places and not self.leaves:
             self._in_the_background(commit)
+
+    def is_outdated(self, member_id: str, epoch: int) -> bool:
+        """Whether the coordinator has to refuse what is committed with these, should the place be another's by then."""
+        return True
 
     def _in_the_background(self, work: Callable[[], Awaitable[None]]) -> None:
         async def quietly() -> None:
