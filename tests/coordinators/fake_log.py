@@ -15,7 +15,8 @@ from moldau.records.validation import NO_HEADER
 from moldau.runtime import Runtime
 from moldau.simulation.loop import SimulatedLoop
 from moldau.simulation.network import Network
-from tests.coordinators.scene import YEAR_2013_MS, subscription
+from tests.coordinators.held_log import YEAR_2013_MS
+from tests.coordinators.scene import subscription
 
 R = TypeVar("R")
 PARTITIONS = 50

@@ -25,7 +25,7 @@ from moldau.coordinators.exchange import (
     TransactionalCommit,
 )
 from moldau.coordinators.group_records import GroupRecord, read_record
-from moldau.coordinators.outcome import Ending, InTransaction, Now, Outcome, Record, Replies, Ticket
+from moldau.coordinators.outcome import Ending, Record, Replies, Ticket
 from moldau.coordinators.replaying import Step
 from moldau.coordinators.shard import GroupShard
 from moldau.errors import ErrorCode
@@ -39,8 +39,8 @@ from moldau.protocol.consumer import (
 )
 from moldau.protocol.stored import read_assignment
 from tests.coordinators import consumer_scene
+from tests.coordinators.held_log import HeldLog
 
-YEAR_2013_MS = 1_356_998_400_000
 TOPIC_ID = uuid.UUID(int=7)
 
 
@@ -73,27 +73,14 @@ def assigned(data: bytes) -> str:
     return "".join(f"+{one.topic}-{p}" for one in topics for p in one.partitions) or "none"
 
 
-class Stage:
-    """`log` is what is committed, and survives a crash; `held` are decisions whose records are not in it yet. What was
-    written in a transaction, and what ends one, stands in the log as a `Step`."""
+class Stage(HeldLog[GroupShard]):
+    """For groups and their offsets."""
 
     def __init__(self, settings: GroupSettings):
         self.settings = settings
-        self.log: list[Record | Step] = []
-        self.held: list[Outcome] = []
-        self.holding = False
-        self.ms = 0
-        self.answers: dict[Ticket, Any] = {}
-        self.waiting: dict[Ticket, None] = {}
         self._ids = 0
-        self._tickets = 0
-        self.trace: list[str] = []
         self.image = Image("")
-        self.shard = self._loaded()
-
-    @property
-    def now(self) -> Now:
-        return Now(self.ms, YEAR_2013_MS + self.ms)
+        super().__init__()
 
     def _new_id(self) -> str:
         self._ids += 1
@@ -107,47 +94,15 @@ class Stage:
         self.carry_out(shard.start(self.now))
         return shard
 
+    def _said(self, written: Record | Step) -> str:
+        return said(written)
+
     def _applied(self, shard: GroupShard, written: Record | Step) -> Replies:
         if isinstance(written, Record):
             return shard.apply(written, self.now)
         if written.commits is not None:
             return shard.end(written.producer_id, written.commits, self.now)
         return shard.apply_pending(written.producer_id, written.records[0], self.now)
-
-    def crash(self) -> None:
-        """Everything but the log is lost; whoever waits will never be answered."""
-        self.held, self.waiting = [], {}
-        self.shard = self._loaded()
-
-    def ticket(self) -> Ticket:
-        self._tickets += 1
-        ticket = Ticket(self._tickets)
-        self.waiting[ticket] = None
-        return ticket
-
-    def carry_out(self, outcome: Outcome) -> None:
-        if outcome.records or outcome.transaction is not None:
-            self.held.append(outcome)
-            if not self.holding:
-                self.commit_held()
-        else:
-            self.answer(outcome.replies)
-
-    def commit_held(self) -> None:
-        held, self.held = self.held, []
-        for outcome in held:
-            for written in written_by(outcome):
-                self.log.append(written)
-                self.trace.append(f"log: {said(written)}")
-                self.answer(self._applied(self.shard, written))
-            self.answer(outcome.replies)
-
-    def refuse_held(self, error: ErrorCode) -> None:
-        held, self.held = self.held, []
-        for outcome in held:
-            if outcome.chain is not None and outcome.chain.broken:
-                error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            self.answer(outcome.replies if outcome.refused is None else outcome.refused(error))
 
     def refuse_first(self, error: ErrorCode) -> None:
         """The log takes what was decided after the first, but for what builds on it."""
@@ -159,31 +114,6 @@ class Stage:
         self.commit_held()
         self.held = broken
         self.refuse_held(error)
-
-    def answer(self, replies: Replies) -> None:
-        for ticket, what in replies:
-            if ticket in self.waiting:
-                del self.waiting[ticket]
-                self.answers[ticket] = what
-
-    def wait(self, ms: int) -> None:
-        """Let time pass, stopping at every deadline."""
-        until = self.ms + ms
-        while (due := self.shard.next_ms()) is not None and due <= until:
-            self.ms = max(self.ms, due)
-            while (outcome := self.shard.tick(self.now)) is not None:
-                self.carry_out(outcome)
-        self.ms = until
-
-
-def written_by(outcome: Outcome) -> list[Record | Step]:
-    """What a decision puts into the log."""
-    match outcome.transaction:
-        case InTransaction(producer_id):
-            return [Step([record], producer_id) for record in outcome.records]
-        case Ending() as ending:
-            return [Step([], ending.producer_id, ending.commits)]
-    return list(outcome.records)
 
 
 def said(record: Record | Step) -> str:

@@ -27,7 +27,7 @@ from moldau.names import TopicPartition
 from moldau.records.batch import encode_batch
 from tests.coordinators.consumer_scene import with_topic
 from tests.coordinators.fake_log import in_virtual_time
-from tests.coordinators.scene import YEAR_2013_MS
+from tests.coordinators.held_log import YEAR_2013_MS
 from tests.coordinators.transaction_scene import TransactionActor, TransactionStage
 from tests.coordinators.transaction_world import T0, T1, PointedLog, Producer, World, answered
 

@@ -8,7 +8,7 @@ and epoch it has: what a line says otherwise is what somebody else says. Produce
 
 from typing import Any
 
-from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
+from moldau.coordinators.outcome import Record, Replies, Ticket
 from moldau.coordinators.transaction import Transaction, unpack
 from moldau.coordinators.transaction_exchange import (
     AddPartitions,
@@ -22,34 +22,28 @@ from moldau.coordinators.transaction_exchange import (
 from moldau.coordinators.transaction_records import read_record, transaction_record
 from moldau.coordinators.transactions import TransactionShard
 from moldau.errors import ErrorCode
-from tests.coordinators.scene import YEAR_2013_MS, blocks, milliseconds, partition
+from tests.coordinators.held_log import YEAR_2013_MS, HeldLog
+from tests.coordinators.scene import blocks, milliseconds, partition
 
 FIRST_PRODUCER_ID = 1000
 COORDINATOR_EPOCH = 5
 
 
-class TransactionStage:
-    """`log` is what is committed, and survives a crash; `held` are decisions whose records are not in it yet; `marking`
-    is what is to be marked, by transactional id."""
+class TransactionStage(HeldLog[TransactionShard]):
+    """`marking` is what is to be marked, by transactional id."""
 
     def __init__(self, settings: TransactionSettings):
         self.settings = settings
-        self.log: list[Record] = []
-        self.held: list[Outcome] = []
-        self.holding = False
-        self.ms = 0
         self.ids_at_hand = -1
         self.next_producer_id = FIRST_PRODUCER_ID
-        self.answers: dict[Ticket, Any] = {}
-        self.waiting: dict[Ticket, None] = {}
         self.marking: dict[str, Markers] = {}
-        self.trace: list[str] = []
-        self._tickets = 0
-        self.shard = self._loaded()
+        super().__init__()
 
-    @property
-    def now(self) -> Now:
-        return Now(self.ms, YEAR_2013_MS + self.ms)
+    def _said(self, written: Record) -> str:
+        return said(written)
+
+    def _applied(self, shard: TransactionShard, written: Record) -> Replies:
+        return shard.apply(written, self.now)
 
     def _take_id(self) -> int | None:
         if self.ids_at_hand == 0:
@@ -72,59 +66,11 @@ class TransactionStage:
         self.carry_out(self.shard.start(self.now))
         return self.shard
 
-    def crash(self) -> None:
-        """Everything but the log is lost; whoever waits will never be answered."""
-        self.held, self.waiting = [], {}
-        self.shard = self._loaded()
-
-    def ticket(self) -> Ticket:
-        self._tickets += 1
-        ticket = Ticket(self._tickets)
-        self.waiting[ticket] = None
-        return ticket
-
-    def carry_out(self, outcome: Outcome) -> None:
-        if outcome.records:
-            self.held.append(outcome)
-            if not self.holding:
-                self.commit_held()
-        else:
-            self.answer(outcome.replies)
-
-    def commit_held(self) -> None:
-        held, self.held = self.held, []
-        for outcome in held:
-            for record in outcome.records:
-                self.log.append(record)
-                self.trace.append(f"log: {said(record)}")
-                self.answer(self.shard.apply(record, self.now))
-            self.answer(outcome.replies)
-
-    def refuse_held(self, error: ErrorCode) -> None:
-        held, self.held = self.held, []
-        for outcome in held:
-            self.answer(outcome.replies if outcome.refused is None else outcome.refused(error))
-
-    def answer(self, replies: Replies) -> None:
-        for ticket, what in replies:
-            if ticket in self.waiting:
-                del self.waiting[ticket]
-                self.answers[ticket] = what
-
     def complete(self, transactional_id: str) -> Ticket:
         """Every partition of the transaction has its marker."""
         ticket = self.ticket()
         self.carry_out(self.shard.complete(transactional_id, self.marking[transactional_id], ticket, self.now))
         return ticket
-
-    def wait(self, ms: int) -> None:
-        """Let time pass, stopping at every deadline."""
-        until = self.ms + ms
-        while (due := self.shard.next_ms()) is not None and due <= until:
-            self.ms = max(self.ms, due)
-            while (outcome := self.shard.tick(self.now)) is not None:
-                self.carry_out(outcome)
-        self.ms = until
 
 
 def transaction_of(record: Record) -> tuple[str, Transaction | None]:
