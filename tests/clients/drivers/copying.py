@@ -12,19 +12,16 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from transacting import Fenced, insist, run, say
 
 SECONDS = 20
 HUNG_SECONDS = 15
 RECORDS_MAX = 20
-
-
-class Fenced(Exception):
-    """Another one has this transactional id, or the producer can go on no more."""
 
 
 class Copier:
@@ -138,32 +135,11 @@ def watched() -> Iterator[None]:
         timer.cancel()
 
 
-def insist(call: Callable[[], Any]) -> Any:
-    """Again, as long as the error says that it can go away."""
-    until = time.monotonic() + 60
-    while True:
-        try:
-            return call()
-        except KafkaException as failure:
-            if not failure.args[0].retriable() or time.monotonic() > until:
-                raise
-            print("again:", failure.args[0], file=sys.stderr, flush=True)
-
-
-def say(line: str) -> None:
-    print(line, flush=True)
-
-
 def main() -> None:
-    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     *places, asked = sys.argv[1:]
-    try:
-        copier = Copier(*places, json.loads(asked))
-        while True:
-            copier.turn()
-    except (Fenced, KafkaException) as reason:
-        print("ends:", reason, file=sys.stderr, flush=True)
-        sys.exit(3)
+    copier = Copier(*places, json.loads(asked))
+    while True:
+        copier.turn()
 
 
-main()
+run(main)

@@ -8,21 +8,15 @@ if it was fenced, and with 0 when its input is closed.
 """
 
 import json
-import os
 import random
 import sys
-import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
+from transacting import Fenced, insist, run, say
 
 SECONDS = 20
-
-
-class Fenced(Exception):
-    """Another one has this transactional id, or the producer can go on no more."""
 
 
 class Teller:
@@ -89,38 +83,17 @@ class Teller:
         say(f"committed {name}")
 
 
-def insist(call: Callable[[], Any]) -> Any:
-    """Again, as long as the error says that it can go away."""
-    until = time.monotonic() + 60
-    while True:
-        try:
-            return call()
-        except KafkaException as failure:
-            if not failure.args[0].retriable() or time.monotonic() > until:
-                raise
-            print("again:", failure.args[0], file=sys.stderr, flush=True)
-
-
-def say(line: str) -> None:
-    print(line, flush=True)
-
-
 def main() -> None:
-    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     bootstrap, topic, asked = sys.argv[1:]
-    try:
-        teller = Teller(bootstrap, topic, json.loads(asked))
-        if deposit := teller.asked["deposit"]:
-            teller.open_accounts(deposit)
-            return
-        number = 0
-        while True:
-            teller.transact(number)
-            teller.linger()
-            number += 1
-    except (Fenced, KafkaException) as reason:
-        print("ends:", reason, file=sys.stderr, flush=True)
-        sys.exit(3)
+    teller = Teller(bootstrap, topic, json.loads(asked))
+    if deposit := teller.asked["deposit"]:
+        teller.open_accounts(deposit)
+        return
+    number = 0
+    while True:
+        teller.transact(number)
+        teller.linger()
+        number += 1
 
 
-main()
+run(main)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from moldau.client.admin import Admin
 from tests.brokers import Broker
-from tests.clients.referee import KafkaBroker, kill_and_start
+from tests.clients.referee import KafkaBroker, kill_and_start, of_its_own
 from tests.clients.transactions.judging import faults_of_a_copy
 from tests.clients.transactions.reading import Feeder, contents, size
 from tests.clients.transactions.workers import FENCED, HUNG, Worker, wait_for
@@ -184,3 +184,15 @@ def copy_under_strokes(
     elif size(contents(broker.address, COPY, PARTITIONS, "read_uncommitted")) <= fed:
         faults.append("no stroke hit a transaction: this showed nothing")
     return faults
+
+
+def check_copy(command: Command, folder: Path, seed: int, kills: int, protocol: str) -> None:
+    """With a broker of its own, workers that are killed so often, and the fewer other strokes: the copy is exact."""
+    broker = of_its_own(folder, BROKER)
+    broker.start()
+    try:
+        faults = copy_under_strokes(broker, command, folder, drawn(seed, kills, kills // 10), protocol)
+        assert not faults, "\n".join([f"MOLDAU_SEED={seed}", *faults])
+        broker.stop()
+    finally:
+        broker.kill()

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.clients.client import DRIVERS
-from tests.clients.referee import of_its_own
 from tests.clients.transactions import copying
 from tests.clients.transactions.conftest import KILLS, LONG
 from tests.environments import python_with
@@ -21,12 +20,4 @@ def test_the_copy_is_exact_after_workers_and_the_broker_were_killed(tmp_path: Pa
     def command(address: str, settings: str) -> list[str | Path]:
         return [python, DRIVERS / "copying.py", address, copying.SOURCE, copying.COPY, copying.GROUP, settings]
 
-    broker = of_its_own(tmp_path, copying.BROKER)
-    broker.start()
-    try:
-        strokes = copying.drawn(seed, KILLS, KILLS // 10)
-        faults = copying.copy_under_strokes(broker, command, tmp_path, strokes, protocol)
-        assert not faults, "\n".join([f"MOLDAU_SEED={seed}", *faults])
-        broker.stop()
-    finally:
-        broker.kill()
+    copying.check_copy(command, tmp_path, seed, KILLS, protocol)
