@@ -71,12 +71,16 @@ class Groups:
         self.started = True
         out = Outcome()
         for group_id, value in self.stored.items():
-            group = self.live[group_id] = Group.revived(group_id, value)
-            for member in group.members.values():
-                self._rebalance.keep_alive(group, member, now)
-            if len(group.members) > self.settings.max_size:
-                self._rebalance.start(group, now, out)
+            self._revive(group_id, value, now, out)
         return out
+
+    def _revive(self, group_id: str, value: GroupMetadataValue, now: Now, out: Outcome) -> None:
+        """Its members join again if there are too many of them, or if nobody ever assigned to them (see `adopt`)."""
+        group = self.live[group_id] = Group.revived(group_id, value)
+        for member in group.members.values():
+            self._rebalance.keep_alive(group, member, now)
+        if group.members and (group.leader is None or len(group.members) > self.settings.max_size):
+            self._rebalance.start(group, now, out)
 
     def ensure(self, group_id: str) -> None:
         """A group that has offsets is a group, though nobody ever joined it."""
@@ -220,8 +224,12 @@ class Groups:
         group.move_to(State.EMPTY, group.since_ms)
 
     def adopt(self, group: Group, settled: bool, now: Now, out: Outcome) -> None:
-        """A group of the newer protocol is one of ours from now on; unless it is settled its members join again."""
+        """A group of the newer protocol is one of ours from now on. Unless it is settled its members join again: nobody
+        leads it until they have, and so whoever reads that in the log knows it too. Kafka tells its members once, and
+        forgets it at a crash."""
         group.since_ms = now.stamp_ms
+        if not settled:
+            group.leader = None
         self.live[group.group_id] = group
         out.records.append(group_record(group.group_id, group.value()))
         for member in group.members.values():
@@ -239,15 +247,13 @@ class Groups:
             out.reply(member.sync, Synced(error=error))
             member.sync = None
 
-    def revive(self, group_id: str, now: Now) -> None:
+    def revive(self, group_id: str, now: Now, out: Outcome) -> None:
         """The group is what the log says, if it has it."""
         value = self.stored.get(group_id)
         if value is None:
             self.live.pop(group_id, None)
-            return
-        group = self.live[group_id] = Group.revived(group_id, value)
-        for member in group.members.values():
-            self._rebalance.keep_alive(group, member, now)
+        else:
+            self._revive(group_id, value, now, out)
 
     def describe(self, group_id: str) -> Described | None:
         group = self.live.get(group_id)

@@ -213,7 +213,7 @@ class GroupShard:
         theirs = out.refused
 
         def refused(error: ErrorCode) -> Replies:
-            self.groups.revive(ask.group_id, now)
+            self.groups.revive(ask.group_id, now, classic)
             return [reply for reply in theirs(error) if reply[0] == ticket] + classic.replies
 
         out.refused = refused

@@ -48,7 +48,7 @@ class ClassicMember(Member):
     _assigned_for: dict[str, int] | None = None
 
     async def _beat(self) -> None:
-        sent_s = self.now
+        sent_s, is_known = self.now, self.scene.is_known(self.group)
         request = HeartbeatRequest(
             group_id=self.group,
             generation_id=self.epoch,
@@ -57,6 +57,8 @@ class ClassicMember(Member):
         )
         error = self.understood((await self.call(HEARTBEAT, request)).error_code)
         if error is ErrorCode.NONE:
+            if not is_known or self.ledger.coordinator_went(self.group, sent_s):
+                return  # whoever is loading the group takes every heartbeat
             self.heard(sent_s)
             if self.settled:
                 self.is_well(sent_s)

@@ -126,10 +126,6 @@ class ConsumerMember(Member):
             topics.setdefault(place.topic, []).append(place.partition)
         return topics
 
-    def is_outdated(self, member_id: str, epoch: int) -> bool:
-        """It looks at epochs, not at places, and who lets go of these in several steps stays in its epoch meanwhile."""
-        return (member_id, epoch) != (self.member_id, self.epoch)
-
     def as_reader(self) -> tuple[str | None, int]:
         return self.member_id, self.epoch
 

@@ -61,6 +61,7 @@ class Ledger:
         self._unknown: dict[str, Counter[str]] = {}
         self._registers: dict[tuple[str, TopicPartition], Register] = {}
         self._excused_s: dict[tuple[str, str], float] = {}
+        self._went_s: dict[str, float] = {}
         self._values = 0
 
     def broken(self, sentence: str) -> Broken:
@@ -128,6 +129,10 @@ class Ledger:
     def coordinator_goes(self, group: str) -> None:
         """Who had not been assigned anything yet is in no log, and the next coordinator does not know it."""
         self._unknown.pop(group, None)
+        self._went_s[group] = self.now()
+
+    def coordinator_went(self, group: str, since_s: float) -> bool:
+        return self._went_s.get(group, 0.0) >= since_s
 
     def accepted(self, group: str, instance: str | None, process: str, sent_s: float) -> None:
         """The coordinator took something from that process."""

@@ -63,13 +63,14 @@ class Seat:
 @dataclass
 class Scene:
     """What all members play on; `partitions` is how many each topic has, `assigned_for` how many each had when the
-    leader of a group last assigned."""
+    leader of a group last assigned; `is_known` says whether a coordinator has the group in memory."""
 
     world: World
     ledger: Ledger
     bootstrap: str
     partitions: dict[str, int]
     era: Callable[[str], int]
+    is_known: Callable[[str], bool]
     assigned_for: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
@@ -324,8 +325,10 @@ class Member(Caller, ABC):
             self._in_the_background(commit)
 
     def is_outdated(self, member_id: str, epoch: int) -> bool:
-        """Whether the coordinator has to refuse what is committed with these, should the place be another's by then."""
-        return True
+        """Whether the coordinator has to refuse what is committed with these, should the place be another's by then. It
+        looks at epochs, not at places: who lets go of these in several steps stays in its epoch meanwhile, and a
+        generation whose assignment was not in the log yet is counted once more after a crash."""
+        return (member_id, epoch) != (self.member_id, self.epoch)
 
     def _in_the_background(self, work: Callable[[], Awaitable[None]]) -> None:
         async def quietly() -> None:

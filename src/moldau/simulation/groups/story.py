@@ -71,7 +71,7 @@ class Story:
         self.groups = [OUTSIDE, *dict.fromkeys(seat.group for seat in plan.seats)]
         self.ledger = Ledger(world.loop.time, RETENTION_S)
         self.committed = Committed()
-        self.scene = Scene(world, self.ledger, BOOTSTRAP, self.partitions, self._era)
+        self.scene = Scene(world, self.ledger, BOOTSTRAP, self.partitions, self._era, self._is_known)
         self.outsider = Outsider(self.scene, self.groups, plan.seats, self.random)
         self.settled_after_s = 0.0
         """How long the slowest group took to come to rest."""
@@ -142,6 +142,16 @@ class Story:
 
     def _era(self, group: str) -> int:
         return self.committed.era(self._broker if self._is_up else None, group)
+
+    def _is_known(self, group: str) -> bool:
+        if not self._is_up:
+            return False
+        groups = self._broker.coordinators.groups
+        try:
+            groups.shard(groups.partition_of(group))
+        except KafkaError:
+            return False
+        return True
 
     def _goes(self) -> None:
         """It is about to serve nobody any more."""
