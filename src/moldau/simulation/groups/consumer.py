@@ -62,7 +62,12 @@ class ConsumerMember(Member):
             topic_partitions=owned,
         )
         self._changed = False
-        reply = await self.call(CONSUMER_GROUP_HEARTBEAT, request)
+        try:
+            reply = await self.call(CONSUMER_GROUP_HEARTBEAT, request)
+        except KafkaError:
+            if owned is not None:
+                self._to_have = None  # it may be another's by now: this member has said that it does not have it
+            raise
         error = self.understood(reply.error_code)
         if error is not ErrorCode.NONE:
             self._lost(error, sent_s)
