@@ -31,10 +31,10 @@ from rich.table import Table
 
 from benchmarks import frames
 from benchmarks.broker_load import Wire
-from moldau.coordinators.exchange import GroupSettings
+from moldau.coordinators.groups.exchange import GroupSettings
+from moldau.coordinators.groups.offset_records import offset_record
+from moldau.coordinators.groups.shard import GroupShard
 from moldau.coordinators.host import Host
-from moldau.coordinators.offset_records import offset_record
-from moldau.coordinators.shard import GroupShard
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
 from moldau.names import OFFSETS_TOPIC, TopicPartition

@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from moldau.coordinators.exchange import GroupSettings
+from moldau.coordinators.groups.exchange import GroupSettings
 from moldau.records.batch import encode_batch
 from tests.agreement.dumping import DumpTool
-from tests.coordinators.consumer_scene import consumer_settings, topic_id
-from tests.coordinators.scene import Actor, Stage
+from tests.coordinators.consumer.scene import consumer_settings, topic_id
+from tests.coordinators.groups.scene import Actor, Stage
 
 PLAY = """
 topic t 3

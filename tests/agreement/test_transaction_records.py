@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from moldau.coordinators.outcome import Record
-from moldau.coordinators.transaction import State
-from moldau.coordinators.transaction_exchange import TransactionSettings
-from moldau.coordinators.transaction_records import transaction_record
+from moldau.coordinators.transactions.exchange import TransactionSettings
+from moldau.coordinators.transactions.records import transaction_record
+from moldau.coordinators.transactions.transaction import State
 from moldau.errors import ErrorCode
 from moldau.records import rows
 from moldau.records.batch import encode_batch
 from tests.agreement import apache
 from tests.agreement.dumping import DumpTool
-from tests.coordinators.transaction_scene import TransactionActor, TransactionStage, transaction_of
+from tests.coordinators.transactions.scene import TransactionActor, TransactionStage, transaction_of
 from tests.handlers.living import Living
 from tests.handlers.transacting import run, transactor
 

@@ -4,8 +4,8 @@ import json
 import uuid
 from typing import Any
 
-from moldau.coordinators.consumer_records import ConsumerGroupRecord, Kind, consumer_group_record
-from moldau.coordinators.group_records import group_record
+from moldau.coordinators.consumer.records import ConsumerGroupRecord, Kind, consumer_group_record
+from moldau.coordinators.groups.records import group_record
 from moldau.coordinators.outcome import Record
 from moldau.log.inspection.decoding import offsets
 from moldau.protocol import schema

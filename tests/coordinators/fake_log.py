@@ -5,8 +5,8 @@ import random
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
-from moldau.coordinators.coordinator import GroupCoordinator
-from moldau.coordinators.exchange import GroupSettings, Join, Joined, Sync, Synced
+from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.coordinators.groups.exchange import GroupSettings, Join, Joined, Sync, Synced
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log import verification
 from moldau.log.producers import Producers, Verification
@@ -15,8 +15,8 @@ from moldau.records.validation import NO_HEADER
 from moldau.runtime import Runtime
 from moldau.simulation.loop import SimulatedLoop
 from moldau.simulation.network import Network
+from tests.coordinators.groups.scene import subscription
 from tests.coordinators.held_log import YEAR_2013_MS
-from tests.coordinators.scene import subscription
 
 R = TypeVar("R")
 PARTITIONS = 50

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from moldau.coordinators.exchange import Commit, Joined, Leaver, Left, NewOffset, Synced
+from moldau.coordinators.groups.exchange import Commit, Joined, Leaver, Left, NewOffset, Synced
 from moldau.coordinators.host import BATCH_BYTES_MAX, partition_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -20,7 +20,7 @@ from tests.coordinators.fake_log import (
     stable_member,
     sync,
 )
-from tests.coordinators.scene import TOPIC_ID
+from tests.coordinators.groups.scene import TOPIC_ID
 
 TP = TopicPartition("t", 0)
 
@@ -352,7 +352,7 @@ def test_a_defect_answers_with_an_error_and_starts_over(monkeypatch: pytest.Monk
             raise ZeroDivisionError
 
         with monkeypatch.context() as broken:
-            broken.setattr("moldau.coordinators.offsets.Offsets.apply", explode)
+            broken.setattr("moldau.coordinators.groups.offsets.Offsets.apply", explode)
             assert await answered(groups.commit(commit(1))) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
         await groups.loaded("simple")
         assert groups.offsets("simple")[TP].offset == 1, "it was in the log, though nobody was told"

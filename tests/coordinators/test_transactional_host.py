@@ -6,13 +6,13 @@ from collections.abc import Awaitable
 
 import pytest
 
-from moldau.coordinators.coordinator import GroupCoordinator
-from moldau.coordinators.exchange import NewOffset, TransactionalCommit
+from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.coordinators.groups.exchange import NewOffset, TransactionalCommit
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records.batch import read_header
 from tests.coordinators.fake_log import FakeLog, answered, coordinator, in_virtual_time, leading
-from tests.coordinators.scene import TOPIC_ID
+from tests.coordinators.groups.scene import TOPIC_ID
 from tests.coordinators.test_host import commit
 
 NONE = ErrorCode.NONE

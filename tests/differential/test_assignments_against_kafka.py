@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.coordinators.server_assignors import ASSIGNORS, Given, MemberSpec
+from moldau.coordinators.consumer.server_assignors import ASSIGNORS, Given, MemberSpec
 from moldau.protocol.apis import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,

@@ -6,7 +6,7 @@ from inspect import isawaitable
 from typing import Any
 
 from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
-from moldau.coordinators.coordinator import GroupCoordinator
+from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.find_coordinator import GROUP, TRANSACTION, FindCoordinatorHandler, Kind
@@ -18,7 +18,7 @@ from moldau.protocol import apis, codec
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.coordinators.fake_log import PARTITIONS, FakeLog, coordinator, in_virtual_time
-from tests.coordinators.scene import subscription
+from tests.coordinators.groups.scene import subscription
 
 ME = BrokerImage(1, "here", 9092)
 T_ID = uuid.UUID(int=77)

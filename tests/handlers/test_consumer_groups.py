@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from moldau.cluster.image import Image
-from moldau.coordinators.consumer_exchange import ConsumerSettings
-from moldau.coordinators.coordinator import GroupCoordinator
-from moldau.coordinators.exchange import GroupSettings
+from moldau.coordinators.consumer.exchange import ConsumerSettings
+from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.coordinators.groups.exchange import GroupSettings
 from moldau.errors import ErrorCode
 from moldau.handlers.consumer_groups import ConsumerGroupHandlers
 from moldau.handlers.context import Context

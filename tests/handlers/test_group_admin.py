@@ -8,7 +8,7 @@ from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
 from moldau.protocol.messages.describe_groups import DescribeGroupsRequest
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.list_groups import ListGroupsRequest
-from tests.coordinators.scene import subscription
+from tests.coordinators.groups.scene import subscription
 from tests.handlers.group_asking import Group, play
 from tests.handlers.test_groups import versions
 

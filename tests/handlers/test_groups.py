@@ -8,7 +8,7 @@ from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.protocol.messages.join_group import JoinGroupRequestProtocol
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.coordinators.scene import subscription
+from tests.coordinators.groups.scene import subscription
 from tests.handlers.group_asking import Group, play
 
 

@@ -32,7 +32,7 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.coordinators.scene import subscription
+from tests.coordinators.groups.scene import subscription
 from tests.handlers.living import Living
 from tests.handlers.transacting import PAUSE_S, Transactor, run, transactor, tried
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from pathlib import Path
 
-from moldau.coordinators.transaction_exchange import Markers
+from moldau.coordinators.transactions.exchange import Markers
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.records.batch import TRANSACTIONAL_BIT

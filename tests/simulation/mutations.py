@@ -30,13 +30,13 @@ class Mutation(NamedTuple):
 
 
 HOST = "moldau.coordinators.host:Host"
-GROUPS = "moldau.coordinators.groups:Groups"
-REBALANCE = "moldau.coordinators.rebalance:Rebalance"
-GROUP = "moldau.coordinators.group:Group"
-CONSUMERS = "moldau.coordinators.consumer_groups:ConsumerGroups"
-MIXED = "moldau.coordinators.mixed_groups:MixedGroups"
-RECONCILING = "moldau.coordinators.reconciling"
-OFFSETS = "moldau.coordinators.offsets:Offsets"
+GROUPS = "moldau.coordinators.classic.groups:Groups"
+REBALANCE = "moldau.coordinators.classic.rebalance:Rebalance"
+GROUP = "moldau.coordinators.classic.group:Group"
+CONSUMERS = "moldau.coordinators.consumer.groups:ConsumerGroups"
+MIXED = "moldau.coordinators.consumer.mixed_groups:MixedGroups"
+RECONCILING = "moldau.coordinators.consumer.reconciling"
+OFFSETS = "moldau.coordinators.groups.offsets:Offsets"
 APPEND = "        await self._log.append(hosted.partition, batch)\n"
 APPLY = "        for record in records:\n            self._answer(hosted.machine.apply(record, now))"
 
@@ -135,7 +135,7 @@ MUTATIONS: dict[str, Mutation] = {
     "commits at any epoch are taken": Mutation(
         [
             Edit(
-                "moldau.coordinators.consumer_rights:check_commit",
+                "moldau.coordinators.consumer.rights:check_commit",
                 "fine = ask.generation < member.epoch and given is not None and ask.generation >= given",
                 "fine = True",
             )
@@ -193,7 +193,7 @@ MUTATIONS: dict[str, Mutation] = {
     ),
 }
 
-SHARD = "moldau.coordinators.transactions:TransactionShard"
+SHARD = "moldau.coordinators.transactions.transactions:TransactionShard"
 
 
 def _of_transactions(where: str, old: str, new: str, power: bool = False) -> Mutation:

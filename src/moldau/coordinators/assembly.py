@@ -19,8 +19,8 @@ from moldau.replication.partitions import Partitions
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
-    from moldau.coordinators.coordinator import GroupCoordinator
-    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+    from moldau.coordinators.groups.coordinator import GroupCoordinator
+    from moldau.coordinators.transactions.coordinator import TransactionCoordinator
     from moldau.replication.markers import Decision, MarkerWriter
 
 MINUTE_MS = 60_000
@@ -72,10 +72,10 @@ class Coordinators:
     @cached_property
     def groups(self) -> "GroupCoordinator":
         """Made when it is first needed: importing it is a fifth of a start-up, and an empty broker has no groups."""
-        from moldau.coordinators.consumer_exchange import ConsumerSettings
-        from moldau.coordinators.coordinator import GroupCoordinator
-        from moldau.coordinators.exchange import GroupSettings
-        from moldau.coordinators.expressions import Expressions
+        from moldau.coordinators.consumer.exchange import ConsumerSettings
+        from moldau.coordinators.consumer.expressions import Expressions
+        from moldau.coordinators.groups.coordinator import GroupCoordinator
+        from moldau.coordinators.groups.exchange import GroupSettings
 
         config = self._config
         settings = GroupSettings(
@@ -106,8 +106,8 @@ class Coordinators:
     @cached_property
     def transactions(self) -> "TransactionCoordinator":
         """Made when it is first needed, or at the start if there have been transactions."""
-        from moldau.coordinators.transaction_coordinator import TransactionCoordinator
-        from moldau.coordinators.transaction_exchange import TransactionSettings
+        from moldau.coordinators.transactions.coordinator import TransactionCoordinator
+        from moldau.coordinators.transactions.exchange import TransactionSettings
 
         config, cluster, runtime = self._config, self._cluster, self._runtime
         settings = TransactionSettings(

@@ -9,8 +9,8 @@ import uuid
 from collections.abc import Awaitable, Callable
 
 from moldau.cluster.image import Image
-from moldau.coordinators.consumer_exchange import Assigned, Beat, Beaten, DescribedConsumer
-from moldau.coordinators.coordinator import GroupCoordinator
+from moldau.coordinators.consumer.exchange import Assigned, Beat, Beaten, DescribedConsumer
+from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.group_admin import OPERATIONS_OF_A_GROUP

@@ -8,9 +8,9 @@ and types are filtered without regard to case, and names nobody knows match noth
 from collections.abc import Awaitable
 from inspect import isawaitable
 
-from moldau.coordinators.coordinator import GroupCoordinator
-from moldau.coordinators.exchange import Described
-from moldau.coordinators.group import State
+from moldau.coordinators.classic.group import State
+from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.coordinators.groups.exchange import Described
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TypeVar
 
-from moldau.coordinators.coordinator import GroupCoordinator
-from moldau.coordinators.exchange import Join, Joined, Leaver, Left, Sync, Synced
+from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.coordinators.groups.exchange import Join, Joined, Leaver, Left, Sync, Synced
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.protocol.lifts import lift_leave_group, lower_leave_group

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from moldau.cluster.image import Image, TopicImage
-from moldau.coordinators.coordinator import GroupCoordinator
-from moldau.coordinators.exchange import Commit, NewOffset
+from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.coordinators.groups.exchange import Commit, NewOffset
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.groups import answer

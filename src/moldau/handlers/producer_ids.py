@@ -14,7 +14,7 @@ from moldau.handlers.context import Context
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
-    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+    from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 
 
 class InitProducerId:
@@ -37,7 +37,7 @@ class InitProducerId:
     def _of_transactions(
         self, request: InitProducerIdRequest, transactional_id: str, version: int
     ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
-        from moldau.coordinators.transaction_exchange import FENCED_SINCE_INIT, Initialized, InitProducer, spoken
+        from moldau.coordinators.transactions.exchange import FENCED_SINCE_INIT, Initialized, InitProducer, spoken
         from moldau.handlers.groups import answer
 
         def respond(done: Initialized) -> InitProducerIdResponse:

@@ -17,8 +17,8 @@ from moldau.protocol import apis
 from moldau.replication.partitions import Partitions
 
 if TYPE_CHECKING:
-    from moldau.coordinators.coordinator import GroupCoordinator
-    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+    from moldau.coordinators.groups.coordinator import GroupCoordinator
+    from moldau.coordinators.transactions.coordinator import TransactionCoordinator
     from moldau.replication.markers import MarkerWriter
 
 

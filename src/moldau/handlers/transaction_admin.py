@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from moldau.cluster.controller import name_refusal
 from moldau.cluster.image import Image
-from moldau.coordinators.expressions import compiled
-from moldau.coordinators.transaction_coordinator import TransactionCoordinator
-from moldau.coordinators.transaction_exchange import Markers, TransactionDescription
+from moldau.coordinators.consumer.expressions import compiled
+from moldau.coordinators.transactions.coordinator import TransactionCoordinator
+from moldau.coordinators.transactions.exchange import Markers, TransactionDescription
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.names import TopicPartition

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from moldau.cluster.image import Image
 from moldau.config import BrokerConfig
-from moldau.coordinators.coordinator import GroupCoordinator
-from moldau.coordinators.exchange import NewOffset, TransactionalCommit
-from moldau.coordinators.transaction_exchange import AddPartitions
+from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.coordinators.groups.exchange import NewOffset, TransactionalCommit
+from moldau.coordinators.transactions.exchange import AddPartitions
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.handlers.groups import answer
@@ -27,7 +27,7 @@ from moldau.protocol.messages.txn_offset_commit import (
 )
 
 if TYPE_CHECKING:
-    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
+    from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 
 KNOWS_ABORTABLE, ADDS_PARTITIONS = 4, 5
 

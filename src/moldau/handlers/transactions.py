@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 
 from moldau.cluster.image import Image
-from moldau.coordinators.coordinator import GroupCoordinator
-from moldau.coordinators.transaction_coordinator import TransactionCoordinator
-from moldau.coordinators.transaction_exchange import (
+from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.coordinators.transactions.coordinator import TransactionCoordinator
+from moldau.coordinators.transactions.exchange import (
     FENCED_SINCE_ADD,
     FENCED_SINCE_END,
     AddPartitions,

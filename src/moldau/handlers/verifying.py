@@ -20,8 +20,8 @@ from moldau.names import TopicPartition
 from moldau.replication.hosted import Begun, Hosted
 
 if TYPE_CHECKING:
-    from moldau.coordinators.transaction_coordinator import TransactionCoordinator
-    from moldau.coordinators.transaction_exchange import AddPartitions
+    from moldau.coordinators.transactions.coordinator import TransactionCoordinator
+    from moldau.coordinators.transactions.exchange import AddPartitions
 
 KNOWS_ABORTABLE, ADDS_PARTITIONS = 11, 12
 """Versions of Produce: the first that knows TRANSACTION_ABORTABLE, and the first of version 2 of transactions."""
@@ -80,7 +80,7 @@ class Verifying:
         adds = version >= ADDS_PARTITIONS
         if not adds and not self._config().transaction_partition_verification_enable:
             return {}
-        from moldau.coordinators.transaction_exchange import AddPartitions
+        from moldau.coordinators.transactions.exchange import AddPartitions
 
         firsts = [begun for _, begun in begins.values()]
         if _are_of_several(begins):

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.broker import Broker
-from moldau.coordinators.consumer_records import ConsumerGroupRecord, Kind
-from moldau.coordinators.group_records import GroupRecord, read_record
+from moldau.coordinators.consumer.records import ConsumerGroupRecord, Kind
+from moldau.coordinators.groups.records import GroupRecord, read_record
+from moldau.coordinators.groups.shard import GroupShard
 from moldau.coordinators.outcome import Record
 from moldau.coordinators.replaying import Replaying
-from moldau.coordinators.shard import GroupShard
 from moldau.errors import KafkaError
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.records.batch import batches

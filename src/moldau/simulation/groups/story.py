@@ -15,7 +15,7 @@ from typing import Any
 
 from moldau.broker import Broker
 from moldau.client.admin import AsyncAdmin
-from moldau.coordinators.coordinator import GroupCoordinator
+from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition
 from moldau.simulation.faults import PowerLoss

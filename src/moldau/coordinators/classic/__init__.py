@@ -1,0 +1,1 @@
+"""Groups of the classic protocol: members agree among themselves, and the coordinator keeps them together."""

@@ -1,0 +1,307 @@
+"""One group of the newer protocol (KIP-848) as its records tell it: epochs, members, target and current assignments.
+
+A group has an epoch, which every change of members, subscriptions or topics bumps; a target assignment, computed for
+such an epoch; and for each member what it has at present, with the epoch that the member has reached. `apply` is the
+only thing that changes a group, and takes records; this module decides nothing: see `groups`. Members are
+immutable, so that a copy of a group shares them. Invariants: `statics` maps every instance id to the member that holds
+it; `owners` has each partition that is assigned to a member, or is still to be given back by it, and who that is.
+"""
+
+import enum
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from moldau.coordinators.consumer.records import ConsumerGroupRecord, Kind
+from moldau.protocol.internal import (
+    ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    OwnedTopicPartitions,
+    TargetPartitions,
+)
+
+LEAVES, LEAVES_FOR_NOW = -1, -2
+"""Epochs that a member says goodbye with; the second is a static member's that will be back."""
+
+Owned: TypeAlias = Mapping[uuid.UUID, Mapping[int, int]]
+"""Topic -> partition -> the epoch at which the member was given it."""
+Target: TypeAlias = Mapping[uuid.UUID, frozenset[int]]
+
+
+class State(enum.Enum):
+    """Where a group is, as Kafka calls it."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class Phase(enum.IntEnum):
+    """How far a member has got towards the target; the value is what its record has."""
+
+    STABLE = 1
+    """It has what it was to have at its epoch."""
+    UNREVOKED = 2
+    """It has to give partitions back before it gets to a newer epoch."""
+    UNRELEASED = 3
+    """It is at its epoch, and waits for partitions that others have not given back."""
+    UNKNOWN = 127
+    """A newer broker wrote something else: the member has to begin anew."""
+
+
+_PHASES = frozenset(int(phase) for phase in Phase)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`topics` is sorted; a member subscribes to them, and to what `expression` matches unless that is empty."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    assignor: str | None = None
+    topics: tuple[str, ...] = ()
+    expression: str = ""
+    classic: ClassicMemberMetadata | None = None
+    epoch: int = 0
+    previous_epoch: int = 0
+    phase: Phase = Phase.STABLE
+    assigned: Owned = field(default_factory=dict)
+    revoking: Owned = field(default_factory=dict)
+
+    def at_epoch(self, epoch: int, phase: Phase, assigned: Owned, revoking: Owned) -> "Member":
+        return replace(self, epoch=epoch, previous_epoch=self.epoch, phase=phase, assigned=assigned, revoking=revoking)
+
+    def given_at(self, topic: uuid.UUID, partition: int) -> int | None:
+        """The epoch at which it was given a partition that it has or has to give back."""
+        for owned in (self.assigned, self.revoking):
+            epoch = owned.get(topic, {}).get(partition)
+            if epoch is not None:
+                return epoch
+        return None
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        return self.phase is Phase.STABLE and self.epoch == epoch
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """One group. `checked` is the catalogue of topics that its subscriptions were last compared with."""
+
+    group_id: str
+    epoch: int = 1
+    metadata_hash: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    statics: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)
+    target_epoch: int = 0
+    target_stamp_ms: int = 0
+    expressions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    owners: dict[tuple[uuid.UUID, int], str] = field(default_factory=dict)
+    has_topics_record: bool = False
+    checked: object = None
+
+    def copy(self) -> "ConsumerGroup":
+        """Another group that is like this one; `owners` is made anew, whatever order the records came in."""
+        group = replace(
+            self,
+            members=dict(self.members),
+            statics=dict(self.statics),
+            targets=dict(self.targets),
+            expressions=dict(self.expressions),
+            owners={},
+            checked=None,
+        )
+        for member in group.members.values():
+            group._own(member)
+        return group
+
+    @property
+    def state(self) -> State:
+        if not self.members:
+            return State.EMPTY
+        if self.epoch > self.target_epoch:
+            return State.ASSIGNING
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
+            return State.STABLE
+        return State.RECONCILING
+
+    def topics_of(self, member: Member) -> Iterable[str]:
+        """The names of what a member subscribes to."""
+        resolved = self.expressions.get(member.expression, ()) if member.expression else ()
+        return dict.fromkeys((*member.topics, *resolved)) if resolved else member.topics
+
+    def subscribed(self) -> list[str]:
+        """The names of all that members subscribe to, sorted."""
+        return sorted({topic for member in self.members.values() for topic in self.topics_of(member)})
+
+    def is_subscribed(self, topic: str) -> bool:
+        return any(topic in self.topics_of(member) for member in self.members.values())
+
+    def static_member(self, instance_id: str) -> Member | None:
+        member_id = self.statics.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def uses(self, expression: str) -> bool:
+        return any(member.expression == expression for member in self.members.values())
+
+    def assignor(self, default: str) -> str:
+        """The one that most members ask for."""
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            if member.assignor is not None:
+                votes[member.assignor] = votes.get(member.assignor, 0) + 1
+        return max(sorted(votes), key=lambda name: votes[name]) if votes else default
+
+    # -- from records
+
+    def apply(self, record: ConsumerGroupRecord) -> None:
+        """Everything but the tombstone of the group itself, which ends it."""
+        value, name = record.value, record.name
+        match record.kind:
+            case Kind.EPOCH:
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+            case Kind.TOPICS:
+                self.has_topics_record = value is not None
+            case Kind.MEMBER if value is None:
+                self._remove(name)
+            case Kind.MEMBER:
+                self._say(name, value)
+            case Kind.TARGET_EPOCH:
+                self.target_epoch = 0 if value is None else value.assignment_epoch
+                self.target_stamp_ms = 0 if value is None else value.assignment_timestamp
+            case Kind.TARGET if value is None:
+                self.targets.pop(name, None)
+            case Kind.TARGET:
+                self.targets[name] = {t.topic_id: frozenset(t.partitions) for t in value.topic_partitions}
+            case Kind.CURRENT:
+                self._reach(name, value)
+            case Kind.EXPRESSION if value is None:
+                self.expressions.pop(name, None)
+            case Kind.EXPRESSION:
+                self.expressions[name] = tuple(value.topics)
+
+    def _say(self, member_id: str, value: ConsumerGroupMemberMetadataValue) -> None:
+        member = self.members.get(member_id) or Member(member_id)
+        self.members[member_id] = replace(
+            member,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            assignor=value.server_assignor,
+            topics=tuple(value.subscribed_topic_names),
+            expression=value.subscribed_topic_regex or "",
+            classic=value.classic_member_metadata,
+        )
+        if value.instance_id is not None:
+            self.statics[value.instance_id] = member_id
+
+    def _remove(self, member_id: str) -> None:
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return
+        self._disown(member)
+        if member.instance_id is not None and self.statics.get(member.instance_id) == member_id:
+            del self.statics[member.instance_id]
+
+    def _reach(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
+        member = self.members.get(member_id)
+        if member is None:
+            if value is None:
+                return
+            member = Member(member_id)
+        self._disown(member)
+        if value is None:
+            member = replace(member, epoch=LEAVES, previous_epoch=LEAVES, phase=Phase.STABLE, assigned={}, revoking={})
+        else:
+            member = replace(
+                member,
+                epoch=value.member_epoch,
+                previous_epoch=value.previous_member_epoch,
+                phase=Phase(value.state) if value.state in _PHASES else Phase.UNKNOWN,
+                assigned=_owned(value.assigned_partitions, value.member_epoch),
+                revoking=_owned(value.partitions_pending_revocation, value.member_epoch),
+            )
+        self.members[member_id] = member
+        self._own(member)
+
+    def _own(self, member: Member) -> None:
+        for owned in (member.assigned, member.revoking):
+            for topic, partitions in owned.items():
+                for partition in partitions:
+                    self.owners[topic, partition] = member.member_id
+
+    def _disown(self, member: Member) -> None:
+        for owned in (member.assigned, member.revoking):
+            for topic, partitions in owned.items():
+                for partition in partitions:
+                    if self.owners.get((topic, partition)) == member.member_id:
+                        del self.owners[topic, partition]
+
+
+def _owned(given: Iterable[OwnedTopicPartitions], epoch: int) -> Owned:
+    """Records before Kafka 4.3 do not say when a partition was given: with the record's epoch, at the latest."""
+    owned = {}
+    for topic in given:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            epochs = [epoch] * len(topic.partitions)
+        owned[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return owned
+
+
+def metadata_of(member: Member) -> ConsumerGroupMemberMetadataValue:
+    """What a member says about itself, as it goes into the log."""
+    return ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=list(member.topics),
+        subscribed_topic_regex=member.expression,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.assignor,
+        classic_member_metadata=member.classic,
+    )
+
+
+def current_of(member: Member) -> ConsumerGroupCurrentMemberAssignmentValue:
+    """How far a member has got, as it goes into the log."""
+    return ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=member.epoch,
+        previous_member_epoch=member.previous_epoch,
+        state=member.phase,
+        assigned_partitions=_stored(member.assigned),
+        partitions_pending_revocation=_stored(member.revoking),
+    )
+
+
+def _stored(owned: Owned) -> list[OwnedTopicPartitions]:
+    return [
+        OwnedTopicPartitions(topic_id=topic, partitions=list(partitions), assignment_epochs=list(partitions.values()))
+        for topic, partitions in owned.items()
+    ]
+
+
+def target_of(target: Target) -> ConsumerGroupTargetAssignmentMemberValue:
+    """A member's part of the target, as it goes into the log."""
+    return ConsumerGroupTargetAssignmentMemberValue(
+        topic_partitions=[
+            TargetPartitions(topic_id=topic, partitions=sorted(partitions)) for topic, partitions in target.items()
+        ]
+    )
+
+
+def expression_of(topics: Iterable[str], stamp_ms: int) -> ConsumerGroupRegularExpressionValue:
+    """What an expression matched, as it goes into the log."""
+    return ConsumerGroupRegularExpressionValue(topics=list(topics), version=0, timestamp=stamp_ms)

@@ -1,0 +1,115 @@
+"""A group goes on from the classic protocol to the newer one, or back, with its members as they are (KIP-848). Pure.
+
+Going on, what members have is what the classic leader assigned to them last, and the group's epoch is its generation.
+Going back, it is the target, since every member will join again at once and be assigned anew.
+"""
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+
+from moldau.cluster.image import Image
+from moldau.coordinators.classic.group import CONSUMER_PROTOCOL, Group, Protocols, State
+from moldau.coordinators.classic.group import Member as ClassicMember
+from moldau.coordinators.consumer.group import ConsumerGroup, Member
+from moldau.errors import ProtocolViolation
+from moldau.protocol import schema
+from moldau.protocol.consumer import AssignedPartitions, ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from moldau.protocol.internal import ClassicMemberMetadata, ClassicProtocol
+from moldau.protocol.primitives import read_int16, write_int16
+from moldau.protocol.stored import MEMBER_PROTOCOL_VERSION_MAX, read_assignment, read_subscription
+
+
+class CannotMigrate(ValueError):
+    """Members say or have what only they understand."""
+
+
+def newer_of(group: Group, image: Image) -> ConsumerGroup:
+    """The classic group as one of the newer protocol. Raises `CannotMigrate`."""
+    if group.protocol_type != CONSUMER_PROTOCOL:
+        raise CannotMigrate("its members are no consumers")
+    newer = ConsumerGroup(group.group_id, epoch=group.generation, target_epoch=group.generation)
+    for classic in group.members.values():
+        subscription = subscription_of(classic.protocols)
+        owned = {
+            topic: dict.fromkeys(sorted(partitions), group.generation)
+            for topic, partitions in _read_assignment(classic.assignment, image).items()
+        }
+        newer.members[classic.member_id] = Member(
+            classic.member_id,
+            instance_id=classic.instance_id,
+            rack_id=subscription.rack_id,
+            client_id=classic.client_id,
+            client_host=classic.client_host,
+            rebalance_timeout_ms=classic.rebalance_timeout_ms,
+            topics=tuple(sorted(set(subscription.topics))),
+            classic=metadata_of_classic(classic.session_timeout_ms, classic.protocols),
+            epoch=group.generation,
+            previous_epoch=group.generation,
+            assigned=owned,
+        )
+        newer.targets[classic.member_id] = {topic: frozenset(partitions) for topic, partitions in owned.items()}
+    return newer
+
+
+def classic_of(group: ConsumerGroup, members: Iterable[Member], image: Image) -> Group:
+    """A classic group of these members, stable. Raises `CannotMigrate` if they have no protocol in common."""
+    classic = Group(group.group_id, generation=group.epoch, protocol_type=CONSUMER_PROTOCOL)
+    everyone = list(members)
+    for member in everyone:
+        assert member.classic is not None
+        protocols = tuple((protocol.name, protocol.metadata) for protocol in member.classic.supported_protocols)
+        timeouts_ms = (member.classic.session_timeout_ms, member.rebalance_timeout_ms)
+        joined = ClassicMember(
+            member.member_id, member.instance_id, member.client_id, member.client_host, *timeouts_ms, protocols
+        )
+        joined.new = False
+        joined.assignment = assignment_for(member, group.targets.get(member.member_id, {}), image)
+        classic.add(joined)
+    if not any(count == len(classic.members) for count in classic.offers.values()):
+        raise CannotMigrate("its members have no protocol in common")
+    classic.protocol = classic.elected_protocol()
+    classic.state = classic.before = State.STABLE
+    classic.topics = frozenset(topic for member in everyone for topic in member.topics)
+    return classic
+
+
+def metadata_of_classic(session_timeout_ms: int, protocols: Protocols) -> ClassicMemberMetadata:
+    supported = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in protocols]
+    return ClassicMemberMetadata(session_timeout_ms=session_timeout_ms, supported_protocols=supported)
+
+
+def subscription_of(protocols: Protocols) -> ConsumerProtocolSubscription:
+    """What a member subscribes to, which it says alike with every protocol. Raises `CannotMigrate`."""
+    try:
+        return read_subscription(protocols[0][1])
+    except ProtocolViolation:
+        raise CannotMigrate("a member's subscription cannot be read") from None
+
+
+def assignment_for(member: Member, target: Mapping[uuid.UUID, Collection[int]], image: Image) -> bytes:
+    """Partitions in the words of the classic protocol, as the member speaks it; topics that are gone are left out."""
+    assert member.classic is not None
+    version = min(read_int16(member.classic.supported_protocols[0].metadata, 0)[0], MEMBER_PROTOCOL_VERSION_MAX)
+    topics = image.topics_by_id
+    assigned = [
+        AssignedPartitions(topic=topics[topic].name, partitions=sorted(partitions))
+        for topic, partitions in target.items()
+        if topic in topics and partitions
+    ]
+    out = bytearray()
+    write_int16(out, version)
+    return bytes(out + schema.write(ConsumerProtocolAssignment(assigned_partitions=assigned), version, False))
+
+
+def _read_assignment(data: bytes, image: Image) -> dict[uuid.UUID, list[int]]:
+    """Topics by id; those that are gone are left out."""
+    if not data:
+        return {}
+    try:
+        assignment = read_assignment(data)
+    except ProtocolViolation:
+        raise CannotMigrate("a member's assignment cannot be read") from None
+    if assignment.user_data:
+        raise CannotMigrate("its assignor is one of its own")
+    topics = image.topics
+    return {topics[one.topic].id: one.partitions for one in assignment.assigned_partitions if one.topic in topics}

@@ -1,0 +1,93 @@
+"""What members of a group of the newer protocol may do with its offsets, and what others may see of the group. Pure.
+
+A commit is right at the member's epoch, and for partitions that it was given no later than at the epoch it names
+(KIP-1251), so that a commit which crosses a rebalance is not lost.
+"""
+
+import uuid
+
+from moldau.coordinators.consumer.exchange import DescribedConsumer, DescribedConsumers
+from moldau.coordinators.consumer.group import ConsumerGroup, Member
+from moldau.coordinators.groups.exchange import Commit, TransactionalCommit
+from moldau.errors import ErrorCode
+
+
+def check_commit(group: ConsumerGroup, ask: Commit) -> list[ErrorCode]:
+    """One error or none for each offset."""
+    if ask.generation < 0 and not group.members:
+        return [ErrorCode.NONE] * len(ask.offsets)
+    member = group.members.get(ask.member_id)
+    if member is None:
+        return [ErrorCode.UNKNOWN_MEMBER_ID] * len(ask.offsets)
+    if not ask.knows_epochs and member.classic is None:
+        return [ErrorCode.UNSUPPORTED_VERSION] * len(ask.offsets)
+    if ask.generation == member.epoch:
+        return [ErrorCode.NONE] * len(ask.offsets)
+    errors = []
+    for new in ask.offsets:
+        given = member.given_at(new.topic_id, new.partition.partition)
+        fine = ask.generation < member.epoch and given is not None and ask.generation >= given
+        errors.append(ErrorCode.NONE if fine else _stale(member))
+    return errors
+
+
+def check_commit_in_transaction(group: ConsumerGroup, ask: TransactionalCommit) -> list[ErrorCode]:
+    """One error or none for each offset, in the words of classic groups, which are all that producers know."""
+    if ask.generation < 0 and not ask.member_id and ask.instance_id is None:
+        return [ErrorCode.NONE] * len(ask.offsets)
+    commit = Commit(
+        group_id=ask.group_id,
+        member_id=ask.member_id,
+        instance_id=ask.instance_id,
+        generation=ask.generation,
+        retention_ms=-1,
+        offsets=ask.offsets,
+    )
+    errors = check_commit(group, commit)
+    return [ErrorCode.ILLEGAL_GENERATION if e is ErrorCode.STALE_MEMBER_EPOCH else e for e in errors]
+
+
+def check_fetch(group: ConsumerGroup | None, member_id: str | None, epoch: int) -> ErrorCode:
+    """Whether a member may read the offsets of its group; anybody may who does not say that it is one."""
+    if group is None or (member_id is None and epoch < 0):
+        return ErrorCode.NONE
+    member = group.members.get(member_id or "")
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE if epoch == member.epoch else _stale(member)
+
+
+def _stale(member: Member) -> ErrorCode:
+    return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
+
+
+def described(group: ConsumerGroup, assignor: str) -> DescribedConsumers:
+    """The group as an administrator sees it."""
+    members = [
+        DescribedConsumer(
+            m.member_id,
+            m.instance_id,
+            m.rack_id,
+            m.epoch,
+            m.client_id,
+            m.client_host,
+            m.topics,
+            m.expression,
+            _held(m),
+            {topic: sorted(parts) for topic, parts in group.targets.get(m.member_id, {}).items()},
+            m.classic is not None,
+        )
+        for m in group.members.values()
+    ]
+    return DescribedConsumers(group.state.value, group.epoch, group.target_epoch, assignor, members)
+
+
+def _held(member: Member) -> dict[uuid.UUID, list[int]]:
+    """With what it has still to give back."""
+    topics = dict.fromkeys((*member.assigned, *member.revoking))
+    return {t: sorted({*member.assigned.get(t, ()), *member.revoking.get(t, ())}) for t in topics}
+
+
+def partitions_of(member: Member) -> dict[uuid.UUID, list[int]]:
+    """What a member has and may use."""
+    return {topic: sorted(partitions) for topic, partitions in member.assigned.items()}

@@ -1,0 +1,39 @@
+"""The target assignment of a group of the newer protocol: what each member is to have in the end. Pure.
+
+Members go to an assignor by what they subscribe to, as ids of topics that there are, and what the target gave them
+before, so that it can leave partitions where they are.
+"""
+
+import uuid
+from collections.abc import Iterable
+
+from moldau.cluster.image import Image
+from moldau.coordinators.consumer.group import ConsumerGroup, Target
+from moldau.coordinators.consumer.server_assignors import Assign, MemberSpec
+
+
+def topic_ids(names: Iterable[str], image: Image) -> frozenset[uuid.UUID]:
+    """The ids of those of these topics that there are."""
+    topics = image.topics
+    return frozenset(topics[name].id for name in names if name in topics)
+
+
+def new_targets(group: ConsumerGroup, assign: Assign, image: Image) -> dict[str, Target]:
+    """What each member is to have."""
+    cache: dict[tuple[object, object], frozenset[uuid.UUID]] = {}
+    specs: dict[str, MemberSpec] = {}
+    wanted: dict[uuid.UUID, int] = {}
+    for member_id, member in group.members.items():
+        key = (member.topics, member.expression)
+        ids = cache.get(key)
+        if ids is None:
+            ids = cache[key] = topic_ids(group.topics_of(member), image)
+        specs[member_id] = MemberSpec(ids, member.instance_id, member.rack_id, group.targets.get(member_id, {}))
+    for ids in cache.values():
+        for topic in ids:
+            wanted[topic] = len(image.topics_by_id[topic].partitions)
+    given = assign(specs, wanted)
+    return {
+        member_id: {topic: frozenset(parts) for topic, parts in given.get(member_id, {}).items() if parts}
+        for member_id in specs
+    }

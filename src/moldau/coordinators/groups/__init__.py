@@ -1,0 +1,1 @@
+"""The coordinator of groups: what all kinds of groups share, above all their offsets."""

@@ -1,0 +1,295 @@
+"""The group coordinator of this broker: which partition a group belongs to, and the questions put to it.
+
+Everything is answered at once or by an awaitable, and every failure is in the answer: what the host raises (not ours,
+still loading) becomes the error of that answer. Handlers know this class and `exchange`, and nothing behind it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from inspect import isawaitable
+from typing import Any, TypeVar
+
+from moldau.cluster.image import Image
+from moldau.coordinators.consumer.exchange import Beat, Beaten, DescribedConsumers
+from moldau.coordinators.consumer.groups import Match
+from moldau.coordinators.consumer.rights import check_fetch
+from moldau.coordinators.groups.exchange import (
+    Commit,
+    Described,
+    GroupSettings,
+    Join,
+    Joined,
+    Leaver,
+    Left,
+    Listed,
+    Sync,
+    Synced,
+    TransactionalCommit,
+)
+from moldau.coordinators.groups.offsets import OffsetsOfGroup
+from moldau.coordinators.groups.shard import GroupShard, no_expressions
+from moldau.coordinators.host import client_error, partition_of
+from moldau.coordinators.outcome import Ending, Now, Outcome, Ticket
+from moldau.coordinators.transactional_host import TransactionalHost, TransactionalLog
+from moldau.errors import ErrorCode, KafkaError
+from moldau.log.producers import Verification
+from moldau.names import TopicPartition
+from moldau.runtime import Runtime
+
+A = TypeVar("A")
+
+ID_BYTES_MAX = 32767
+"""A longer group id fits into no record."""
+
+NOT_READY = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""What a transaction coordinator hears as NOT_LEADER_OR_FOLLOWER, as from any other partition: it shall try again."""
+
+
+class GroupCoordinator:
+    """`partitions` is how many the offsets topic has, or will have once it is made; `image` the cluster as it is now;
+    `match` understands expressions that members subscribe with."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        internal: TransactionalLog,
+        runtime: Runtime,
+        partitions: Callable[[], int],
+        image: Callable[[], Image] = lambda: Image(""),
+        match: Match = no_expressions,
+    ):
+        self.settings = settings
+        self._partitions = partitions
+
+        def shard(_: int) -> GroupShard:
+            return GroupShard(settings, lambda: str(runtime.random.uuid()), image, match)
+
+        self._internal = internal
+        self._host: TransactionalHost[GroupShard] = TransactionalHost(internal, shard, runtime.clock)
+
+    def lead(self, partition: int) -> None:
+        """Load that partition of the offsets topic and answer for it."""
+        self._host.lead(partition)
+
+    def resign(self, partition: int) -> None:
+        """Another broker answers for that partition of the offsets topic from now on."""
+        self._host.resign(partition)
+
+    def lead_only(self, partitions: Iterable[int]) -> None:
+        """Answer for these and no others."""
+        wanted = dict.fromkeys(partitions)
+        for partition in self._host.partitions():
+            if partition not in wanted:
+                self._host.resign(partition)
+        for partition in wanted:
+            self._host.lead(partition)
+
+    async def stop(self) -> None:
+        await self._host.stop()
+
+    def partition_of(self, group_id: str) -> int:
+        return partition_of(group_id, self._partitions())
+
+    async def loaded(self, group_id: str) -> None:
+        """Wait until the group's partition is loaded; raises `KafkaError` if it is not ours."""
+        await self._host.loaded(self.partition_of(group_id))
+
+    def shard(self, partition: int) -> GroupShard:
+        """What is known of a partition of the offsets topic, to look at. Raises `KafkaError` as `offsets` does."""
+        return self._host.machine(partition)
+
+    def join(self, ask: Join) -> Joined | Awaitable[Joined]:
+        def refused(error: ErrorCode) -> Joined:
+            return Joined(error=error, member_id=ask.member_id)
+
+        return self._ask(ask.group_id, lambda shard, ticket, now: shard.join(ask, ticket, now), refused)
+
+    def beat(self, ask: Beat) -> Beaten | Awaitable[Beaten]:
+        return self._ask(
+            ask.group_id, lambda shard, ticket, now: shard.beat(ask, ticket, now), lambda error: Beaten(error=error)
+        )
+
+    def sync(self, ask: Sync) -> Synced | Awaitable[Synced]:
+        return self._ask(
+            ask.group_id,
+            lambda shard, ticket, now: shard.sync(ask, ticket, now),
+            lambda error: Synced(error=error),
+        )
+
+    def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
+        """A member of a group that is still being loaded is taken to be well."""
+        if not group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        try:
+            shard = self._host.machine(self.partition_of(group_id))
+        except KafkaError as error:
+            return ErrorCode.NONE if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error.code
+        return shard.heartbeat(group_id, generation, member_id, instance_id, self._host.now())
+
+    def leave(self, group_id: str, leavers: list[Leaver]) -> Left | Awaitable[Left]:
+        return self._ask(group_id, lambda shard, ticket, now: shard.leave(group_id, leavers, ticket, now), Left)
+
+    def commit(self, ask: Commit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        """One error for each offset."""
+        return self._ask(
+            ask.group_id,
+            lambda shard, ticket, now: shard.commit(ask, ticket, now),
+            lambda error: [error] * len(ask.offsets),
+            may_be_empty=True,
+        )
+
+    def commit_in_transaction(
+        self, ask: TransactionalCommit, may_begin: Callable[[], ErrorCode | Awaitable[ErrorCode]]
+    ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        """One error for each offset. Where the producer's transaction has not begun in the group's partition of the
+        offsets topic, `may_begin` says whether its coordinator agrees that it does."""
+        partition = self.partition_of(ask.group_id)
+        if not ask.group_id or len(ask.group_id.encode()) > ID_BYTES_MAX:
+            return [ErrorCode.INVALID_GROUP_ID] * len(ask.offsets)
+        try:
+            shown = self._internal.begin(partition, ask.producer_id, ask.epoch)
+        except KafkaError as error:
+            return [client_error(error.code)] * len(ask.offsets)
+        if shown is None:
+            return self._commit_in_transaction(ask, None)
+        refusal = may_begin()
+        if isawaitable(refusal):
+            return self._commit_once_begun(ask, shown, refusal)
+        return self._commit_in_transaction(ask, shown) if refusal is ErrorCode.NONE else [refusal] * len(ask.offsets)
+
+    async def _commit_once_begun(
+        self, ask: TransactionalCommit, shown: Verification, may_begin: Awaitable[ErrorCode]
+    ) -> list[ErrorCode]:
+        error = await may_begin
+        if error is not ErrorCode.NONE:
+            return [error] * len(ask.offsets)
+        answer = self._commit_in_transaction(ask, shown)
+        return await answer if isawaitable(answer) else answer
+
+    def _commit_in_transaction(
+        self, ask: TransactionalCommit, shown: Verification | None
+    ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        """A batch of no producer would belong to no transaction, whoever agreed to it."""
+        if ask.producer_id < 0 or ask.epoch < 0:
+            no_id, no_epoch = ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.INVALID_PRODUCER_EPOCH
+            return [no_id if ask.producer_id < 0 else no_epoch] * len(ask.offsets)
+        return self._ask(
+            ask.group_id,
+            lambda shard, ticket, now: shard.commit_in_transaction(ask, shown, ticket, now),
+            lambda error: [error] * len(ask.offsets),
+        )
+
+    def end_transaction(
+        self,
+        partition: int,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        commits: bool,
+        transaction_version: int,
+    ) -> ErrorCode | Awaitable[ErrorCode]:
+        """Write the marker of a producer's transaction into a partition of the offsets topic; then its offsets there
+        count, or never will. Errors are as of any partition: NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
+        TRANSACTION_COORDINATOR_FENCED."""
+        ending = Ending(producer_id, epoch, coordinator_epoch, commits, transaction_version)
+        try:
+            answer: ErrorCode | Awaitable[ErrorCode] = self._host.ask(
+                partition, lambda shard, ticket, now: shard.end_transaction(ending, ticket, now)
+            )
+        except KafkaError as error:
+            return _of_a_partition(error.code)
+        return _ended(answer) if isawaitable(answer) else _of_a_partition(answer)
+
+    def pending(self, group_id: str) -> frozenset[TopicPartition]:
+        """The partitions whose offset depends on a transaction that is open. Raises as `offsets` does."""
+        return self._host.machine(self.partition_of(group_id)).offsets.pending_of(group_id)
+
+    def offsets(self, group_id: str) -> OffsetsOfGroup:
+        """All that a group has committed. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
+        return self._host.machine(self.partition_of(group_id)).offsets.of(group_id)
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether who says to be that member may read the group's offsets. Raises `KafkaError` as `offsets` does."""
+        live = self._host.machine(self.partition_of(group_id)).consumers.live
+        return check_fetch(live.get(group_id), member_id, epoch)
+
+    def delete_groups(
+        self, group_ids: list[str]
+    ) -> list[tuple[list[str], list[ErrorCode] | Awaitable[list[ErrorCode]]]]:
+        """The groups by the partition they belong to, each lot with its errors."""
+        lots: dict[int, list[str]] = {}
+        for group_id in dict.fromkeys(group_ids):
+            lots.setdefault(self.partition_of(group_id), []).append(group_id)
+        return [(lot, self._delete_lot(lot)) for lot in lots.values()]
+
+    def _delete_lot(self, lot: list[str]) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        return self._ask(
+            lot[0],
+            lambda shard, ticket, now: shard.delete_groups(lot, ticket, now),
+            lambda error: [error] * len(lot),
+            may_be_empty=True,
+        )
+
+    def delete_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> tuple[ErrorCode, list[ErrorCode]] | Awaitable[tuple[ErrorCode, list[ErrorCode]]]:
+        """An error for the whole, and if there is none, one for each partition."""
+        asked = list(partitions)
+        return self._ask(
+            group_id,
+            lambda shard, ticket, now: shard.delete_offsets(group_id, asked, ticket, now),
+            lambda error: (error, []),
+        )
+
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """These topics have been deleted; their offsets go too."""
+        gone = frozenset(topics)
+        self._host.tell(lambda shard, now: shard.forget_topics(gone, now))
+
+    def describe(self, group_id: str) -> Described | None:
+        """None for a group that is not there. Raises `KafkaError` as `offsets` does."""
+        return self._host.machine(self.partition_of(group_id)).groups.describe(group_id)
+
+    def describe_consumers(self, group_id: str) -> DescribedConsumers:
+        """A group of the newer protocol. Raises `KafkaError` as `offsets` does, and GROUP_ID_NOT_FOUND."""
+        shard = self._host.machine(self.partition_of(group_id))
+        described = shard.consumers.describe(group_id)
+        if described is None:
+            classic = shard.groups.describe(group_id) is not None
+            what = f"Group {group_id} is no consumer group." if classic else f"There is no group {group_id}."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, what)
+        return described
+
+    def listed(self) -> list[Listed]:
+        """All groups of this broker. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS)."""
+        return [listed for shard in self._host.machines() for listed in shard.listed()]
+
+    def _ask(
+        self,
+        group_id: str,
+        decide: Callable[[GroupShard, Ticket, Now], Outcome],
+        refused: Callable[[ErrorCode], A],
+        *,
+        may_be_empty: bool = False,
+    ) -> A | Awaitable[A]:
+        """Offsets may be kept under an empty id, as old clients did; there is no such group to join."""
+        if (not group_id and not may_be_empty) or len(group_id.encode()) > ID_BYTES_MAX:
+            return refused(ErrorCode.INVALID_GROUP_ID)
+        try:
+            answer: Any = self._host.ask(self.partition_of(group_id), decide)
+        except KafkaError as error:
+            return refused(error.code)
+        return answer  # type: ignore[no-any-return]
+
+
+async def _ended(answer: Awaitable[ErrorCode]) -> ErrorCode:
+    return _of_a_partition(await answer)
+
+
+def _of_a_partition(error: ErrorCode) -> ErrorCode:
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if error in NOT_READY else error

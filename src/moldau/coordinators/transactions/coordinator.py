@@ -1,0 +1,233 @@
+"""The transaction coordinator of this broker: which partition a transactional id belongs to, and the questions put to
+it.
+
+Everything is answered at once or by an awaitable, and every failure is in the answer; only what reads raises. Handlers
+know this class and `exchange`, and nothing behind it. Producer ids come in blocks, so now and then one has
+to be awaited: then the question is put again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from moldau.cluster.image import Image
+from moldau.coordinators.host import Host, InternalLog, partition_of
+from moldau.coordinators.outcome import Now, Outcome, Ticket
+from moldau.coordinators.transactions.exchange import (
+    AddPartitions,
+    Ended,
+    EndTransaction,
+    Initialized,
+    InitProducer,
+    ListedTransaction,
+    Markers,
+    MarkerWriter,
+    TransactionDescription,
+    TransactionSettings,
+)
+from moldau.coordinators.transactions.markers import MarkerRounds, Round
+from moldau.coordinators.transactions.transactions import TransactionShard
+from moldau.errors import ErrorCode, KafkaError, MoldauError
+from moldau.names import TopicPartition
+from moldau.runtime import Runtime
+
+log = logging.getLogger(__name__)
+A = TypeVar("A")
+
+ID_BYTES_MAX = 32767
+"""A longer transactional id fits into no record."""
+
+
+class TransactionCoordinator:
+    """`partitions` is how many `__transaction_state` has, or will have once it is made."""
+
+    def __init__(
+        self,
+        settings: TransactionSettings,
+        internal: InternalLog,
+        runtime: Runtime,
+        partitions: Callable[[], int],
+        next_producer_id: Callable[[], int | Awaitable[int]],
+        write_markers: MarkerWriter,
+        image: Callable[[], Image],
+    ):
+        self.settings = settings
+        self._partitions = partitions
+        self._next_producer_id = next_producer_id
+        self._producer_ids: list[int] = []
+        self._taking: asyncio.Task[bool] | None = None
+        self._epochs: dict[int, int] = {}
+        pauses_ms = (settings.marker_retry_ms_min, settings.marker_retry_ms_max)
+        self._markers = MarkerRounds(
+            write_markers, self._complete, lambda tp: image().partition(tp) is not None, pauses_ms
+        )
+        self._host: Host[TransactionShard] = Host(internal, self._shard, runtime.clock)
+
+    def _shard(self, partition: int) -> TransactionShard:
+        def mark(transactional_id: str, markers: Markers) -> None:
+            self._markers.add(partition, transactional_id, markers)
+
+        return TransactionShard(self.settings, self._epochs[partition], self._take_id, mark)
+
+    # -- which partitions
+
+    def lead(self, partition: int, leader_epoch: int) -> None:
+        """Load that partition of `__transaction_state` and answer for it; anew if the epoch is another one."""
+        if self._epochs.get(partition) != leader_epoch:
+            self.resign(partition)
+        self._epochs[partition] = leader_epoch
+        self._host.lead(partition)
+
+    def resign(self, partition: int) -> None:
+        """Another broker answers for that partition from now on, and writes the markers that are left."""
+        self._markers.drop(partition)
+        self._host.resign(partition)
+        self._epochs.pop(partition, None)
+
+    def lead_only(self, leader_epochs: Mapping[int, int]) -> None:
+        """Answer for these partitions, by their leader epochs, and no others."""
+        for partition in self._host.partitions():
+            if partition not in leader_epochs:
+                self.resign(partition)
+        for partition, leader_epoch in leader_epochs.items():
+            self.lead(partition, leader_epoch)
+
+    def partitions_changed(self) -> None:
+        """The cluster has changed: markers that were refused may be taken now."""
+        self._markers.try_now()
+
+    async def stop(self) -> None:
+        await self._markers.stop()
+        await self._host.stop()
+        if self._taking is not None:
+            self._taking.cancel()
+            await asyncio.gather(self._taking, return_exceptions=True)
+
+    def partition_of(self, transactional_id: str) -> int:
+        return partition_of(transactional_id, self._partitions())
+
+    async def loaded(self, transactional_id: str) -> None:
+        """Wait until the id's partition is loaded; raises `KafkaError` if it is not ours."""
+        await self._host.loaded(self.partition_of(transactional_id))
+
+    # -- what is asked
+
+    def init_producer_id(self, ask: InitProducer) -> Initialized | Awaitable[Initialized]:
+        return self._ask(ask.transactional_id, lambda shard, ticket, now: shard.init(ask, ticket, now), Initialized)
+
+    def add_partitions(self, ask: AddPartitions) -> ErrorCode | Awaitable[ErrorCode]:
+        return self._ask(
+            ask.transactional_id, lambda shard, ticket, now: shard.add(ask, ticket, now), lambda error: error
+        )
+
+    def verify_partitions(self, ask: AddPartitions) -> dict[TopicPartition, ErrorCode]:
+        """For each partition whether the transaction is ongoing in it."""
+        error = _check_id(ask.transactional_id)
+        if error is ErrorCode.NONE:
+            try:
+                return self._host.machine(self.partition_of(ask.transactional_id)).verify(ask)
+            except KafkaError as failure:
+                error = failure.code
+        return dict.fromkeys(ask.partitions, error)
+
+    def end(self, ask: EndTransaction) -> Ended | Awaitable[Ended]:
+        """Answered once the decision is committed; the markers are written after that."""
+        return self._ask(ask.transactional_id, lambda shard, ticket, now: shard.end(ask, ticket, now), Ended)
+
+    def describe(self, transactional_id: str) -> TransactionDescription:
+        """Raises `KafkaError` (INVALID_REQUEST, TRANSACTIONAL_ID_NOT_FOUND, NOT_COORDINATOR,
+        COORDINATOR_LOAD_IN_PROGRESS)."""
+        error = _check_id(transactional_id)
+        if error is not ErrorCode.NONE:
+            raise KafkaError(error)
+        described = self._host.machine(self.partition_of(transactional_id)).describe(transactional_id)
+        if described is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+        return described
+
+    def listed(self) -> list[ListedTransaction]:
+        """All ids of this broker. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS)."""
+        return [listed for shard in self._host.machines() for listed in shard.listed()]
+
+    def _ask(
+        self,
+        transactional_id: str,
+        decide: Callable[[TransactionShard, Ticket, Now], Outcome],
+        refused: Callable[[ErrorCode], A],
+    ) -> A | Awaitable[A]:
+        error = _check_id(transactional_id)
+        if error is not ErrorCode.NONE:
+            return refused(error)
+        partition = self.partition_of(transactional_id)
+        try:
+            answer: Any = self._host.ask(partition, decide)
+        except KafkaError as failure:
+            return refused(failure.code)
+        if answer is None:
+            return self._ask_with_id(partition, decide, refused)
+        return answer  # type: ignore[no-any-return]
+
+    # -- producer ids
+
+    async def _ask_with_id(
+        self,
+        partition: int,
+        decide: Callable[[TransactionShard, Ticket, Now], Outcome],
+        refused: Callable[[ErrorCode], A],
+    ) -> A:
+        """The decision takes a producer id: wait until there is one, and ask again."""
+        while True:
+            taking = self._taking
+            if taking is not None:
+                await asyncio.wait([taking])
+                if taking.cancelled() or not taking.result():
+                    return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            try:
+                answer: Any = self._host.ask(partition, decide)
+            except KafkaError as failure:
+                return refused(failure.code)
+            if answer is not None:
+                told: A = await answer if isinstance(answer, Awaitable) else answer
+                return told
+
+    def _take_id(self) -> int | None:
+        if self._producer_ids:
+            return self._producer_ids.pop()
+        if self._taking is not None:
+            return None
+        taken = self._next_producer_id()
+        if isinstance(taken, int):
+            return taken
+        self._taking = asyncio.ensure_future(self._await_id(taken))
+        return None
+
+    async def _await_id(self, taken: Awaitable[int]) -> bool:
+        """Whether there is one."""
+        try:
+            self._producer_ids.append(await taken)
+            return True
+        except MoldauError as error:
+            log.warning("no producer id can be given out: %s", error)
+            return False
+        finally:
+            self._taking = None
+
+    # -- markers
+
+    async def _complete(self, one: Round) -> ErrorCode:
+        try:
+            answer: Any = self._host.ask(
+                one.partition,
+                lambda shard, ticket, now: shard.complete(one.transactional_id, one.markers, ticket, now),
+            )
+        except KafkaError as failure:
+            return failure.code
+        error: ErrorCode = await answer if isinstance(answer, Awaitable) else answer
+        return error
+
+
+def _check_id(transactional_id: str) -> ErrorCode:
+    if not transactional_id or len(transactional_id.encode()) > ID_BYTES_MAX:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE

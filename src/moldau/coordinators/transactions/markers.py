@@ -1,0 +1,152 @@
+"""Writing the markers of transactions that are decided, again and again until every partition has its own.
+
+A round is one transaction and the partitions that still lack the marker. What a partition refuses for now is tried
+again after a pause that doubles, and at once when the cluster has changed; then the transaction is completed. A
+partition of a topic that is gone needs no marker, and neither does one in which a later epoch has written: there the
+transaction is over. So many rounds write at a time; the others wait without a task, in the order of their decisions.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+
+from moldau.coordinators.transactions.exchange import Markers, MarkerWriter
+from moldau.errors import ErrorCode
+from moldau.names import TopicPartition
+
+log = logging.getLogger(__name__)
+
+ROUNDS_MAX = 64
+
+DONE = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
+COMPLETED = frozenset({ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_COORDINATOR})
+"""Answers to the wish to complete after which nothing is left to do: whoever loads the partition begins anew."""
+
+
+class Round:
+    """`left` are the partitions that lack the marker."""
+
+    __slots__ = ("left", "markers", "partition", "timer", "transactional_id", "wait_ms")
+
+    def __init__(self, partition: int, transactional_id: str, markers: Markers):
+        self.partition = partition
+        self.transactional_id = transactional_id
+        self.markers = markers
+        self.left = markers.partitions
+        self.wait_ms = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class MarkerRounds:
+    """`exists` says whether a partition is still there; `complete` writes that a transaction is done."""
+
+    def __init__(
+        self,
+        write: MarkerWriter,
+        complete: Callable[[Round], Awaitable[ErrorCode]],
+        exists: Callable[[TopicPartition], bool],
+        pauses_ms: tuple[int, int],
+    ):
+        self._write = write
+        self._complete = complete
+        self._exists = exists
+        self._pause_ms_min, self._pause_ms_max = pauses_ms
+        self._rounds: dict[int, dict[str, Round]] = {}
+        self._ready: deque[Round] = deque()
+        self._waiting: dict[Round, None] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    def __len__(self) -> int:
+        return sum(len(rounds) for rounds in self._rounds.values())
+
+    def add(self, partition: int, transactional_id: str, markers: Markers) -> None:
+        """A transaction of that partition of `__transaction_state` is decided, or found so when it was loaded."""
+        rounds = self._rounds.setdefault(partition, {})
+        before = rounds.get(transactional_id)
+        if before is not None:
+            self._unwait(before)
+        begun = rounds[transactional_id] = Round(partition, transactional_id, markers)
+        self._ready.append(begun)
+        self._begin()
+
+    def drop(self, partition: int) -> None:
+        """Somebody else completes the transactions of that partition from now on."""
+        for dropped in self._rounds.pop(partition, {}).values():
+            self._unwait(dropped)
+
+    def try_now(self) -> None:
+        """What was refused may be taken now."""
+        for waiting in list(self._waiting):
+            self._unwait(waiting)
+            self._ready.append(waiting)
+        self._begin()
+
+    async def stop(self) -> None:
+        for partition in list(self._rounds):
+            self.drop(partition)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self) -> None:
+        while self._ready and len(self._tasks) < ROUNDS_MAX:
+            begun = self._ready.popleft()
+            if self._is_current(begun):
+                task = asyncio.get_running_loop().create_task(self._run(begun))
+                self._tasks[task] = None
+                task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        self._begin()
+
+    async def _run(self, begun: Round) -> None:
+        try:
+            if begun.left:
+                errors = await self._write(begun.markers._replace(partitions=begun.left))
+                begun.left = self._refused(begun, errors)
+            if not self._is_current(begun):
+                return
+            if not begun.left and await self._complete(begun) in COMPLETED:
+                if self._is_current(begun):
+                    del self._rounds[begun.partition][begun.transactional_id]
+                return
+        except Exception:
+            log.exception("the markers of a transaction could not be written")
+        if self._is_current(begun):
+            self._wait(begun)
+
+    def _refused(self, begun: Round, errors: Mapping[TopicPartition, ErrorCode]) -> tuple[TopicPartition, ...]:
+        """The partitions that are to be tried again."""
+        left = []
+        for partition in begun.left:
+            error = errors.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR)
+            is_gone = error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not self._exists(partition)
+            if error in DONE or is_gone:
+                continue
+            left.append(partition)
+            if begun.wait_ms < self._pause_ms_max <= 2 * begun.wait_ms:
+                what = "commit" if begun.markers.commits else "abort"
+                log.warning("the %s of %s waits for %s: %s", what, begun.transactional_id, partition, error.sentence)
+        return tuple(left)
+
+    def _wait(self, begun: Round) -> None:
+        begun.wait_ms = min(max(2 * begun.wait_ms, self._pause_ms_min), self._pause_ms_max)
+        self._waiting[begun] = None
+        begun.timer = asyncio.get_running_loop().call_later(begun.wait_ms / 1000, self._again, begun)
+
+    def _again(self, waiting: Round) -> None:
+        self._unwait(waiting)
+        self._ready.append(waiting)
+        self._begin()
+
+    def _unwait(self, waiting: Round) -> None:
+        self._waiting.pop(waiting, None)
+        if waiting.timer is not None:
+            waiting.timer.cancel()
+            waiting.timer = None
+
+    def _is_current(self, one: Round) -> bool:
+        return self._rounds.get(one.partition, {}).get(one.transactional_id) is one

@@ -1,0 +1,129 @@
+"""A transaction as it stands in `__transaction_state`: written by `schema`, and read by hand where it is idle and laid
+out as usual, for there may be millions of such records to load.
+
+    key    kind int16, 0 | transactional id int16 length, bytes
+    value  version int16, 1 | producer id int64 | epoch int16 | timeout int32, ms | state int8
+           | partitions + 1 uvarint, 0 or 1: none | last update int64 | start int64
+           | tagged fields: none, or one: tag 2, size 2, client's version int16
+
+As Kafka 4.3 does, values are of version 1 from `transaction.version` 1 on, and 0 before; partitions are null while the
+state is Empty. Kafka's record knows the producer id before and after (tags 0 and 1) and Kafka does not write them; we
+do, in the few records where the epochs of a producer id are used up: else a crash between the decision and its
+markers would forget the id that the client was given. What we do not know is skipped, not fatal.
+"""
+
+import struct
+from typing import NamedTuple
+
+from moldau.coordinators.outcome import Record
+from moldau.coordinators.transactions.transaction import NO_PRODUCER_ID, Partitions, State, Transaction, pack_idle
+from moldau.errors import ProtocolViolation
+from moldau.names import TopicPartition
+from moldau.protocol import schema
+from moldau.protocol.internal import TransactionLogValue, TransactionPartitions
+from moldau.protocol.stored import TRANSACTIONS, read_stored
+
+VERSION, PLAIN_VERSION = 1, 0
+"""Of a value with tagged fields, and of one without."""
+
+_KIND_BYTES = b"\0\0"
+_VERSION_BYTES = {version: version.to_bytes(2, "big") for version in (PLAIN_VERSION, VERSION)}
+_IDLE = struct.Struct(">hqhibBqq")
+_IDLE_ENDS = {b"\0": 0, b"\1\2\2\0\1": 1, b"\1\2\2\0\2": 2}
+_IDLE_STATES = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+_STATES = frozenset(State) - {State.DEAD, State.PREPARE_EPOCH_FENCE}
+assert _IDLE.size == 34
+
+
+class TransactionRecord(NamedTuple):
+    """Packed bytes stand for one that is idle; without a value it is gone."""
+
+    transactional_id: str
+    value: Transaction | bytes | None
+
+
+def transaction_record(transactional_id: str, transaction: Transaction | None, server_version: int) -> Record:
+    """What is written of it; None says that it is gone."""
+    name = transactional_id.encode()
+    key = b"".join((_KIND_BYTES, len(name).to_bytes(2, "big"), name))
+    if transaction is None:
+        return Record(key, None)
+    version = VERSION if server_version >= 1 else PLAIN_VERSION
+    value = TransactionLogValue(
+        producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id,
+        next_producer_id=transaction.next_producer_id,
+        producer_epoch=transaction.epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state,
+        transaction_partitions=None if transaction.state is State.EMPTY else _by_topic(transaction.partitions),
+        transaction_last_update_timestamp_ms=transaction.update_ms,
+        transaction_start_timestamp_ms=transaction.start_ms,
+        client_transaction_version=transaction.client_version,
+    )
+    return Record(key, _VERSION_BYTES[version] + schema.write(value, version, version >= VERSION))
+
+
+def read_record(record: Record) -> TransactionRecord | None:
+    """None for what we do not know. Raises `ProtocolViolation` if it is cut short."""
+    if record.value is not None and record.key.startswith(_KIND_BYTES):
+        packed = _packed(record.value)
+        if packed is not None:
+            return TransactionRecord(id_of(record.key), packed)
+    stored = read_stored(TRANSACTIONS, record.key, record.value)
+    if stored is None:
+        return None
+    transactional_id: str = stored.key.transactional_id
+    value: TransactionLogValue | None = stored.value
+    if value is None:
+        return TransactionRecord(transactional_id, None)
+    if value.transaction_status not in _STATES:
+        return None
+    transaction = Transaction(
+        producer_id=value.producer_id,
+        epoch=value.producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        state=State(value.transaction_status),
+        update_ms=value.transaction_last_update_timestamp_ms,
+        partitions=_partitions(value.transaction_partitions or []),
+        start_ms=value.transaction_start_timestamp_ms,
+        client_version=value.client_transaction_version,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+    )
+    if transaction.state in _IDLE_STATES:
+        idle = transaction._replace(partitions={}, next_producer_id=NO_PRODUCER_ID)
+        return TransactionRecord(transactional_id, idle.pack())
+    return TransactionRecord(transactional_id, transaction)
+
+
+def _packed(data: bytes) -> bytes | None:
+    """An idle one laid out as nearly all are; else None."""
+    client_version = _IDLE_ENDS.get(data[_IDLE.size :])
+    if client_version is None or len(data) < _IDLE.size:
+        return None
+    version, producer_id, epoch, timeout_ms, state, partitions, update_ms, start_ms = _IDLE.unpack_from(data)
+    if version != VERSION or state not in _IDLE_STATES or partitions > 1:
+        return None
+    return pack_idle(producer_id, epoch, timeout_ms, state, update_ms, start_ms, client_version)
+
+
+def id_of(key: bytes) -> str:
+    size = int.from_bytes(key[2:4], "big")
+    if len(key) < 4 + size or key[2] > 0x7F:
+        raise ProtocolViolation("a transaction's key that is cut short")
+    try:
+        return str(key[4 : 4 + size], "utf-8")
+    except UnicodeDecodeError as error:
+        raise ProtocolViolation("a transaction's key that is no text") from error
+
+
+def _by_topic(partitions: Partitions) -> list[TransactionPartitions]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return [TransactionPartitions(topic=topic, partition_ids=numbers) for topic, numbers in topics.items()]
+
+
+def _partitions(topics: list[TransactionPartitions]) -> Partitions:
+    return {TopicPartition(one.topic, number): None for one in topics for number in one.partition_ids}

@@ -1,0 +1,39 @@
+"""A round of forgetting looks at a bounded number of groups and offsets in one go, and yet at all of them."""
+
+import uuid
+
+from moldau.coordinators.groups.exchange import GroupSettings
+from moldau.coordinators.groups.offset_records import is_offset, offset_record
+from moldau.coordinators.groups.shard import FORGET_LOOKS, FORGET_PAUSE_MS, GroupShard
+from moldau.coordinators.outcome import Now
+from moldau.names import TopicPartition
+from moldau.protocol.internal import OffsetCommitValue
+
+GROUPS = 3 * FORGET_LOOKS
+INTERVAL_MS, RETENTION_MS = 1000, 10_000
+
+
+def test_a_round_over_many_groups_leaves_pauses_and_misses_none() -> None:
+    settings = GroupSettings(offsets_retention_ms=RETENTION_MS, offsets_retention_check_interval_ms=INTERVAL_MS)
+    shard = GroupShard(settings, str)
+    for number in range(GROUPS):
+        value = OffsetCommitValue(offset=1, metadata="", commit_timestamp=0, topic_id=uuid.UUID(int=7))
+        shard.apply(offset_record(f"g{number}", TopicPartition("t", 0), value), Now(0, 0))
+    shard.start(Now(0, 0))
+    goes = []
+    due_ms = shard.next_ms()
+    while len(shard.offsets.groups()) > 0:
+        assert due_ms is not None
+        now = Now(due_ms, due_ms + RETENTION_MS)
+        out = shard.tick(now)
+        assert out is not None
+        assert shard.tick(now) is None
+        assert sum(is_offset(record.key) for record in out.records) <= FORGET_LOOKS
+        for record in out.records:
+            shard.apply(record, now)
+        goes.append(due_ms)
+        due_ms = shard.next_ms()
+    assert goes == [INTERVAL_MS + at * FORGET_PAUSE_MS for at in range(len(goes))]
+    assert len(goes) > 2
+    assert shard.listed() == []
+    assert due_ms == goes[-1] + INTERVAL_MS

@@ -1,0 +1,29 @@
+"""Every script in `transcripts/` leaves the trace that is written in it.
+
+`python -m tests.coordinators.transactions.test_transcripts` writes the traces anew; read the difference before you keep
+it.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.coordinators.transactions.scene import played
+
+SCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_leaves_its_trace(script: Path) -> None:
+    text = script.read_text()
+    assert played(text) == text
+
+
+def test_a_wrong_trace_is_noticed() -> None:
+    text = "transaction_version = 2\n\ncommit a producer=1 epoch=0\n----\na: NONE\n"
+    assert played(text) != text
+
+
+if __name__ == "__main__":
+    for path in SCRIPTS:
+        path.write_text(played(path.read_text()))
