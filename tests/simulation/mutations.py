@@ -107,7 +107,7 @@ MUTATIONS: dict[str, Mutation] = {
         [Edit(f"{REBALANCE}._session_passed", "if member is None or", "if True or")]
     ),
     "sessions begin anew only for some after a start": Mutation(
-        [Edit(f"{GROUPS}.start", "self._rebalance.keep_alive(group, member, now)", "pass")]
+        [Edit(f"{GROUPS}._revive", "self._rebalance.keep_alive(group, member, now)", "pass")]
     ),
     "sessions of the newer protocol are forgotten at a start": Mutation(
         [Edit(f"{CONSUMERS}._revive", "self._keep_alive(group, member, now)", "pass")]
