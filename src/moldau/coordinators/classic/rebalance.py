@@ -82,9 +82,8 @@ class Rebalance:
         self.answer_syncs(group, ErrorCode.NONE, now, out)
 
     def answer_syncs(self, group: Group, error: ErrorCode, now: Now, out: Outcome) -> None:
+        """After an error members are still taken to have what they had: the group may go on to the newer protocol."""
         for member in group.members.values():
-            if error is not ErrorCode.NONE:
-                member.assignment = b""
             if member.sync is not None:
                 ticket, member.sync = member.sync, None
                 out.reply(ticket, synced(group, member) if error is ErrorCode.NONE else Synced(error=error))

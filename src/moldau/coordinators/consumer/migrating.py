@@ -1,7 +1,11 @@
 """A group goes on from the classic protocol to the newer one, or back, with its members as they are (KIP-848). Pure.
 
-Going on, what members have is what the classic leader assigned to them last, and the group's epoch is its generation.
-Going back, it is the target, since every member will join again at once and be assigned anew.
+Going on, what members have is what the classic leader assigned to them last, and what they said they had when they
+joined and nobody was given since: a cooperative member gives that back when it hears of its assignment, and may not
+have yet. The group's epoch is its generation.
+Going back, it is what they have and what they have still to give back, although each will join again at once and be
+assigned anew: until it does the group may go on once more, and nobody else may be given that meanwhile. (Kafka goes by
+the assignment and by the target alone, and lets two members have a partition at the same time.)
 """
 
 import uuid
@@ -13,7 +17,12 @@ from moldau.coordinators.classic.group import Member as ClassicMember
 from moldau.coordinators.consumer.group import ConsumerGroup, Member
 from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
-from moldau.protocol.consumer import AssignedPartitions, ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from moldau.protocol.consumer import (
+    AssignedPartitions,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    OwnedPartitions,
+)
 from moldau.protocol.internal import ClassicMemberMetadata, ClassicProtocol
 from moldau.protocol.primitives import read_int16, write_int16
 from moldau.protocol.stored import MEMBER_PROTOCOL_VERSION_MAX, read_assignment, read_subscription
@@ -28,12 +37,16 @@ def newer_of(group: Group, image: Image) -> ConsumerGroup:
     if group.protocol_type != CONSUMER_PROTOCOL:
         raise CannotMigrate("its members are no consumers")
     newer = ConsumerGroup(group.group_id, epoch=group.generation, target_epoch=group.generation)
+    assignments = {one.member_id: _read_assignment(one.assignment, image) for one in group.members.values()}
+    taken = {(topic, p) for given in assignments.values() for topic, partitions in given.items() for p in partitions}
     for classic in group.members.values():
         subscription = subscription_of(classic.protocols)
-        owned = {
-            topic: dict.fromkeys(sorted(partitions), group.generation)
-            for topic, partitions in _read_assignment(classic.assignment, image).items()
-        }
+        given = assignments[classic.member_id]
+        owned = {topic: dict.fromkeys(sorted(partitions), group.generation) for topic, partitions in given.items()}
+        for topic, partitions in by_id(subscription.owned_partitions, image).items():
+            if left := [p for p in sorted(partitions) if (topic, p) not in taken]:
+                owned.setdefault(topic, {}).update(dict.fromkeys(left, group.generation))
+                taken.update((topic, p) for p in left)
         newer.members[classic.member_id] = Member(
             classic.member_id,
             instance_id=classic.instance_id,
@@ -47,7 +60,7 @@ def newer_of(group: Group, image: Image) -> ConsumerGroup:
             previous_epoch=group.generation,
             assigned=owned,
         )
-        newer.targets[classic.member_id] = {topic: frozenset(partitions) for topic, partitions in owned.items()}
+        newer.targets[classic.member_id] = {topic: frozenset(partitions) for topic, partitions in given.items()}
     return newer
 
 
@@ -63,7 +76,11 @@ def classic_of(group: ConsumerGroup, members: Iterable[Member], image: Image) ->
             member.member_id, member.instance_id, member.client_id, member.client_host, *timeouts_ms, protocols
         )
         joined.new = False
-        joined.assignment = assignment_for(member, group.targets.get(member.member_id, {}), image)
+        held = {
+            topic: [*member.assigned.get(topic, ()), *member.revoking.get(topic, ())]
+            for topic in dict.fromkeys((*member.assigned, *member.revoking))
+        }
+        joined.assignment = assignment_for(member, held, image)
         classic.add(joined)
     if not any(count == len(classic.members) for count in classic.offers.values()):
         raise CannotMigrate("its members have no protocol in common")
@@ -102,7 +119,6 @@ def assignment_for(member: Member, target: Mapping[uuid.UUID, Collection[int]], 
 
 
 def _read_assignment(data: bytes, image: Image) -> dict[uuid.UUID, list[int]]:
-    """Topics by id; those that are gone are left out."""
     if not data:
         return {}
     try:
@@ -111,5 +127,10 @@ def _read_assignment(data: bytes, image: Image) -> dict[uuid.UUID, list[int]]:
         raise CannotMigrate("a member's assignment cannot be read") from None
     if assignment.user_data:
         raise CannotMigrate("its assignor is one of its own")
+    return by_id(assignment.assigned_partitions, image)
+
+
+def by_id(named: Iterable[AssignedPartitions | OwnedPartitions], image: Image) -> dict[uuid.UUID, list[int]]:
+    """Topics by id; those that are gone are left out."""
     topics = image.topics
-    return {topics[one.topic].id: one.partitions for one in assignment.assigned_partitions if one.topic in topics}
+    return {topics[one.topic].id: one.partitions for one in named if one.topic in topics}

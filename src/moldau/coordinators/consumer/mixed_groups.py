@@ -24,6 +24,7 @@ from moldau.coordinators.consumer.groups import SESSION, ConsumerGroups, Refused
 from moldau.coordinators.consumer.migrating import (
     CannotMigrate,
     assignment_for,
+    by_id,
     classic_of,
     metadata_of_classic,
     newer_of,
@@ -93,9 +94,8 @@ class MixedGroups(ConsumerGroups):
         resubscribed = self._subscribe(group, member, updated, now, out)
         self._bump(group, resubscribed, out)
         self._assign(group, now, out)
-        topics = self._image().topics
-        owns = [owned for owned in subscription.owned_partitions if owned.topic in topics]
-        owned = {topics[one.topic].id: frozenset(one.partitions) for one in owns}
+        owns = by_id(subscription.owned_partitions, self._image())
+        owned = {topic: frozenset(partitions) for topic, partitions in owns.items()}
         beat = Beat(group_id=ask.group_id, member_id=member.member_id, epoch=member.epoch, owned=owned)
         beaten = self._reconcile(group, beat, member, resubscribed, now, out)
         self._deadlines.cancel((JOINS, group.group_id, member.member_id))
