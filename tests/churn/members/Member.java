@@ -14,23 +14,28 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.FencedInstanceIdException;
+import org.apache.kafka.common.errors.UnreleasedInstanceIdException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 public class Member implements ConsumerRebalanceListener {
     static final ObjectMapper JSON = new ObjectMapper();
     static final long COMMIT_MS = 500, PULSE_MS = 100, LATE_MS_MIN = 200;
-    static final int RECONNECT_MS_MAX = 500;
+    static final int RECONNECT_MS_MAX = 500, AGAIN_MS = 500;
     static final Map<String, String> STRATEGIES = Map.of(
         "range", "org.apache.kafka.clients.consumer.RangeAssignor",
         "cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
 
+    final JsonNode asked;
     final OutputStream notes;
-    final KafkaConsumer<byte[], byte[]> consumer;
+    final Map<String, Object> settings;
+    KafkaConsumer<byte[], byte[]> consumer;
     volatile boolean leaves;
 
     Member(JsonNode asked) throws Exception {
+        this.asked = asked;
         notes = new FileOutputStream(asked.get("notes").asText(), true);
-        Map<String, Object> settings = new HashMap<>(Map.of(
+        settings = new HashMap<>(Map.of(
             "bootstrap.servers", asked.get("bootstrap").asText(), "group.id", asked.get("group").asText(),
             "client.id", asked.get("client").asText(), "group.protocol", asked.get("protocol").asText(),
             "auto.offset.reset", "earliest", "enable.auto.commit", false, "fetch.max.wait.ms", 100,
@@ -40,8 +45,7 @@ public class Member implements ConsumerRebalanceListener {
             settings.put("heartbeat.interval.ms", asked.get("heartbeat_ms").asInt());
             settings.put("partition.assignment.strategy", STRATEGIES.get(asked.get("strategy").asText()));
         }
-        consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        consumer.subscribe(List.of(asked.get("topic").asText()), this);
+        if (asked.hasNonNull("instance")) settings.put("group.instance.id", asked.get("instance").asText());
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -72,7 +76,27 @@ public class Member implements ConsumerRebalanceListener {
         } catch (Exception ended) { }
     }
 
+    // Until it is asked to leave, or another has its instance id; a patient one waits for that to be free.
     void run() throws Exception {
+        do {
+            consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            consumer.subscribe(List.of(asked.get("topic").asText()), this);
+            try {
+                read();
+            } catch (UnreleasedInstanceIdException held) {
+                note("refused", List.of());
+                if (!asked.get("patient").asBoolean()) leaves = true;
+                if (!leaves) Thread.sleep(AGAIN_MS);
+            } catch (FencedInstanceIdException other) {
+                note("fenced", List.of());
+                leaves = true;
+            }
+            consumer.close();
+        } while (!leaves);
+        note("left", List.of());
+    }
+
+    void read() throws Exception {
         long due = 0;
         boolean uncommitted = false;
         while (!leaves) {
@@ -91,13 +115,13 @@ public class Member implements ConsumerRebalanceListener {
         }
         note("leaves", List.of());
         if (uncommitted) commit();
-        consumer.close();
-        note("left", List.of());
     }
 
     void commit() {
         try {
             consumer.commitSync();
+        } catch (FencedInstanceIdException other) {
+            throw other;
         } catch (KafkaException refused) {
             System.err.println(System.currentTimeMillis() + " " + refused);
         }

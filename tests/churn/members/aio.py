@@ -7,7 +7,8 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
-from noting import COMMIT_SECONDS, asked, complain, leaves, note
+from noting import AGAIN_SECONDS, COMMIT_SECONDS, asked, complain, leaves, note
+from options import options
 
 STRATEGIES = {"range": RangePartitionAssignor, "sticky": StickyPartitionAssignor}
 
@@ -20,20 +21,23 @@ class Listener(ConsumerRebalanceListener):
         note("revoked", [one.partition for one in revoked])
 
 
+async def started() -> AIOKafkaConsumer:
+    """A consumer that has found the broker, which may be away just now."""
+    while True:
+        consumer = AIOKafkaConsumer(**options(STRATEGIES))
+        consumer.subscribe([asked.topic], listener=Listener())
+        try:
+            await consumer.start()
+        except KafkaError as error:
+            complain(error)
+            await consumer.stop()
+            await asyncio.sleep(AGAIN_SECONDS)
+        else:
+            return consumer
+
+
 async def main() -> None:
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=asked.bootstrap,
-        group_id=asked.group,
-        client_id=asked.client,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        session_timeout_ms=asked.session_ms,
-        heartbeat_interval_ms=asked.heartbeat_ms,
-        partition_assignment_strategy=[STRATEGIES[asked.strategy]],
-        fetch_max_wait_ms=100,
-    )
-    consumer.subscribe([asked.topic], listener=Listener())
-    await consumer.start()
+    consumer = await started()
 
     async def commit() -> None:
         try:

@@ -6,8 +6,9 @@ from kafka import KafkaConsumer
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.errors import KafkaError
-from noting import COMMIT_SECONDS, RECONNECT_MS_MAX, asked, complain, leaves, note
+from kafka.errors import FencedInstanceIdError, KafkaError
+from noting import AGAIN_SECONDS, COMMIT_SECONDS, RECONNECT_MS_MAX, asked, complain, leaves, note
+from options import options
 
 STRATEGIES = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
 
@@ -20,38 +21,47 @@ class Listener(ConsumerRebalanceListener):
         note("revoked", [one.partition for one in revoked])
 
 
-consumer = KafkaConsumer(
-    bootstrap_servers=asked.bootstrap,
-    group_id=asked.group,
-    client_id=asked.client,
-    auto_offset_reset="earliest",
-    enable_auto_commit=False,
-    session_timeout_ms=asked.session_ms,
-    heartbeat_interval_ms=asked.heartbeat_ms,
-    partition_assignment_strategy=[STRATEGIES[asked.strategy]],
-    fetch_max_wait_ms=100,
-    reconnect_backoff_max_ms=RECONNECT_MS_MAX,
-)
+def made() -> KafkaConsumer:
+    """A consumer; the broker may be away just now."""
+    while True:
+        try:
+            return KafkaConsumer(**options(STRATEGIES), reconnect_backoff_max_ms=RECONNECT_MS_MAX)
+        except KafkaError as error:
+            complain(error)
+            leaves.wait(AGAIN_SECONDS)
+
+
+consumer = made()
 consumer.subscribe([asked.topic], listener=Listener())
 
 
 def commit() -> None:
     try:
         consumer.commit()
+    except FencedInstanceIdError:
+        raise
     except KafkaError as error:
         complain(error)
 
 
-due, uncommitted = 0.0, False
-while not leaves.is_set():
-    for taken in consumer.poll(100).values():
-        note("took", [[record.partition, record.offset] for record in taken])
-        uncommitted = True
-    if uncommitted and time.monotonic() > due:
+def read() -> None:
+    due, uncommitted = 0.0, False
+    while not leaves.is_set():
+        for taken in consumer.poll(100).values():
+            note("took", [[record.partition, record.offset] for record in taken])
+            uncommitted = True
+        if uncommitted and time.monotonic() > due:
+            commit()
+            due, uncommitted = time.monotonic() + COMMIT_SECONDS, False
+    note("leaves", [])
+    if uncommitted:
         commit()
-        due, uncommitted = time.monotonic() + COMMIT_SECONDS, False
-note("leaves", [])
-if uncommitted:
-    commit()
+
+
+try:
+    read()
+except FencedInstanceIdError as error:
+    complain(error)
+    note("fenced", [])
 consumer.close()
 note("left", [])

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 COMMIT_SECONDS, PULSE_SECONDS, LATE_SECONDS_MIN = 0.5, 0.1, 0.2
+AGAIN_SECONDS = 0.5
 RECONNECT_MS_MAX = 500
 
 asked = SimpleNamespace(**json.loads(sys.argv[1]))
