@@ -3,12 +3,11 @@
 from collections.abc import Awaitable
 from pathlib import Path
 
-from moldau.coordinators.transactions.exchange import Markers
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.records.batch import TRANSACTIONAL_BIT
 from moldau.replication.hosted import Hosted
-from moldau.replication.markers import Decision, MarkerWriter
+from moldau.replication.markers import Markers, MarkerWriter
 from moldau.replication.partition import NOBODY
 from tests.handlers.living import NOW_MS, Living, batch, run
 
@@ -19,7 +18,7 @@ def writer(alive: Living, offsets: ErrorCode = NONE) -> tuple[MarkerWriter, list
     """And the partitions of the offsets topic that it handed on."""
     handed: list[int] = []
 
-    def end_offsets(partition: int, _: Decision) -> ErrorCode | Awaitable[ErrorCode]:
+    def end_offsets(partition: int, _: Markers) -> ErrorCode | Awaitable[ErrorCode]:
         handed.append(partition)
         return offsets
 

@@ -21,7 +21,7 @@ from moldau.runtime import Runtime
 if TYPE_CHECKING:
     from moldau.coordinators.groups.coordinator import GroupCoordinator
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
-    from moldau.replication.markers import Decision, MarkerWriter
+    from moldau.replication.markers import Markers, MarkerWriter
 
 MINUTE_MS = 60_000
 
@@ -133,7 +133,7 @@ class Coordinators:
     def markers(self) -> "MarkerWriter":
         from moldau.replication.markers import MarkerWriter
 
-        def end_offsets(partition: int, markers: "Decision") -> ErrorCode | Awaitable[ErrorCode]:
+        def end_offsets(partition: int, markers: "Markers") -> ErrorCode | Awaitable[ErrorCode]:
             return self.groups.end_transaction(
                 partition,
                 markers.producer_id,

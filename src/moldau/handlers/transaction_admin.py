@@ -18,7 +18,7 @@ from moldau.cluster.controller import name_refusal
 from moldau.cluster.image import Image
 from moldau.coordinators.consumer.expressions import compiled
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
-from moldau.coordinators.transactions.exchange import Markers, TransactionDescription
+from moldau.coordinators.transactions.exchange import TransactionDescription
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.names import TopicPartition
@@ -45,6 +45,7 @@ from moldau.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from moldau.replication.markers import Markers
 from moldau.replication.partitions import Partitions
 
 STATES = frozenset(

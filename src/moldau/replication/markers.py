@@ -6,7 +6,7 @@ is gone has nothing to end (UNKNOWN_TOPIC_OR_PARTITION); one that is away or led
 
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
-from typing import Protocol
+from typing import NamedTuple
 
 from moldau.cluster.image import Image
 from moldau.errors import ErrorCode, KafkaError
@@ -16,24 +16,18 @@ from moldau.replication.partitions import Partitions
 from moldau.runtime import Runtime
 
 
-class Decision(Protocol):
-    """How a producer's transaction ends; `epoch` is the one that its markers carry."""
+class Markers(NamedTuple):
+    """How a producer's transaction ends, and what is to be written for that into its partitions."""
 
-    @property
-    def producer_id(self) -> int: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def coordinator_epoch(self) -> int: ...
-    @property
-    def commits(self) -> bool: ...
-    @property
-    def transaction_version(self) -> int: ...
-    @property
-    def partitions(self) -> tuple[TopicPartition, ...]: ...
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    commits: bool
+    transaction_version: int
+    partitions: tuple[TopicPartition, ...]
 
 
-EndOffsets = Callable[[int, Decision], ErrorCode | Awaitable[ErrorCode]]
+EndOffsets = Callable[[int, Markers], ErrorCode | Awaitable[ErrorCode]]
 """Ends a transaction in that partition of the offsets topic."""
 
 
@@ -46,11 +40,11 @@ class MarkerWriter:
         self._end_offsets = end_offsets
         self._runtime = runtime
 
-    async def __call__(self, markers: Decision) -> Mapping[TopicPartition, ErrorCode]:
+    async def __call__(self, markers: Markers) -> Mapping[TopicPartition, ErrorCode]:
         """How it went for each partition."""
         return {tp: await self._write(tp, markers) for tp in markers.partitions}
 
-    async def _write(self, tp: TopicPartition, markers: Decision) -> ErrorCode:
+    async def _write(self, tp: TopicPartition, markers: Markers) -> ErrorCode:
         if self._image().partition(tp) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:

@@ -15,13 +15,13 @@ from moldau.coordinators.transactions.exchange import (
     EndTransaction,
     Initialized,
     InitProducer,
-    Markers,
     TransactionSettings,
 )
 from moldau.coordinators.transactions.records import read_record, transaction_record
 from moldau.coordinators.transactions.transaction import Transaction, unpack
 from moldau.coordinators.transactions.transactions import TransactionShard
 from moldau.errors import ErrorCode
+from moldau.replication.markers import Markers
 from tests.coordinators.groups.scene import blocks, milliseconds, partition
 from tests.coordinators.held_log import YEAR_2013_MS, HeldLog
 

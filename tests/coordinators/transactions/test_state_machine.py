@@ -20,12 +20,12 @@ from moldau.coordinators.transactions.exchange import (
     EndTransaction,
     Initialized,
     InitProducer,
-    Markers,
     TransactionSettings,
 )
 from moldau.coordinators.transactions.transaction import IDLE, PREPARED, State, Transaction
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
+from moldau.replication.markers import Markers
 from tests.coordinators.transactions.scene import TransactionStage, transaction_of
 
 IDS = st.sampled_from(["x", "x", "y"])

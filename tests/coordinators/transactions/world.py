@@ -20,12 +20,12 @@ from moldau.coordinators.transactions.exchange import (
     EndTransaction,
     Initialized,
     InitProducer,
-    Markers,
     TransactionSettings,
 )
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.records import rows
+from moldau.replication.markers import Markers
 from moldau.runtime import Runtime
 from tests.coordinators.consumer.scene import with_topic
 from tests.coordinators.fake_log import FakeLog, LoopClock

@@ -21,7 +21,6 @@ from moldau.coordinators.transactions.exchange import (
     Initialized,
     InitProducer,
     ListedTransaction,
-    Markers,
     MarkerWriter,
     TransactionDescription,
     TransactionSettings,
@@ -30,6 +29,7 @@ from moldau.coordinators.transactions.markers import MarkerRounds, Round
 from moldau.coordinators.transactions.transactions import TransactionShard
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
+from moldau.replication.markers import Markers
 from moldau.runtime import Runtime
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
+from moldau.replication.markers import Markers
 
 FENCED_SINCE_INIT, FENCED_SINCE_ADD, FENCED_SINCE_END = 4, 2, 2
 """The versions of InitProducerId, of AddPartitionsToTxn and AddOffsetsToTxn, and of EndTxn that know it is fenced."""
@@ -78,17 +79,6 @@ class Ended(NamedTuple):
     error: ErrorCode = ErrorCode.NONE
     producer_id: int = -1
     epoch: int = -1
-
-
-class Markers(NamedTuple):
-    """What is to be written into the partitions of one transaction."""
-
-    producer_id: int
-    epoch: int
-    coordinator_epoch: int
-    commits: bool
-    transaction_version: int
-    partitions: tuple[TopicPartition, ...]
 
 
 class MarkerWriter(Protocol):

@@ -11,9 +11,10 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 
-from moldau.coordinators.transactions.exchange import Markers, MarkerWriter
+from moldau.coordinators.transactions.exchange import MarkerWriter
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
+from moldau.replication.markers import Markers
 
 log = logging.getLogger(__name__)
 

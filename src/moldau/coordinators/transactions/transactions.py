@@ -20,7 +20,6 @@ from moldau.coordinators.transactions.exchange import (
     Initialized,
     InitProducer,
     ListedTransaction,
-    Markers,
     TransactionDescription,
     TransactionSettings,
 )
@@ -47,6 +46,7 @@ from moldau.coordinators.transactions.transaction import (
 )
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.names import TopicPartition
+from moldau.replication.markers import Markers
 
 EXPIRY_LOOKS, EXPIRY_PAUSE_MS = 1000, 20
 """How many ids are looked at in one turn, and when the next turn comes: about a millisecond's work."""
