@@ -148,8 +148,11 @@ class Server:
             connection.finish("the broker stops")
         if self.connections:
             await asyncio.wait([self._emptied], timeout=GRACE_S)
+        cut_off = [task for task in (connection.in_flight for connection in self.connections) if task is not None]
         for connection in list(self.connections):
             connection.lose("the broker stops")
+        if cut_off:
+            await asyncio.wait(cut_off, timeout=GRACE_S)
 
 
 def _has_ipv6() -> bool:
@@ -272,11 +275,20 @@ class Connection(asyncio.BufferedProtocol):
 
     def _pause_for(self, later: Awaitable[Reply]) -> None:
         self._busy = True
-        self._pause_reading()
         self._task = asyncio.ensure_future(later)
         self._task.add_done_callback(self._answered)
         if self._closed:  # sending the replies before it has shown that the peer is gone
-            self._task.cancel()
+            self._cancel()
+        self._pause_reading()
+
+    def _cancel(self) -> None:
+        """Not before the request has begun: what it would have awaited would be dropped, and never run or ended."""
+        if self._task is not None:
+            self.loop.call_soon(self._task.cancel)
+
+    @property
+    def in_flight(self) -> "asyncio.Future[Reply] | None":
+        return self._task
 
     def _send(self, ready: list[Piece]) -> bool:
         """Files are only in the last answer, whose last piece but one or last is one of them: others go out as one."""
@@ -371,8 +383,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closed = True
         self.inbox.close()
         self._outbox.close()
-        if self._task is not None:
-            self._task.cancel()
+        self._cancel()
         self.server.forget(self)
 
     def connection_lost(self, error: Exception | None) -> None:
