@@ -1,8 +1,8 @@
 """Churn from one seed, or fresh seeds for so long.
 
-usage: python -m tests.churn [--seed S] [--changes N] [--folder F]       once; the folder keeps logs and notes
-       python -m tests.churn --minutes M [--changes N]                   fresh seeds for so long
-       python -m tests.churn --bootstrap HOST:PORT                       another broker: only what members process
+usage: python -m tests.churn [--seed S] [--changes N] [--kills N] [--folder F]   once; the folder keeps logs and notes
+       python -m tests.churn --minutes M [--changes N] [--kills N]               fresh seeds for so long
+       python -m tests.churn --bootstrap HOST:PORT                               another: only what members process
 """
 
 import argparse
@@ -26,15 +26,20 @@ def main() -> int:
     parser.add_argument("--changes", type=int, default=100)
     parser.add_argument("--folder", type=Path, help="kept, to look into (a temporary one)")
     parser.add_argument("--minutes", type=float, help="fresh seeds for so long")
+    parser.add_argument(
+        "--kills", type=int, default=0, help="how often the broker is killed and started again (%(default)s)"
+    )
     parser.add_argument("--bootstrap", help="a broker that somebody else runs")
     asked = parser.parse_args()
+    if asked.kills and asked.bootstrap:
+        parser.error("a broker that somebody else runs is not killed: leave out --kills or --bootstrap")
     until = time.monotonic() + (asked.minutes or 0) * 60
     seed, code = asked.seed, 0
     while True:
         with tempfile.TemporaryDirectory(prefix="moldau-churn-", ignore_cleanup_errors=True) as temporary:
             folder = asked.folder or Path(temporary)
             folder.mkdir(parents=True, exist_ok=True)
-            code = tell(churn(seed, asked.changes, folder, asked.bootstrap))
+            code = tell(churn(seed, asked.changes, folder, asked.bootstrap, asked.kills))
         if code or time.monotonic() >= until:
             return code
         seed = random.SystemRandom().randrange(1 << 32)

@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
 from tests.churn.clients import start
-from tests.churn.plan import JOIN, KILL, Script, Step, plan
+from tests.churn.kills import Kills, now_ms
+from tests.churn.plan import JOIN, KILL, RIVAL, Script, Step, plan
+from tests.churn.statics import static_plan
 
 PRODUCE_SECONDS, PULSE_SECONDS, LATE_MS_MIN = 0.03, 0.02, 50
 DRAIN_SECONDS_MAX, LEAVE_SECONDS_MAX, JOIN_SECONDS_MAX = 90, 30, 30
 LOOK_AGAIN_SECONDS = 0.1
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Timing(NamedTuple):
@@ -71,13 +69,16 @@ class Group:
         self.script = script
         self.steps = list(steps)
         self.dead_ms: dict[str, int] = {}
+        self.left_ms: dict[str, int] = {}
         self.told: set[str] = set()
         """Those who said that they were told which partitions they have."""
         self.processed: list[tuple[int, int]] = []
         self.stalls: list[tuple[int, int]] = []
         self.stuck: list[str] = []
-        """Those who did not end when they were asked to leave."""
+        """Those who did not end when they were asked to leave, or when another had their instance id."""
         self.lives: dict[int, Life] = {}
+        self.rivals: list[Life] = []
+        """Those who end by themselves, as another has their instance id."""
         self.everybody: list[Life] = []
         self._bootstrap = bootstrap
         self._folder = folder
@@ -86,7 +87,9 @@ class Group:
     def do(self, step: Step) -> None:
         client = f"{self.script.name}.{step.life}.{step.kind.client}.{step.kind.protocol}"
         if step.what == JOIN:
-            self._join(step, client)
+            self.lives[step.life] = self._start(step, client)
+        elif step.what == RIVAL:
+            self._rival(step, client)
         elif step.what == KILL:
             life = self.lives.pop(step.life)
             self.dead_ms[client] = now_ms()
@@ -96,7 +99,15 @@ class Group:
             life = self.lives.pop(step.life)
             self._close(life)
 
-    def _join(self, step: Step, client: str) -> None:
+    def _rival(self, step: Step, client: str) -> None:
+        """Who comes last is the instance, by the classic protocol; by the newer one, who is there."""
+        assert step.holder is not None
+        rival = self._start(step, client)
+        if step.kind.protocol == "classic":
+            rival, self.lives[step.life] = self.lives.pop(step.holder), rival
+        self.rivals.append(rival)
+
+    def _start(self, step: Step, client: str) -> Life:
         notes = self._folder / f"{client}.notes"
         asked = {
             "bootstrap": self._bootstrap,
@@ -106,11 +117,13 @@ class Group:
             "notes": str(notes),
             "session_ms": self._timing.session_ms,
             "heartbeat_ms": self._timing.heartbeat_ms,
+            "instance": step.instance,
+            "patient": step.what == JOIN,
         }
         with open(self._folder / f"{client}.err", "w") as errors:
             life = Life(client, notes, start(step.kind, asked, errors))
-        self.lives[step.life] = life
         self.everybody.append(life)
+        return life
 
     @staticmethod
     def _close(life: Life) -> None:
@@ -118,9 +131,11 @@ class Group:
         with contextlib.suppress(BrokenPipeError):
             life.process.stdin.close()
 
-    def has_joined(self, life: int) -> bool:
-        """Whether that member has been told what it has; as good as that, whether it had time enough."""
-        found = self.lives[life]
+    def is_ready(self, step: Step) -> bool:
+        """Whether the member it waits for has been told what it has; as good as that, whether it had time enough."""
+        if step.waits_for is None:
+            return True
+        found = self.lives[step.waits_for]
         return found.client in self.told or time.monotonic() - found.began > JOIN_SECONDS_MAX
 
     def look(self) -> None:
@@ -131,6 +146,8 @@ class Group:
                     self.processed += [(partition, offset) for partition, offset in names]
                 elif what == "assigned":
                     self.told.add(life.client)
+                elif what == "left":
+                    self.left_ms[life.client] = at_ms
                 elif what == "late":
                     self.stalls.append((at_ms, names[0]))
         for life in self.lives.values():
@@ -220,7 +237,14 @@ class Ran(NamedTuple):
     stalls: list[tuple[int, int]]
 
 
-def run(scripts: Sequence[Sequence[Script]], seed: int, bootstrap: str, folder: Path, timing: Timing) -> Ran:
+def run(
+    scripts: Sequence[Sequence[Script]],
+    seed: int,
+    bootstrap: str,
+    folder: Path,
+    timing: Timing,
+    kills: Kills | None = None,
+) -> Ran:
     """The scripts of a row one after the other, the rows side by side; raises AssertionError if members fail or
     records are not processed in time."""
     rows = [[_group(script, seed, bootstrap, folder, timing) for script in row] for row in scripts]
@@ -234,7 +258,7 @@ def run(scripts: Sequence[Sequence[Script]], seed: int, bootstrap: str, folder: 
     pulse = Pulse()
     stream = Stream(bootstrap, topics)
     try:
-        _play(rows)
+        _play(rows, kills)
         time.sleep(timing.settle_s)
         stream.end()
         produced = _ends(bootstrap, topics)
@@ -252,11 +276,15 @@ def run(scripts: Sequence[Sequence[Script]], seed: int, bootstrap: str, folder: 
 
 
 def _group(script: Script, seed: int, bootstrap: str, folder: Path, timing: Timing) -> Group:
-    return Group(script, plan(script, seed, timing.settle_s), bootstrap, folder, timing)
+    steps = (static_plan if script.instances else plan)(script, seed, timing.settle_s)
+    return Group(script, steps, bootstrap, folder, timing)
 
 
-def _play(rows: Sequence[Sequence[Group]]) -> None:
+def _play(rows: Sequence[Sequence[Group]], kills: Kills | None) -> None:
     """Every step when its pause after the one before is over."""
+    done = 0
+    if kills is not None:
+        kills.plan(sum(len(group.steps) for row in rows for group in row))
     due: list[tuple[float, int, Iterator[tuple[Group, Step]]]] = []
     waiting: dict[int, tuple[Group, Step]] = {}
 
@@ -273,11 +301,14 @@ def _play(rows: Sequence[Sequence[Group]]) -> None:
         time.sleep(max(0.0, at - time.monotonic()))
         group, step = waiting[number]
         group.look()
-        if not (step.hurries or group.has_joined(step.life)):
+        if not group.is_ready(step):
             heapq.heappush(due, (time.monotonic() + LOOK_AGAIN_SECONDS, number, steps))
             continue
         group.do(step)
         next_of(number, steps)
+        if kills is not None:
+            kills.passed(done)
+        done += 1
 
 
 def _ends(bootstrap: str, topics: Mapping[str, int]) -> dict[str, dict[int, int]]:

@@ -1,92 +1,49 @@
-"""What must hold of a group whose members come, go and are killed: pure functions over what is known of it.
+"""What must hold of a group whose members come, go and are killed: pure functions over the `evidence`.
 
-`Trace` is the broker's: what it wrote down about the group, in order, and how it answered; `dead_ms` is what
-only who kills members can know. What it holds members to:
-
-1. Two members never have a partition in one generation; of the newer protocol, one never has a partition that another
-   has, or was asked to give back and has not yet.
+1. Two owners never have a partition in one generation; of the newer protocol, a member never has a partition that
+   another has, or was asked to give back and has not yet. An owner is a member, or an instance where it has an id.
 2. A partition is without an owner no longer than a session time-out, two heartbeats and a second, counted from the
    last change before (a member joins, leaves, or dies), or from when it lost its owner if that was later. A member
    that dies while its JoinGroup is parked is in the next generation all the same, and nobody can know before a session
    time-out after that: such a generation counts as a change. So does going from one protocol to the other, with which
-   everybody is given a new session, as by Apache Kafka. Owners are members that live and have not gone back to
-   joining: from its JoinGroup on, a member of the classic protocol has what it says it still has.
+   everybody is given a new session, as by Apache Kafka; and so does the return of a broker that was killed. Owners are
+   members that live and have not gone back to joining: from its JoinGroup on, a member of the classic protocol has what
+   it says it still has.
 3. There is no storm: no more than so many answers of UNKNOWN_MEMBER_ID a change, and to one member; no more than so
    many generations a change, and so many times that a member joins between two changes. Commits are counted apart:
    clients have several on their way when they hear that they are unknown.
 4. Every record that was acknowledged was processed.
-5. Nobody is told of a generation or an epoch before it is written down.
+5. Nobody is told of a generation or an epoch before it is written down: a generation that members joined counts from
+   then on only. One that is not written when the broker is killed may be counted again, with others in it, as by
+   Apache Kafka. Otherwise members never join a lower generation than the one before, nor than what is written.
+6. An instance keeps its place (`instances`).
 
 How long somebody who did nothing but wait was kept waiting (`stalls`) is what the machine took, and is added to 2.
 """
 
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
+from tests.churn.evidence import (
+    BEAT,
+    COMMIT,
+    JOIN_GROUP,
+    SYNC_GROUP,
+    Current,
+    Generation,
+    Trace,
+    bearers,
+    comes,
+    ended_ms,
+    leaves,
+)
+from tests.churn.instances import misplaced
+
 UNKNOWN_A_CHANGE, UNKNOWN_A_MEMBER, GENERATIONS_A_CHANGE, JOINS_BETWEEN = 2, 4, 4, 12
 COMMITS_A_CHANGE = 10
-JOIN_GROUP, SYNC_GROUP, LEAVE_GROUP, BEAT = "JoinGroup", "SyncGroup", "LeaveGroup", "ConsumerGroupHeartbeat"
-COMMIT = "OffsetCommit"
-LEAVES = -1
-
-
-class Share(NamedTuple):
-    """What a generation gives a member, and what the member said it had when it joined."""
-
-    client: str
-    partitions: frozenset[int]
-    kept: frozenset[int] = frozenset()
-
-
-class Generation(NamedTuple):
-    """A classic group as it was written down, by member id; no members if it is empty or gone."""
-
-    at_ms: int
-    number: int
-    shares: Mapping[str, Share]
-
-
-class Current(NamedTuple):
-    """What a member of a group of the newer protocol has, and has still to give back; both empty when it is gone."""
-
-    at_ms: int
-    epoch: int
-    member: str
-    client: str
-    assigned: frozenset[int] = frozenset()
-    revoking: frozenset[int] = frozenset()
-
-
-class Answer(NamedTuple):
-    """An answer to a member, when it was asked for and given."""
-
-    asked_ms: int
-    at_ms: int
-    api: str
-    client: str
-    member: str
-    epoch: int
-    error: str
-
-
-class Trace(NamedTuple):
-    """All that is known of one group of `partitions` partitions until `until_ms`."""
-
-    partitions: int
-    written: Sequence[Generation | Current]
-    answers: Sequence[Answer]
-    dead_ms: Mapping[str, int] = {}
-    """By client, when it was killed."""
-    until_ms: int = 0
-    produced: Mapping[int, int] = {}
-    """By partition, how many records."""
-    processed: Iterable[tuple[int, int]] = ()
-    """Partition and offset of each, as often as it was."""
-    stalls: Sequence[tuple[int, int]] = ()
-    """When, and for how many milliseconds, somebody who only waited was kept waiting."""
 
 
 def violations(trace: Trace, session_ms: int, heartbeat_ms: int) -> list[str]:
@@ -98,6 +55,8 @@ def violations(trace: Trace, session_ms: int, heartbeat_ms: int) -> list[str]:
         *storms(trace),
         *lost(trace),
         *unwritten(trace),
+        *counted_back(trace),
+        *misplaced(trace, session_ms, heartbeat_ms),
     ]
 
 
@@ -114,10 +73,11 @@ def two_owners(written: Iterable[Generation | Current]) -> Iterator[str]:
                 generations.clear()
             owners = generations.setdefault(entry.number, {})
             for member, share in entry.shares.items():
+                name = share.instance or member
                 for partition in sorted(share.partitions):
-                    owner = owners.setdefault(partition, member)
-                    if owner != member:
-                        yield f"generation {entry.number}: partition {partition} is {owner}'s and {member}'s"
+                    owner = owners.setdefault(partition, name)
+                    if owner != name:
+                        yield f"generation {entry.number}: partition {partition} is {owner}'s and {name}'s"
             continue
         for partition in held.pop(entry.member, frozenset()):
             if newer.get(partition) == entry.member:
@@ -160,30 +120,28 @@ def changes(trace: Trace) -> list[Change]:
     seen: set[str] = set()
     gone: set[str] = set()
     for answer in sorted(trace.answers, key=lambda one: one.asked_ms):
-        if answer.api in (JOIN_GROUP, BEAT) and answer.client not in seen:
+        if comes(answer) and answer.client not in seen:
             seen.add(answer.client)
             found.append(Change(answer.asked_ms, f"{answer.client} joined"))
-        elif _leaves(answer) and answer.client not in gone:
+        elif leaves(answer) and answer.client not in gone:
             gone.add(answer.client)
             found.append(Change(answer.at_ms, f"{answer.client} left"))
     found += [Change(at_ms, f"{client} died") for client, at_ms in trace.dead_ms.items() if client in seen]
     return sorted(found)
 
 
-def _leaves(answer: Answer) -> bool:
-    return answer.api == LEAVE_GROUP or (answer.api == BEAT and answer.epoch == LEAVES)
-
-
 def resets(trace: Trace) -> list[Change]:
-    """What the time without an owner is counted from: changes, generations that began with a dead member, and going
-    over to the other protocol."""
+    """What the time without an owner is counted from: changes, generations that began with a dead member, going over to
+    the other protocol, and the broker's end and return."""
     ghosts = {
         answer.epoch: Change(answer.at_ms, f"generation {answer.epoch} began with {answer.client}, who was dead")
         for answer in trace.answers
         if (answer.api, answer.error) == (JOIN_GROUP, "NONE")
         if trace.dead_ms.get(answer.client, answer.at_ms) < answer.at_ms
     }
-    return sorted([*changes(trace), *ghosts.values(), *_conversions(trace.written)])
+    killed = [Change(from_ms, "the broker was killed") for from_ms, _ in trace.kills]
+    back = [Change(to_ms, "the broker was back") for _, to_ms in trace.kills]
+    return sorted([*changes(trace), *ghosts.values(), *_conversions(trace.written), *killed, *back])
 
 
 def _conversions(written: Iterable[Generation | Current]) -> Iterator[Change]:
@@ -209,6 +167,7 @@ def orphans(trace: Trace, longer_than_ms: int = 0) -> list[Orphan]:
             covered = max(covered, end)
     longer = [one for one in found if one.length_ms - _stalled_ms(trace, one) > longer_than_ms]
     longer = [one for one in longer if any(from_ms <= one.from_ms < to_ms for from_ms, to_ms in there)]
+    longer = [one for one in longer if not any(from_ms <= one.from_ms < to_ms for from_ms, to_ms in trace.kills)]
     return sorted(longer, key=lambda one: -one.length_ms)
 
 
@@ -224,32 +183,23 @@ def _stalled_ms(trace: Trace, orphan: Orphan) -> int:
     return sum(late_ms for at_ms, late_ms in trace.stalls if orphan.from_ms <= at_ms <= orphan.to_ms)
 
 
-def _ended_ms(trace: Trace) -> dict[str, int]:
-    """By client, when it died or left, be it that the group had forgotten it."""
-    ended_ms = dict(trace.dead_ms)
-    for answer in trace.answers:
-        if _leaves(answer):
-            ended_ms[answer.client] = min(answer.at_ms, ended_ms.get(answer.client, answer.at_ms))
-    return ended_ms
-
-
 def _there(trace: Trace) -> list[tuple[int, int]]:
     """From when to when each client was there."""
     began_ms: dict[str, int] = {}
     for answer in trace.answers:
-        if answer.api in (JOIN_GROUP, BEAT):
+        if comes(answer):
             began_ms[answer.client] = min(answer.asked_ms, began_ms.get(answer.client, answer.asked_ms))
-    ended_ms = _ended_ms(trace)
-    return [(at_ms, ended_ms.get(client, trace.until_ms)) for client, at_ms in began_ms.items()]
+    ended = ended_ms(trace)
+    return [(at_ms, ended.get(client, trace.until_ms)) for client, at_ms in began_ms.items()]
 
 
 def owned(trace: Trace) -> dict[int, list[tuple[int, int]]]:
     """By partition, from when to when somebody who lived had it."""
-    ended_ms = _ended_ms(trace)
+    ended, bearer = ended_ms(trace), bearers(trace)
     spans: dict[int, list[tuple[int, int]]] = {partition: [] for partition in range(trace.partitions)}
 
     def add(partition: int, client: str, from_ms: int, to_ms: int) -> None:
-        to_ms = min(to_ms, ended_ms.get(client, to_ms))
+        to_ms = min(to_ms, ended.get(client, to_ms))
         if to_ms > from_ms and partition in spans:
             spans[partition].append((from_ms, to_ms))
 
@@ -258,12 +208,13 @@ def owned(trace: Trace) -> dict[int, list[tuple[int, int]]]:
     for generation, after in zip_longest(generations, generations[1:]):
         until_ms = after.at_ms if after is not None else trace.until_ms
         for member, share in generation.shares.items():
+            client = bearer.get(member, share.client)
             kept = after.shares[member].kept if after is not None and member in after.shares else frozenset()
             for partition in share.partitions & kept:
-                add(partition, share.client, generation.at_ms, until_ms)
-            for from_ms, to_ms in _having(generation, turns.get(share.client, []), until_ms):
+                add(partition, client, generation.at_ms, until_ms)
+            for from_ms, to_ms in _having(generation, turns.get(client, []), until_ms):
                 for partition in share.partitions:
-                    add(partition, share.client, from_ms, to_ms)
+                    add(partition, client, from_ms, to_ms)
     by_member: dict[str, list[Current]] = {}
     for one in trace.written:
         if isinstance(one, Current):
@@ -272,7 +223,7 @@ def owned(trace: Trace) -> dict[int, list[tuple[int, int]]]:
         for current, next_one in zip_longest(currents, currents[1:]):
             for partition in current.assigned:
                 until_ms = next_one.at_ms if next_one is not None else trace.until_ms
-                add(partition, current.client, current.at_ms, until_ms)
+                add(partition, bearer.get(current.member, current.client), current.at_ms, until_ms)
     return spans
 
 
@@ -306,7 +257,7 @@ def _having(generation: Generation, turns: Iterable[tuple[int, int]], until_ms: 
 
 
 def storms(trace: Trace) -> Iterator[str]:
-    allowed = len(changes(trace))
+    allowed = len(changes(trace)) + len(trace.kills)
     unknowns = [answer for answer in trace.answers if answer.error == "UNKNOWN_MEMBER_ID"]
     unknown = Counter(answer.member for answer in unknowns if answer.api != COMMIT)
     commits = len(unknowns) - sum(unknown.values())
@@ -360,6 +311,38 @@ def unwritten(trace: Trace) -> Iterator[str]:
             written_ms = known.get((answer.member, answer.epoch))
             if written_ms is None or written_ms > answer.at_ms:
                 yield f"{answer.member} was told of {answer.epoch} at {answer.at_ms}, when that was not written down"
+
+
+def counted_back(trace: Trace) -> Iterator[str]:
+    """Only of groups that speak the classic protocol all along: members of others are at epochs of their own."""
+    generations = [entry for entry in trace.written if isinstance(entry, Generation)]
+    if len(generations) < len(trace.written):
+        return
+    starts = [0, *(killed_ms for killed_ms, _ in trace.kills)]
+    for start_ms, end_ms in zip_longest(starts, starts[1:]):
+        reached = max((one.number for one in generations if one.at_ms <= start_ms), default=0)
+        for answer in trace.answers:
+            if (answer.api, answer.error) != (JOIN_GROUP, "NONE") or answer.at_ms <= start_ms:
+                continue
+            if end_ms is not None and answer.at_ms > end_ms:
+                break
+            if answer.epoch < reached:
+                yield f"{answer.client} joined generation {answer.epoch} when there had been {reached}"
+            reached = max(reached, answer.epoch)
+
+
+def counted_again(trace: Trace) -> int:
+    """How many generations were begun before the broker was killed and again afterwards, as they were not written."""
+    count = 0
+    for killed_ms, _ in trace.kills:
+        known = {one.number for one in trace.written if isinstance(one, Generation) and one.at_ms <= killed_ms}
+        begun = {
+            (answer.epoch, answer.at_ms > killed_ms)
+            for answer in trace.answers
+            if (answer.api, answer.error) == (JOIN_GROUP, "NONE") and answer.epoch not in known
+        }
+        count += sum((epoch, True) in begun for epoch, after in begun if not after)
+    return count
 
 
 def duplicates(trace: Trace) -> int:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-JOIN, LEAVE, KILL = "joins", "leaves", "dies"
+JOIN, LEAVE, KILL, RIVAL = "joins", "leaves", "dies", "rivals"
 HURRY_S = 0.15
 
 
@@ -21,17 +21,22 @@ class Kind(NamedTuple):
 
 
 class Step(NamedTuple):
-    """`life` counts the members of a plan in the order they join."""
+    """`life` counts the members of a plan in the order they join. A rival comes with the instance id of `holder`."""
 
     pause_s: float
     what: str
     life: int
     kind: Kind
+    instance: str | None = None
+    holder: int | None = None
 
     @property
-    def hurries(self) -> bool:
-        """Whether it happens to a member that may not even have joined yet."""
-        return self.what == JOIN or self.pause_s < HURRY_S
+    def waits_for(self) -> int | None:
+        """The member that must have joined before, unless it happens in a hurry."""
+        if self.what == RIVAL:
+            return self.holder
+        hurries = self.instance is None and self.pause_s < HURRY_S
+        return None if self.what == JOIN or hurries else self.life
 
 
 class Script(NamedTuple):
@@ -42,6 +47,8 @@ class Script(NamedTuple):
     changes: int
     members_max: int
     partitions: int
+    instances: int = 0
+    """How many static members there are: see `statics`."""
 
 
 def plan(script: Script, seed: int, settle_s: float) -> list[Step]:

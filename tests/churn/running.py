@@ -2,14 +2,17 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.brokers import SOURCE, Broker
 from tests.churn import trace
+from tests.churn.evidence import Answer, Trace, leaves
 from tests.churn.groups import Group, Ran, Timing, run
-from tests.churn.judge import Trace, begun, changes, duplicates, lost, orphans, violations
+from tests.churn.instances import returns
+from tests.churn.judge import begun, changes, counted_again, duplicates, lost, orphans, violations
+from tests.churn.kills import Kills
 from tests.churn.scripts import rows
 
 TIMING = Timing(session_ms=8000, heartbeat_ms=1500)
@@ -40,44 +43,57 @@ class Report(NamedTuple):
             yield f"again: python -m tests.churn --seed {self.seed} --folder /tmp/churn"
 
 
-def churn(seed: int, wanted: int, folder: Path, bootstrap: str | None = None) -> Report:
-    """Runs the scripts of so many changes. A broker of somebody else's is judged only by what members processed."""
+def churn(seed: int, wanted: int, folder: Path, bootstrap: str | None = None, kills: int = 0) -> Report:
+    """Runs the scripts of so many changes, and kills the broker so often meanwhile. A broker of somebody else's is
+    judged only by what members processed."""
     if bootstrap is not None:
         return _report(seed, run(rows(wanted), seed, bootstrap, folder, TIMING), {})
     broker = Broker(folder, SETTINGS, options=trace.LOGGING)
     broker.start()
+    killing = Kills(broker, kills, seed)
     try:
-        ran = run(rows(wanted), seed, broker.address, folder, TIMING)
+        ran = run(rows(wanted), seed, broker.address, folder, TIMING, killing)
         broker.stop()
     finally:
         broker.kill()
-    return _report(seed, ran, traces(ran, folder))
+    return _report(seed, ran, traces(ran, folder, killing.windows))
 
 
-def traces(ran: Ran, folder: Path) -> dict[str, Trace]:
+def traces(ran: Ran, folder: Path, kills: Sequence[tuple[int, int]]) -> dict[str, Trace]:
     """What is known of each group, by its name."""
     documents = trace.dumped(folder / "data", {**os.environ, "PYTHONPATH": str(SOURCE)})
     names = {group.script.name: group.script.name for group in ran.groups}
     written = trace.written(documents, names)
     with open(folder / "broker.log") as log:
         answers = trace.answers(log)
+    known = {name: [one for one in answers.get(name, []) if one.at_ms <= ran.until_ms] for name in names}
     return {
         group.script.name: Trace(
             partitions=group.script.partitions,
             written=written.get(group.script.name, []),
-            answers=[one for one in answers.get(group.script.name, []) if one.at_ms <= ran.until_ms],
-            dead_ms=group.dead_ms,
+            answers=known[group.script.name],
+            dead_ms=_dead_ms(group, known[group.script.name], ran.until_ms),
             until_ms=ran.until_ms,
             produced=ran.produced[group.script.name],
             processed=group.processed,
             stalls=[*ran.stalls, *group.stalls],
+            kills=kills,
         )
         for group in ran.groups
     }
 
 
+def _dead_ms(group: Group, answers: Sequence[Answer], until_ms: int) -> dict[str, int]:
+    """Who was killed, and who went without a word, as static members do, be it that nobody heard it."""
+    heard = {answer.client for answer in answers if leaves(answer)}
+    silent = {client: at_ms for client, at_ms in group.left_ms.items() if client not in heard}
+    return {client: at_ms for client, at_ms in {**silent, **group.dead_ms}.items() if at_ms <= until_ms}
+
+
 def _report(seed: int, ran: Ran, found: dict[str, Trace]) -> Report:
     sentences, figures = [], [f"seed {seed}, machine late {sum(late for _, late in ran.stalls)} ms in all"]
+    if killed := next((trace.kills for trace in found.values()), ()):
+        figures.append(f"the broker was killed, and away for {', '.join(f'{to - at} ms' for at, to in killed)}")
     for group in ran.groups:
         name = group.script.name
         sentences += [f"{client} did not end when it was asked to leave" for client in group.stuck]
@@ -105,4 +121,7 @@ def _figures(seen: Trace) -> str:
     told = ", ".join(f"{count} {error}" for error, count in errors.most_common())
     orphan = f"not owned for {longest[0].length_ms} ms after {longest[0].since}" if longest else "always owned"
     records = f"{sum(seen.produced.values())} records, {duplicates(seen)} again"
-    return f"{len(changes(seen))} changes, {begun(seen)} generations, {orphan}, {records}; answers: {told}"
+    again = f", {counted_again(seen)} of them counted again" if seen.kills else ""
+    quiet = len(returns(seen, *TIMING))
+    back = f", {quiet} returns of instances at rest" if quiet else ""
+    return f"{len(changes(seen))} changes, {begun(seen)} generations{again}{back}, {orphan}, {records}; answers: {told}"

@@ -1,5 +1,9 @@
 """The groups that are put through churn: each client alone, all that speak the classic protocol together, the newer
-protocol, and groups that go from one to the other and back."""
+protocol, static members of both, and groups that go from one to the other and back.
+
+Only clients that end when another has their instance id are static members here: aiokafka sends heartbeats without it
+and comes back for ever, kafka-python goes on until it commits.
+"""
 
 from tests.churn.clients import AIOKAFKA, CONFLUENT, JAVA, KAFKA_PYTHON, KAFKAJS
 from tests.churn.plan import Kind, Script
@@ -8,6 +12,8 @@ CLASSIC = tuple(Kind(client) for client in (CONFLUENT, AIOKAFKA, KAFKA_PYTHON, K
 MIGRATING = tuple(kind for kind in CLASSIC if kind.client != AIOKAFKA)
 """aiokafka gives up when its JoinGroup is answered with REBALANCE_IN_PROGRESS, as Kafka and we answer those that are
 parked when their group goes over to the newer protocol."""
+STATIC = (Kind(CONFLUENT), Kind(JAVA))
+GUESTS = tuple(kind for kind in CLASSIC if kind not in STATIC)
 NEWER = (Kind(CONFLUENT, "consumer"), Kind(JAVA, "consumer"))
 ALONE = (
     Kind(CONFLUENT, strategy="cooperative-sticky"),
@@ -30,6 +36,8 @@ def rows(changes: int = 100) -> list[list[Script]]:
     return [
         [Script("classic", [CLASSIC], fifth + fifth // 4, members_max=5, partitions=8)],
         [Script("newer", [NEWER], fifth, members_max=4, partitions=6)],
+        [Script("static", [STATIC, GUESTS], few + few // 2, members_max=4, partitions=6, instances=3)],
+        [Script("static-newer", [NEWER, NEWER], few + few // 2, members_max=4, partitions=6, instances=3)],
         [Script("migrating", [MIGRATING, NEWER, MIGRATING], fifth, members_max=4, partitions=6)],
         by_itself[:3],
         by_itself[3:],

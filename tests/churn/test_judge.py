@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.churn.judge import BEAT, Answer, Current, Generation, Share, Trace, changes, orphans, violations
+from tests.churn.evidence import BEAT, Answer, Current, Generation, Share, Trace
+from tests.churn.judge import changes, orphans, violations
 
 SESSION_MS, HEARTBEAT_MS = 5000, 500
 ALLOWED_MS = SESSION_MS + 2 * HEARTBEAT_MS + 1000

@@ -17,7 +17,7 @@ from moldau.protocol.internal import (
     MemberMetadata,
     OwnedTopicPartitions,
 )
-from tests.churn.judge import Answer, Current, Generation, Share
+from tests.churn.evidence import Answer, Current, Generation, Share
 from tests.churn.trace import answers, written
 
 

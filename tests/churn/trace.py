@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.churn.judge import Answer, Current, Generation, Share
+from tests.churn.evidence import Answer, Current, Generation, Share
 
 LOGGING = ("--log-level", "moldau.groups=debug")
 STAMPED = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) DEBUG (\{.*\})")
@@ -29,7 +29,7 @@ def dumped(data: Path, environment: Mapping[str, str]) -> list[dict[str, Any]]:
 def written(documents: Iterable[Mapping[str, Any]], topics: Mapping[str, str]) -> dict[str, list[Generation | Current]]:
     """By group, what was written about it, in order; `topics` gives the topic that each group reads."""
     found: dict[str, list[Generation | Current]] = {}
-    clients: dict[str, str] = {}
+    clients: dict[str, tuple[str, str | None]] = {}
     for document in documents:
         said, at_ms = document["decoded"], document["timestamp_ms"]
         group, value = said.get("group"), said.get("value")
@@ -40,15 +40,16 @@ def written(documents: Iterable[Mapping[str, Any]], topics: Mapping[str, str]) -
             shares = {member["member_id"]: _share(member, topics[group]) for member in (value or {}).get("members", ())}
             of_group.append(Generation(at_ms, value["generation"] if value else -1, shares))
         elif said["type"] == "consumer group member" and value is not None:
-            clients[said["member_id"]] = value["client_id"]
+            clients[said["member_id"]] = value["client_id"], value["instance_id"] or None
         elif said["type"] == "assignment of a member":
-            member, client = said["member_id"], clients.get(said["member_id"], "")
+            member = said["member_id"]
+            client, instance = clients.get(member, ("", None))
             if value is None:
-                of_group.append(Current(at_ms, -1, member, client))
+                of_group.append(Current(at_ms, -1, member, client, instance=instance))
             else:
                 assigned = _numbers(value["assigned_partitions"])
                 revoking = _numbers(value["partitions_pending_revocation"])
-                of_group.append(Current(at_ms, value["member_epoch"], member, client, assigned, revoking))
+                of_group.append(Current(at_ms, value["member_epoch"], member, client, assigned, revoking, instance))
     return found
 
 
@@ -60,7 +61,8 @@ def _share(member: Mapping[str, Any], topic: str) -> Share:
         return _numbers(one for one in there if one["topic"] == topic)
 
     assignment = partitions(member["assignment"], "assigned_partitions")
-    return Share(member["client_id"], assignment, partitions(member["subscription"], "owned_partitions"))
+    kept = partitions(member["subscription"], "owned_partitions")
+    return Share(member["client_id"], assignment, kept, member["group_instance_id"])
 
 
 def _numbers(topics: Iterable[Mapping[str, Any]]) -> frozenset[int]:

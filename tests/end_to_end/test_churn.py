@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.churn.judge import Answer, Current, Generation, Trace, violations
+from tests.churn.evidence import Answer, Current, Generation, Trace
+from tests.churn.judge import violations
 from tests.churn.running import TIMING, Report, churn
 
 CHANGES, PLANNED, SEED = 100, 115, 1

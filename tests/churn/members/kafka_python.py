@@ -6,7 +6,7 @@ from kafka import KafkaConsumer
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.errors import FencedInstanceIdError, KafkaError
+from kafka.errors import KafkaError
 from noting import AGAIN_SECONDS, COMMIT_SECONDS, RECONNECT_MS_MAX, asked, complain, leaves, note
 from options import options
 
@@ -35,33 +35,35 @@ consumer = made()
 consumer.subscribe([asked.topic], listener=Listener())
 
 
+def polled() -> dict:
+    """What has come; nothing while the broker is away, which poll raises."""
+    try:
+        return consumer.poll(100)
+    except KafkaError as error:
+        if not error.retriable:
+            raise
+        complain(error)
+        leaves.wait(AGAIN_SECONDS)
+        return {}
+
+
 def commit() -> None:
     try:
         consumer.commit()
-    except FencedInstanceIdError:
-        raise
     except KafkaError as error:
         complain(error)
 
 
-def read() -> None:
-    due, uncommitted = 0.0, False
-    while not leaves.is_set():
-        for taken in consumer.poll(100).values():
-            note("took", [[record.partition, record.offset] for record in taken])
-            uncommitted = True
-        if uncommitted and time.monotonic() > due:
-            commit()
-            due, uncommitted = time.monotonic() + COMMIT_SECONDS, False
-    note("leaves", [])
-    if uncommitted:
+due, uncommitted = 0.0, False
+while not leaves.is_set():
+    for taken in polled().values():
+        note("took", [[record.partition, record.offset] for record in taken])
+        uncommitted = True
+    if uncommitted and time.monotonic() > due:
         commit()
-
-
-try:
-    read()
-except FencedInstanceIdError as error:
-    complain(error)
-    note("fenced", [])
+        due, uncommitted = time.monotonic() + COMMIT_SECONDS, False
+note("leaves", [])
+if uncommitted:
+    commit()
 consumer.close()
 note("left", [])
