@@ -37,6 +37,12 @@ class HeldLog(ABC, Generic[S]):
     def _loaded(self) -> S:
         """A shard that has replayed the log, and has started; it is `shard` before it starts."""
 
+    def start(self, shard: S) -> None:
+        """All of the log has been applied to the shard."""
+        out = Outcome()
+        assert all(bits > 0 for bits in shard.start(self.now, out))
+        self.carry_out(out)
+
     @abstractmethod
     def _applied(self, shard: S, written: Any) -> Replies: ...
 

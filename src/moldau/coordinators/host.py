@@ -10,7 +10,7 @@ replaying gives. Waiting is the loop's, stamps are the clock's; nothing here rea
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -47,6 +47,8 @@ taken to have been silent. Timers come before sockets where the loop goes on."""
 LOAD_BYTES, LOAD_RECORD_BYTES = 24 * 1024, 64
 """How much is applied before the loop gets a turn, and what a record counts beside its value: about a millisecond's
 worth, be it hundreds of offsets or one large group."""
+START_BITS = 200
+"""As much of a start is done before the loop gets a turn: groups, members, transactions."""
 
 
 class InternalLog(Protocol):
@@ -63,7 +65,9 @@ class Machine(Protocol):
     """The state of one partition: only `apply` changes what lasts."""
 
     def apply(self, record: Record, now: Now) -> Replies: ...
-    def start(self, now: Now) -> Outcome: ...
+    def start(self, now: Now, out: Outcome) -> Iterator[int]:
+        """All is read back: bit by bit, get ready to decide; gives how much there was to each bit."""
+
     def tick(self, now: Now) -> Outcome | None: ...
     def next_ms(self) -> int | None: ...
     def stop(self, error: ErrorCode) -> Replies: ...
@@ -354,9 +358,19 @@ class Host(Generic[M]):
             if self._hosted.get(hosted.partition) is hosted:
                 self._load(hosted.partition)
             return
+        out = await self._start(hosted.machine)
         hosted.task = None
         hosted.loaded = True
-        self._carry_out(hosted, hosted.machine.start(self.now()))
+        self._carry_out(hosted, out)
+
+    async def _start(self, machine: M) -> Outcome:
+        out, room = Outcome(), START_BITS
+        for bits in machine.start(self.now(), out):
+            room -= bits
+            if room <= 0:
+                await asyncio.sleep(0)
+                room = START_BITS
+        return out
 
     async def _replay_chunk(self, hosted: Coordinated[M], chunks: AsyncIterator[Buffer]) -> bool:
         """Whether there was one more."""

@@ -91,7 +91,7 @@ class Stage(HeldLog[GroupShard]):
         for written in self.log:
             assert self._applied(shard, written) == []
         self.shard = shard
-        self.carry_out(shard.start(self.now))
+        self.start(shard)
         return shard
 
     def _said(self, written: Record | Step) -> str:

@@ -5,7 +5,7 @@ import uuid
 from moldau.coordinators.groups.exchange import GroupSettings
 from moldau.coordinators.groups.offset_records import is_offset, offset_record
 from moldau.coordinators.groups.shard import FORGET_LOOKS, FORGET_PAUSE_MS, GroupShard
-from moldau.coordinators.outcome import Now
+from moldau.coordinators.outcome import Now, Outcome
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
 
@@ -19,10 +19,10 @@ def test_a_round_over_many_groups_leaves_pauses_and_misses_none() -> None:
     for number in range(GROUPS):
         value = OffsetCommitValue(offset=1, metadata="", commit_timestamp=0, topic_id=uuid.UUID(int=7))
         shard.apply(offset_record(f"g{number}", TopicPartition("t", 0), value), Now(0, 0))
-    shard.start(Now(0, 0))
+    list(shard.start(Now(0, 0), Outcome()))
     goes = []
     due_ms = shard.next_ms()
-    while len(shard.offsets.groups()) > 0:
+    while len(list(shard.offsets.groups())) > 0:
         assert due_ms is not None
         now = Now(due_ms, due_ms + RETENTION_MS)
         out = shard.tick(now)

@@ -2,9 +2,11 @@
 
 import asyncio
 import uuid
+from collections.abc import Iterator
 
 from moldau.coordinators.groups.offset_records import offset_record
-from moldau.coordinators.host import LOAD_BYTES, LOAD_RECORD_BYTES, Host, partition_of
+from moldau.coordinators.groups.shard import GroupShard
+from moldau.coordinators.host import LOAD_BYTES, LOAD_RECORD_BYTES, START_BITS, Host, partition_of
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
@@ -114,8 +116,8 @@ class Counting:
         self._seen.append(self._partition)
         return []
 
-    def start(self, now: Now) -> Outcome:
-        return Outcome()
+    def start(self, now: Now, out: Outcome) -> Iterator[int]:
+        yield from ()
 
     def tick(self, now: Now) -> Outcome | None:
         return None
@@ -161,3 +163,36 @@ def test_partitions_that_are_loaded_together_take_turns_chunk_by_chunk() -> None
         await host.stop()
 
     in_virtual_time(scene())
+
+
+def test_a_partition_of_many_groups_starts_bit_by_bit_and_is_loading_until_it_has() -> None:
+    """Groups that only have offsets, which the start makes; their records were applied in the turns before."""
+    value = OffsetCommitValue(offset=1, metadata="", commit_timestamp=1, topic_id=uuid.UUID(int=7))
+    here = partition_of("g", PARTITIONS)
+    groups = [f"g{n}" for n in range(PARTITIONS * TURNS * START_BITS) if partition_of(f"g{n}", PARTITIONS) == here]
+    records = [offset_record(name, TopicPartition("t", 0), value) for name in groups]
+    rows = [Row(record.key, record.value, 1) for record in records]
+    shards: list[GroupShard] = []
+
+    async def scene(group: Group) -> None:
+        group.log.batches[here] = [bytes(encode_batch(rows))]
+        host = group.coordinator._host
+        make = host._machine
+
+        def kept(partition: int) -> GroupShard:
+            shards.append(make(partition))
+            return shards[-1]
+
+        host._machine = kept
+        group.coordinator.lead(here)
+        loading, most, before = asyncio.ensure_future(group.load("g")), 0, 0
+        while not loading.done():
+            await asyncio.sleep(0)
+            now = len(shards[0].groups.live)
+            most, before = max(most, now - before), now
+            if now < len(groups):
+                assert (await group.join()).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert 0 < most <= START_BITS
+        assert before == len(groups) > TURNS * START_BITS // 2
+
+    play(scene)

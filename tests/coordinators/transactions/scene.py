@@ -63,7 +63,7 @@ class TransactionStage(HeldLog[TransactionShard]):
         self.shard = TransactionShard(self.settings, COORDINATOR_EPOCH, self._take_id, self._mark)
         for record in self.log:
             assert self.shard.apply(record, self.now) == []
-        self.carry_out(self.shard.start(self.now))
+        self.start(self.shard)
         return self.shard
 
     def complete(self, transactional_id: str) -> Ticket:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from moldau.coordinators.outcome import Now
+from moldau.coordinators.outcome import Now, Outcome
 from moldau.coordinators.transactions.exchange import (
     AddPartitions,
     Ended,
@@ -385,6 +385,6 @@ def test_a_million_idle_ids_would_fit_into_memory() -> None:
         shard.apply(record, now)
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    shard.start(now)
+    list(shard.start(now, Outcome()))
     assert shard.describe("transactional-id-77") is not None
     assert size / len(records) < 300

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.coordinators.outcome import Now, Record
+from moldau.coordinators.outcome import Now, Outcome, Record
 from moldau.coordinators.transactions.exchange import TransactionSettings
 from moldau.coordinators.transactions.records import read_record, transaction_record
 from moldau.coordinators.transactions.transaction import IDLE, State, Transaction, unpack
@@ -87,7 +87,7 @@ def test_a_load_is_not_stopped_by_what_nobody_understands(key: bytes, value: byt
     shard = TransactionShard(TransactionSettings(), 1, lambda: None, lambda _, __: None)
     for record in (Record(key, value), Record(b"\0\0\0\1x", value)):
         shard.apply(record, now)
-    shard.start(now)
+    list(shard.start(now, Outcome()))
     for listed in shard.listed():
         assert shard.describe(listed.transactional_id) is not None
 

@@ -8,7 +8,7 @@ once its assignment is committed. No answer is ever forgotten: whoever replaces 
 Source: Apache Kafka 4.3's answers, asked one by one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from moldau.coordinators.classic.group import Group, Member, State
 from moldau.coordinators.classic.rebalance import EXPECTED, SESSION, Key, Rebalance, joined, synced
@@ -65,14 +65,13 @@ class Groups:
             self._rebalance.settle(group, {m.member_id: m.assignment for m in record.value.members}, now, out)
         return out.replies
 
-    def start(self, now: Now) -> Outcome:
-        """Replaying is over: the groups live, and their members have one session timeout to be heard of."""
+    def start(self, now: Now, out: Outcome) -> Iterator[int]:
+        """Replaying is over: group by group they live, and their members have one session timeout to be heard of."""
         assert not self.started
         self.started = True
-        out = Outcome()
         for group_id, value in self.stored.items():
             self._revive(group_id, value, now, out)
-        return out
+            yield 1 + len(value.members)
 
     def _revive(self, group_id: str, value: GroupMetadataValue, now: Now, out: Outcome) -> None:
         """Its members join again if there are too many of them, or if nobody ever assigned to them (see `adopt`)."""

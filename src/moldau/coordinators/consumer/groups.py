@@ -11,7 +11,7 @@ subscriptions or topics bumps the group's epoch; the target for it is computed b
 
 import hashlib
 import struct
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -82,19 +82,20 @@ class ConsumerGroups:
         if self.started:
             self._pending -= 1
 
-    def start(self, now: Now) -> None:
-        """Replaying is over: members have one session timeout to be heard of."""
+    def start(self, now: Now) -> Iterator[int]:
+        """Replaying is over: group by group, members have one session timeout to be heard of."""
         assert not self.started
         self.started = True
-        self._revive(now)
+        yield from self._revive(now)
 
-    def _revive(self, now: Now) -> None:
-        self._chain, self._pending, self._last = Chain(), 0, None
-        self.live = {group_id: group.copy() for group_id, group in self.stored.items()}
-        for group in self.live.values():
+    def _revive(self, now: Now) -> Iterator[int]:
+        self._chain, self._pending, self._last, self.live = Chain(), 0, None, {}
+        for group_id, stored in self.stored.items():
+            group = self.live[group_id] = stored.copy()
             for member in group.members.values():
                 self._keep_alive(group, member, now)
                 self._watch_revocation(group, member, now)
+            yield 1 + len(group.members)
 
     # -- from the members
 
@@ -135,7 +136,8 @@ class ConsumerGroups:
     def _undo(self, now: Now) -> None:
         """Nothing that is not in the log was decided."""
         self._chain.broken = True
-        self._revive(now)
+        for _ in self._revive(now):
+            pass
 
     def _beat(self, ask: Beat, now: Now, out: Outcome) -> Beaten:
         joins = ask.epoch == 0

@@ -124,13 +124,13 @@ class Offsets:
         for group, place, value in self.pending.end(producer_id, commits):
             self._by_group.setdefault(group, {})[place] = value
 
-    def groups(self) -> list[str]:
+    def groups(self) -> Iterator[str]:
         """Those that have committed offsets."""
-        return [str(group, "utf-8") for group in self._by_group]
+        return (str(group, "utf-8") for group in self._by_group)
 
-    def groups_in_transactions(self) -> list[str]:
+    def groups_in_transactions(self) -> Iterator[str]:
         """Those that offsets wait for."""
-        return [str(group, "utf-8") for group in self._waiting]
+        return (str(group, "utf-8") for group in self._waiting)
 
     def has_any(self, group_id: str) -> bool:
         """Whether the group has offsets, or some wait for it."""

@@ -5,7 +5,8 @@ Here are the decisions that need both: a commit is a member's right and an offse
 offsets along. A group without members lives as long as it has offsets, or until the next round of forgetting.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from moldau.cluster.image import Image
 from moldau.coordinators.classic.group import Group, State
@@ -118,14 +119,14 @@ class GroupShard:
         if group_id not in self.consumers.live:
             self.groups.ensure(group_id)
 
-    def start(self, now: Now) -> Outcome:
-        out = self.groups.start(now)
-        self.consumers.start(now)
-        for group_id in (*self.offsets.groups(), *self.offsets.groups_in_transactions(), *self._named):
+    def start(self, now: Now, out: Outcome) -> Iterator[int]:
+        yield from self.groups.start(now, out)
+        yield from self.consumers.start(now)
+        for group_id in chain(self.offsets.groups(), self.offsets.groups_in_transactions(), self._named):
             self._ensure(group_id)
+            yield 1
         self._named.clear()
         self._forgetting.set("", now.ms + self.settings.offsets_retention_check_interval_ms)
-        return out
 
     def next_ms(self) -> int | None:
         due = (self.groups.next_ms(), self.consumers.next_ms(), self._forgetting.next_ms())

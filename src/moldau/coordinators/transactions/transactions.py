@@ -128,14 +128,14 @@ class TransactionShard:
 
     # -- time
 
-    def start(self, now: Now) -> Outcome:
+    def start(self, now: Now, out: Outcome) -> Iterator[int]:
         self._expiry_ms = now.ms + self.settings.remove_expired_interval_ms
         for transactional_id, transaction in self._open.items():
             if transaction.state is State.ONGOING:
                 self._set_deadline(transactional_id, transaction, now)
             else:
                 self._mark(transactional_id, self._markers(transaction))
-        return Outcome()
+            yield 1
 
     def stop(self, error: ErrorCode) -> Replies:
         return []
