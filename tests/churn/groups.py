@@ -132,11 +132,10 @@ class Group:
             life.process.stdin.close()
 
     def is_ready(self, step: Step) -> bool:
-        """Whether the member it waits for has been told what it has; as good as that, whether it had time enough."""
-        if step.waits_for is None:
-            return True
-        found = self.lives[step.waits_for]
-        return found.client in self.told or time.monotonic() - found.began > JOIN_SECONDS_MAX
+        """Whether those it waits for have been told what they have; as good as that, whether they had time enough."""
+        now = time.monotonic()
+        lives = [self.lives[life] for life in step.waits_for]
+        return all(life.client in self.told or now - life.began > JOIN_SECONDS_MAX for life in lives)
 
     def look(self) -> None:
         """Read what members have noted since; one that ended by itself is a failure."""

@@ -25,8 +25,8 @@ class Kills:
         self._due: list[int] = []
 
     def plan(self, steps: int) -> None:
-        """Not at the very start, when members have only begun to come."""
-        first = min(steps // 5, steps - self._count)
+        """Not at the start, when members have only begun to come."""
+        first = min(steps // 3, steps - self._count)
         self._due = sorted(self._rng.sample(range(first, steps), min(self._count, steps)))
 
     def passed(self, step: int) -> None:

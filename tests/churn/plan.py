@@ -21,22 +21,16 @@ class Kind(NamedTuple):
 
 
 class Step(NamedTuple):
-    """`life` counts the members of a plan in the order they join. A rival comes with the instance id of `holder`."""
+    """`life` counts the members of a plan in the order they join. It is not done before those it waits for have joined;
+    a rival comes with the instance id of `holder`."""
 
     pause_s: float
     what: str
     life: int
     kind: Kind
+    waits_for: tuple[int, ...] = ()
     instance: str | None = None
     holder: int | None = None
-
-    @property
-    def waits_for(self) -> int | None:
-        """The member that must have joined before, unless it happens in a hurry."""
-        if self.what == RIVAL:
-            return self.holder
-        hurries = self.instance is None and self.pause_s < HURRY_S
-        return None if self.what == JOIN or hurries else self.life
 
 
 class Script(NamedTuple):
@@ -71,7 +65,9 @@ def plan(script: Script, seed: int, settle_s: float) -> list[Step]:
             others = [life for life, kind in alive.items() if kind not in kinds]
             life, what = rng.choice(others or list(alive)), rng.choice((LEAVE, KILL))
             kind = alive.pop(life)
-        steps.append(Step(_pause_s(rng, settle_s), what, life, kind))
+        pause_s = _pause_s(rng, settle_s)
+        waits_for = () if what == JOIN or pause_s < HURRY_S else (life,)
+        steps.append(Step(pause_s, what, life, kind, waits_for))
     return steps
 
 

@@ -19,11 +19,11 @@ def static_plan(script: Script, seed: int, settle_s: float) -> list[Step]:
     story = _Story(script, random.Random(f"{script.name} {seed}"), settle_s)
     for instance in story.instances:
         story.comes(instance, story.rng.uniform(0, 0.3))
-    story.returns(REST_S)
+    story.returns_at_rest()
     episodes: list[Callable[[float], None]] = []
     while len(story.steps) < script.changes:
         if not episodes:
-            episodes = [story.returns, story.returns, story.is_lost, story.has_a_rival, story.has_a_guest]
+            episodes = [story.returns, story.is_lost, story.has_a_rival, story.has_a_guest]
             story.rng.shuffle(episodes)
         episodes.pop()(story.rng.choice((story.rng.uniform(0.3, 2), REST_S)))
     return story.steps[: script.changes]
@@ -45,6 +45,14 @@ class _Story:
         kind = self._kinds[self._lives % len(self._kinds)]
         self._holders[instance] = self._step(pause_s, JOIN, kind, instance)
 
+    def returns_at_rest(self) -> None:
+        """All are there, and it is back as soon as can be."""
+        instance = self._any()
+        life, kind = self._holders.pop(instance)
+        everybody = tuple(range(self._lives))
+        self.steps.append(Step(REST_S, self.rng.choice((LEAVE, KILL)), life, kind, everybody, instance))
+        self._holders[instance] = self._step(0, JOIN, self._kinds[0], instance)
+
     def returns(self, pause_s: float) -> None:
         self._comes_again(self.rng.choice((LEAVE, KILL)), pause_s, self.rng.uniform(0, 1.5))
 
@@ -54,7 +62,7 @@ class _Story:
     def _comes_again(self, what: str, pause_s: float, away_s: float) -> None:
         instance = self._any()
         life, kind = self._holders.pop(instance)
-        self.steps.append(Step(pause_s, what, life, kind, instance))
+        self.steps.append(Step(pause_s, what, life, kind, (life,), instance))
         self.comes(instance, away_s)
 
     def has_a_rival(self, pause_s: float) -> None:
@@ -67,13 +75,14 @@ class _Story:
 
     def has_a_guest(self, pause_s: float) -> None:
         life, kind = self._step(pause_s, JOIN, self.rng.choice(list(self._guests)), None)
-        self.steps.append(Step(self.rng.uniform(0.3, 2.5), self.rng.choice((LEAVE, KILL)), life, kind))
+        self.steps.append(Step(self.rng.uniform(0.3, 2.5), self.rng.choice((LEAVE, KILL)), life, kind, (life,)))
 
     def _step(
         self, pause_s: float, what: str, kind: Kind, instance: str | None, holder: int | None = None
     ) -> tuple[int, Kind]:
         life, self._lives = self._lives, self._lives + 1
-        self.steps.append(Step(pause_s, what, life, kind, instance, holder))
+        waits_for = () if holder is None else (holder,)
+        self.steps.append(Step(pause_s, what, life, kind, waits_for, instance, holder))
         return life, kind
 
     def _any(self) -> str:
