@@ -95,11 +95,11 @@ def test_two_owners_are_noticed() -> None:
     ledger.given("g", 0, 3, "a", "a#1", [PLACE])
     with pytest.raises(Broken, match="two owners in generation 3"):
         ledger.given("g", 0, 3, "b", "b#1", [PLACE])
-    ledger.holds("g", "a", [PLACE], until_s=5)
+    ledger.holds("g", "a", "a#1", [PLACE], until_s=5)
     with pytest.raises(Broken, match="is worked on by a and b"):
-        ledger.holds("g", "b", [PLACE], until_s=7)
+        ledger.holds("g", "b", "b#1", [PLACE], until_s=7)
     now[0] = 6
-    ledger.holds("g", "b", [PLACE], until_s=7)
+    ledger.holds("g", "b", "b#1", [PLACE], until_s=7)
 
 
 def test_a_member_is_told_again_and_again_only_if_one_coordinator_does_it() -> None:

@@ -8,6 +8,7 @@ A static member that comes back is not told how many partitions there were when 
 one, and Kafka's coordinator with it, overlooks until the next rebalance what grew while nobody watched. This one knows.
 """
 
+import asyncio
 from typing import Any
 
 from moldau.assignors import range_assign, sticky_assign
@@ -38,17 +39,28 @@ class ClassicMember(Member):
         rejoin = not self.settled or (watches and self._assigned_for != self.scene.partitions)
         if rejoin and not self.is_busy:
             await self._rebalance()
+        if self.settled and self.now < self.only_commits_until_s:
+            await self._keep_in_by_commits()
+            return
         if self.epoch >= 0 and self.member_id:
             await self._beat()
         if self.settled and not self.is_busy:
             await self.maybe_commit()
 
+    only_commits_until_s = 0.0
+    """Until then it sends no heartbeat. Its coordinator has to take commits as a sign of life."""
+
+    async def _keep_in_by_commits(self) -> None:
+        sent_s = self.now
+        await self._commit(sorted(self.owned))
+        self.is_well(sent_s)
+
     _leads = False
     """As far as it knows: a static member that comes back before KIP-814 leads without being told."""
     _assigned_for: dict[str, int] | None = None
 
-    async def _beat(self) -> None:
-        sent_s, is_known = self.now, self.scene.is_known(self.group)
+    async def _beat(self) -> ErrorCode:
+        sent_s, is_known, newest = self.now, self.scene.shard(self.group) is not None, self._newest()
         request = HeartbeatRequest(
             group_id=self.group,
             generation_id=self.epoch,
@@ -58,8 +70,9 @@ class ClassicMember(Member):
         error = self.understood((await self.call(HEARTBEAT, request)).error_code)
         if error is ErrorCode.NONE:
             if not is_known or self.ledger.coordinator_went(self.group, sent_s):
-                return  # whoever is loading the group takes every heartbeat
+                return error  # whoever is loading the group takes every heartbeat
             self.heard(sent_s)
+            self.ledger.is_newest(self.group, self.epoch, newest, self.name)
             if self.settled:
                 self.is_well(sent_s)
         elif error is ErrorCode.REBALANCE_IN_PROGRESS:
@@ -67,6 +80,19 @@ class ClassicMember(Member):
             self.settled = False
         else:
             self._lost(error, sent_s)
+        return error
+
+    def _newest(self) -> int:
+        """The newest generation of the group so far: all of a classic group are in one, of a newer one they are not."""
+        return self.ledger.newest(self.group, self.scene.era(self.group)) if self.scene.is_classic(self.group) else 0
+
+    async def _stall(self) -> bool:
+        """It is heard from, and does not go on to its SyncGroup; whether it still is to."""
+        while self.now < self.stalls_until_s:
+            await asyncio.sleep(self.seat.heartbeat_ms / 1000)
+            if await self._beat() is not ErrorCode.NONE:
+                return False
+        return True
 
     def _lost(self, error: ErrorCode, sent_s: float) -> None:
         """Raises `Fenced`, or `KafkaError` if it is to be tried again after a while."""
@@ -88,7 +114,9 @@ class ClassicMember(Member):
             self.owns(())
         claimed = frozenset(self.owned)
         sent_s, is_new = self.now, not self.member_id
+        claim = self.claims() if is_new else None
         reply = await self._join(sorted(claimed))
+        self.answered(claim)
         error = self.understood(reply.error_code)
         if error is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = reply.member_id
@@ -101,6 +129,8 @@ class ClassicMember(Member):
         self.joined(sent_s, is_new)
         self.member_id, self.epoch = reply.member_id, reply.generation_id
         self._leads = bool(reply.members) or (self._leads and reply.skip_assignment)
+        if not await self._stall():
+            return
         await self._sync(reply, claimed)
         if is_new and self.seat.instance_id is not None:
             self._assigned_for = self.scene.assigned_for.get(self.group, self._assigned_for)
@@ -130,7 +160,7 @@ class ClassicMember(Member):
         return reply
 
     async def _sync(self, joined: JoinGroupResponse, claimed: frozenset[TopicPartition]) -> None:
-        era, sent_s = self.scene.era(self.group), self.now
+        era, sent_s, newest = self.scene.era(self.group), self.now, self._newest()
         assignments: list[SyncGroupRequestAssignment] = []
         self._assigned_for = dict(self.scene.partitions)
         if joined.members and not joined.skip_assignment:
@@ -151,6 +181,7 @@ class ClassicMember(Member):
                 self._lost(error, sent_s)
             return
         self.heard(sent_s)
+        self.ledger.is_newest(self.group, self.epoch, newest, self.name)
         if assignments:
             self.scene.assigned_for[self.group] = self._assigned_for
         places = frozenset(read_assignment(reply.assignment))
@@ -189,6 +220,9 @@ class ClassicMember(Member):
             for member, share in shares.items()
         ]
 
+    def is_outdated(self, member_id: str, epoch: int) -> bool:
+        return epoch < self._newest() or super().is_outdated(member_id, epoch)
+
     async def leave(self) -> None:
         """Say goodbye, unless its place is to be kept."""
         self.owns(())
@@ -198,4 +232,8 @@ class ClassicMember(Member):
                 member_id=self.member_id,
                 members=[MemberIdentity(member_id=self.member_id, group_instance_id=self.seat.instance_id)],
             )
-            await self.call(LEAVE_GROUP, request, purpose="goodbye")
+            sent_s = self.now
+            reply = await self.call(LEAVE_GROUP, request, purpose="goodbye")
+            if not reply.error_code and not reply.members[0].error_code:
+                self.has_left = True
+                self.scene.check_left(self.group, self.member_id, sent_s)

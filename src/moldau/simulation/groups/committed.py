@@ -5,11 +5,14 @@ loaded it, or goes on with it, knows those offsets and groups and no others. The
 deleted or changed its protocol, from which its generations may count anew (`era`).
 """
 
+import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from moldau.broker import Broker
+from moldau.coordinators.consumer.group import Member, Target
 from moldau.coordinators.consumer.records import ConsumerGroupRecord, Kind
 from moldau.coordinators.groups.records import GroupRecord, read_record
 from moldau.coordinators.groups.shard import GroupShard
@@ -107,6 +110,11 @@ class Committed:
                 known.update(member.member_id for member in log.classic[group].members)
         return known
 
+    def classic(self, broker: Broker) -> set[str]:
+        """The groups of the classic protocol."""
+        self.follow(broker)
+        return {group for log in self._partitions.values() for group in log.classic}
+
     @staticmethod
     def is_behind(broker: Broker, number: int) -> bool:
         """Whether something is written to that partition and not committed yet."""
@@ -142,7 +150,7 @@ class Committed:
             consumers = broker.coordinators.groups.shard(number).consumers
             for group_id, group in consumers.stored.items():
                 live = consumers.live[group_id]
-                if (live.epoch, live.members, live.targets) != (group.epoch, group.members, group.targets):
+                if replace(live, owners={}, checked=None) != replace(group, owners={}, checked=None):
                     raise Broken(f"{group_id} lives as {live}, and is stored as {group}")
 
     @staticmethod
@@ -161,10 +169,33 @@ class Committed:
             epoch = records[Kind.EPOCH, ""].epoch
             if (group.epoch, set(group.members)) != (epoch, members):
                 raise Broken(f"{group_id} is at epoch {group.epoch} with {[*group.members]}, in the log at {epoch}")
+            target = records.get((Kind.TARGET_EPOCH, ""))
+            if group.target_epoch != (0 if target is None else target.assignment_epoch):
+                raise Broken(f"the target of {group_id} is of {group.target_epoch}, in the log {target}")
             for name, member in group.members.items():
-                current = records.get((Kind.CURRENT, name))
-                if current is not None and current.member_epoch != member.epoch:
-                    raise Broken(f"{name} of {group_id} is at {member.epoch}, in the log at {current.member_epoch}")
+                _check_member(group_id, member, records, group.targets.get(name, {}))
+
+
+def _check_member(group_id: str, member: Member, records: Newer, target: Target) -> None:
+    """It has, and is to have and to give back, what the log says."""
+    current = records.get((Kind.CURRENT, member.member_id))
+    if current is not None:
+        ours = member.epoch, _places(member.assigned), _places(member.revoking)
+        given, back = current.assigned_partitions, current.partitions_pending_revocation
+        logged = current.member_epoch, _logged(given), _logged(back)
+        if ours != logged:
+            raise Broken(f"{member.member_id} of {group_id} is at {ours}, in the log at {logged}")
+    wanted = records.get((Kind.TARGET, member.member_id))
+    if _places(target) != (set() if wanted is None else _logged(wanted.topic_partitions)):
+        raise Broken(f"{member.member_id} of {group_id} is to have {target}, in the log {wanted}")
+
+
+def _places(owned: Mapping[uuid.UUID, Iterable[int]]) -> set[tuple[uuid.UUID, int]]:
+    return {(topic, number) for topic, numbers in owned.items() for number in numbers}
+
+
+def _logged(owned: Iterable[Any]) -> set[tuple[uuid.UUID, int]]:
+    return {(one.topic_id, number) for one in owned for number in one.partitions}
 
 
 def _logs(broker: Broker) -> dict[int, tuple[Any, int]]:

@@ -62,12 +62,14 @@ class ConsumerMember(Member):
             topic_partitions=owned,
         )
         self._changed = False
+        claim = self.claims() if joins else None
         try:
             reply = await self.call(CONSUMER_GROUP_HEARTBEAT, request)
         except KafkaError:
             if owned is not None:
                 self._to_have = None  # it may be another's by now: this member has said that it does not have it
             raise
+        self.answered(claim)
         error = self.understood(reply.error_code)
         if error is not ErrorCode.NONE:
             self._lost(error, sent_s)
@@ -138,11 +140,15 @@ class ConsumerMember(Member):
         """Say goodbye; a static member may say that it comes back."""
         self.owns(())
         if self.epoch > 0:
-            for_now = self.seat.instance_id is not None and self._random.random() < 0.5
+            for_now = self.for_now or (self.seat.instance_id is not None and self._random.random() < 0.5)
             request = ConsumerGroupHeartbeatRequest(
                 group_id=self.group,
                 member_id=self.member_id,
                 member_epoch=LEAVES_FOR_NOW if for_now else LEAVES,
                 instance_id=self.seat.instance_id,
             )
-            await self.call(CONSUMER_GROUP_HEARTBEAT, request, purpose="goodbye")
+            sent_s = self.now
+            reply = await self.call(CONSUMER_GROUP_HEARTBEAT, request, purpose="goodbye")
+            if not reply.error_code and not for_now:
+                self.has_left = True
+                self.scene.check_left(self.group, self.member_id, sent_s)

@@ -21,14 +21,26 @@ from moldau.simulation.workload import Broken
 Era: TypeAlias = int
 UNKNOWN_IN_A_ROW_MAX = 5
 """A member that is not known to a coordinator joins with a new id, and may be unlucky a few times; no storm."""
+SLOWEST_S = 60.0
+"""After that nothing arrives any more of a connection that was given up."""
 
 
 @dataclass
 class Holder:
-    """What a member works on, and until when it may."""
+    """What a process works on, as whom, and until when it may."""
 
+    who: str
     places: frozenset[TopicPartition] = frozenset()
     until_s: float = inf
+
+
+@dataclass(eq=False)
+class Claim:
+    """A process asks to be let in with an instance id. `done_s`: when it was answered, whatever the answer was."""
+
+    process: str
+    sent_s: float
+    done_s: float = inf
 
 
 @dataclass
@@ -61,6 +73,11 @@ class Ledger:
         self._unknown: dict[str, Counter[str]] = {}
         self._registers: dict[tuple[str, TopicPartition], Register] = {}
         self._excused_s: dict[tuple[str, str], float] = {}
+        self._claims: dict[tuple[str, str], list[Claim]] = {}
+        self._out_s: dict[tuple[str, str], float] = {}
+        self._perhaps_out: set[tuple[str, str]] = set()
+        self._newest: dict[tuple[str, Era], int] = {}
+        self._assigned: set[tuple[str, str]] = set()
         self._went_s: dict[str, float] = {}
         self._values = 0
 
@@ -79,6 +96,8 @@ class Ledger:
     ) -> None:
         """A member was told what is its own in a generation."""
         owners = self._owners.setdefault((group, era, generation), {})
+        self._assigned.add((group, process))
+        self._newest[group, era] = max(self._newest.get((group, era), 0), generation)
         before = self._epochs.get((group, era, process), 0)
         if generation < before:
             raise self.broken(f"{process} of {group} was in generation {before} and is told {generation}")
@@ -92,44 +111,79 @@ class Ledger:
             if told is None or told.generation < (era, generation) or told.who == who:
                 self._told[group, place] = Told((era, generation), who, self.now())
 
+    def newest(self, group: str, era: Era) -> int:
+        """The newest generation that anybody was told of."""
+        return self._newest.get((group, era), 0)
+
+    def is_newest(self, group: str, generation: int, newest: int, process: str) -> None:
+        """A request at that generation was taken; `newest` was when it was sent."""
+        if generation < newest:
+            raise self.broken(f"{process} of {group} is heard at generation {generation}, after {newest}")
+
     def given_meanwhile(self, group: str, places: Iterable[TopicPartition]) -> None:
         """A member was told what is its own, in a generation of which nobody knows whether the group was made anew."""
         for place in places:
             self._told.pop((group, place), None)
 
-    def holds(self, group: str, who: str, places: Collection[TopicPartition], until_s: float) -> None:
-        """From now on, and until then, the member works on these and nothing else."""
+    def holds(self, group: str, who: str, process: str, places: Collection[TopicPartition], until_s: float) -> None:
+        """From now on, and until then, the process works on these and nothing else."""
         holders = self.holders.setdefault(group, {})
-        mine = holders[who] = Holder(frozenset(places), until_s)
+        mine = holders[process] = Holder(who, frozenset(places), until_s)
         now = self.now()
         for other, theirs in holders.items():
-            both = mine.places & theirs.places if other != who and theirs.until_s > now < until_s else None
-            excused = max(self._excused_s.get((group, one), 0.0) for one in (who, other))
-            if both and excused <= now:
-                raise self.broken(f"{min(both)} of {group} is worked on by {other} and {who}")
+            both = mine.places & theirs.places if theirs.who != who and theirs.until_s > now < until_s else None
+            excused = max(self._excused_s.get((group, one), 0.0) for one in (process, other)) > now
+            excused = excused or any((group, one) in self._perhaps_out for one in (who, theirs.who))
+            if both and not excused:
+                raise self.broken(f"{min(both)} of {group} is worked on by {theirs.who} and {who}")
 
-    def thrown_out(self, group: str, who: str, heard_s: float) -> None:
-        """An administrator takes that member out of the group, which may not know before then."""
-        self._excused_s[group, who] = heard_s
+    def _excuse(self, group: str, who: str, until_s: float, but: str = "") -> None:
+        """Processes that work as that member cannot know yet that they are not it any more."""
+        for process, holder in self.holders.get(group, {}).items():
+            if holder.who == who and process != but:
+                self._excused_s[group, process] = max(self._excused_s.get((group, process), 0.0), until_s)
 
-    def lets_go(self, group: str, who: str) -> None:
-        self.holders.get(group, {}).pop(who, None)
+    def lets_go(self, group: str, process: str) -> None:
+        self.holders.get(group, {}).pop(process, None)
 
     # -- members
+
+    def claims(self, group: str, instance: str, process: str) -> Claim:
+        """That process asks for the instance id; say `done_s` once it is answered."""
+        self._out_s.pop((group, instance), None)
+        claim = Claim(process, self.now())
+        self._claims.setdefault((group, instance), []).append(claim)
+        self._assigned.discard((group, process))
+        return claim
 
     def joined_as(self, group: str, instance: str, process: str, sent_s: float) -> None:
         """That process has the instance id from now on, and the one before it is fenced, and works until it hears of
         that; of two that join at the same time nobody knows which."""
-        before, before_s = self._instances.get((group, instance), ("", 0.0))
-        works = self.holders.get(group, {}).get(instance)
-        if before not in ("", process) and works is not None and works.until_s > self.now():
-            self._excused_s[group, instance] = max(self._excused_s.get((group, instance), 0.0), works.until_s)
+        _, before_s = self._instances.get((group, instance), ("", 0.0))
+        self._excuse(group, instance, inf, but=process)
+        if sent_s > before_s:
+            self._excused_s.pop((group, process), None)
         self._instances[group, instance] = process if sent_s > before_s else "", self.now()
+
+    def may_be_out(self, group: str, instance: str) -> None:
+        """An administrator asks to take that member out of the group."""
+        self._perhaps_out.add((group, instance))
+
+    def is_out(self, group: str, instance: str, sent_s: float | None, heard_s: float) -> None:
+        """The administrator was answered; whoever was thrown out knows it by then. `sent_s`: when it was asked that
+        the member be taken out, None if nobody knows whether it was. Who asked to be let in before is out with it."""
+        self._perhaps_out.discard((group, instance))
+        self._excuse(group, instance, heard_s)
+        claims = self._claims.get((group, instance), [])
+        if sent_s is not None and claims and all(claim.done_s < sent_s for claim in claims):
+            self._out_s[group, instance] = self.now()
 
     def coordinator_goes(self, group: str) -> None:
         """Who had not been assigned anything yet is in no log, and the next coordinator does not know it."""
         self._unknown.pop(group, None)
         self._went_s[group] = self.now()
+        for one in [one for one in self._out_s if one[0] == group]:
+            del self._out_s[one]
 
     def coordinator_went(self, group: str, since_s: float) -> bool:
         return self._went_s.get(group, 0.0) >= since_s
@@ -137,9 +191,22 @@ class Ledger:
     def accepted(self, group: str, instance: str | None, process: str, sent_s: float) -> None:
         """The coordinator took something from that process."""
         self._unknown.get(group, Counter()).pop(process, None)
+        if sent_s > self._out_s.get((group, instance or ""), inf):
+            raise self.broken(f"{process} of {group} was thrown out and is heard")
         holder = self._instances.get((group, instance or ""))
         if instance is not None and holder is not None and holder[0] not in ("", process) and sent_s > holder[1]:
             raise self.broken(f"{process} of {group} was fenced by {holder[0]} at {holder[1]:.3f} s and is heard")
+
+    def fenced(self, group: str, instance: str, process: str, sent_s: float) -> None:
+        """The process was told that another one has its instance id: there has to be one, or a request of its own that
+        nobody answered. Who was assigned something is in the log with its id."""
+        claims = self._claims.get((group, instance), [])
+        mine = [claim for claim in claims if claim.process == process and claim.done_s < inf]
+        if (group, process) not in self._assigned or not mine:
+            return
+        others = [claim for claim in claims if claim is not mine[-1]]
+        if mine[-1].done_s < sent_s and all(_was_before(claim, mine[-1]) for claim in others):
+            raise self.broken(f"{process} of {group} is told FENCED_INSTANCE_ID, and nobody else has {instance}")
 
     def refused(self, group: str, process: str, error: ErrorCode, sent_s: float) -> None:
         """The coordinator did not take something from a member."""
@@ -192,3 +259,8 @@ class Ledger:
     def places_of(self, group: str) -> list[TopicPartition]:
         """Where the group may have offsets."""
         return [place for other, place in self._registers if other == group]
+
+
+def _was_before(claim: Claim, other: Claim) -> bool:
+    """Whether the coordinator has dealt with the one for certain before it got the other."""
+    return claim.done_s < other.sent_s or claim.sent_s < other.sent_s - SLOWEST_S

@@ -3,7 +3,8 @@
 `Seat` is what a place in the group is configured with; a process sits there until it leaves, dies or is fenced, and
 another may take the seat after it. What it is told goes into the ledger. A process may be `busy`, as an application
 that takes long over its records: it goes on to be heard from, but gives nothing back and joins no rebalance. It may be
-`frozen`, and does nothing at all. Then, as when nobody answers it, it stops working in time.
+`frozen`, and does nothing at all; one that stalls joins, and asks for nothing after that. Then, as when nobody answers
+it, it stops working in time.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from typing import Any
 from moldau.client.failures import error_of
 from moldau.client.negotiation import Versions
 from moldau.client.routing import Link, Router
+from moldau.coordinators.groups.shard import GroupShard
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import JOIN_GROUP, OFFSET_COMMIT, OFFSET_FETCH, Api
@@ -29,7 +31,7 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from moldau.simulation.groups.ledger import Ledger
+from moldau.simulation.groups.ledger import Claim, Ledger
 from moldau.simulation.world import World
 
 ELSEWHERE = frozenset(
@@ -63,15 +65,29 @@ class Seat:
 @dataclass
 class Scene:
     """What all members play on; `partitions` is how many each topic has, `assigned_for` how many each had when the
-    leader of a group last assigned; `is_known` says whether a coordinator has the group in memory."""
+    leader of a group last assigned; `shard` is where a coordinator has a group in memory, if one has."""
 
     world: World
     ledger: Ledger
     bootstrap: str
     partitions: dict[str, int]
     era: Callable[[str], int]
-    is_known: Callable[[str], bool]
+    shard: Callable[[str], GroupShard | None]
     assigned_for: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def is_classic(self, group: str) -> bool:
+        """Whether a coordinator has the group, as one of the classic protocol."""
+        shard = self.shard(group)
+        return shard is not None and group in shard.groups.live and group not in shard.consumers.live
+
+    def check_left(self, group: str, member_id: str, sent_s: float) -> None:
+        """A coordinator answered just now that the member with that id, which is never given again, is out."""
+        shard = self.shard(group)
+        if shard is None or self.ledger.coordinator_went(group, sent_s):
+            return
+        groups = (shard.groups.live.get(group), shard.consumers.live.get(group))
+        if any(one is not None and member_id in one.members for one in groups):
+            raise self.ledger.broken(f"{member_id} has left {group} and is still there")
 
 
 class Older(Versions):
@@ -134,8 +150,10 @@ class Caller:
         epoch: int = -1,
         instance_id: str | None = None,
         who: str | None = None,
+        judged: Collection[TopicPartition] | None = None,
     ) -> dict[TopicPartition, ErrorCode]:
-        """Commit offsets that were never committed before. Raises `KafkaError` if nobody knows whether they are."""
+        """Commit offsets that were never committed before, as `who`: places that are another's have to be refused, of
+        those that are `judged`. Raises `KafkaError` if nobody knows whether they are committed."""
         ledger = self.ledger
         topics: dict[str, OffsetCommitRequestTopic] = {}
         writes = {}
@@ -160,7 +178,7 @@ class Caller:
                 place = TopicPartition(topic.name, part.partition_index)
                 error = errors[place] = self.understood(part.error_code)
                 if error is ErrorCode.NONE:
-                    ledger.wrote(self.group, place, writes[place], who)
+                    ledger.wrote(self.group, place, writes[place], who if judged is None or place in judged else None)
                 elif error not in PERHAPS:
                     ledger.did_not_write(self.group, place, writes[place])
         return errors
@@ -200,9 +218,9 @@ class Member(Caller, ABC):
         self.owned: set[TopicPartition] = set()
         self.settled = False
         """Whether it is in the newest generation, as far as it knows."""
-        self.busy_until_s = self.frozen_until_s = 0.0
+        self.busy_until_s = self.frozen_until_s = self.stalls_until_s = 0.0
         self.well_s = 0.0
-        self.leaves = False
+        self.leaves = self.has_left = self.for_now = self.is_dead = False
         self._commits: set[asyncio.Task[None]] = set()
         self._random = scene.world.random
 
@@ -213,7 +231,7 @@ class Member(Caller, ABC):
     async def live(self) -> None:
         """Until it is fenced or cancelled."""
         try:
-            while True:
+            while not self.is_dead:  # a request that fails at the moment of death swallows that
                 try:
                     await self.step()
                     pause_ms = self.seat.heartbeat_ms * (0.8 + 0.4 * self._random.random())
@@ -249,9 +267,9 @@ class Member(Caller, ABC):
             self._commit_late(gone, self._random.random() * LATE_S_MAX)
         patience_s = min(self.seat.session_ms, self.seat.rebalance_ms) / 1000
         if places:
-            self.ledger.holds(self.group, self.who, places, self.well_s + patience_s)
+            self.ledger.holds(self.group, self.who, self.name, places, self.well_s + patience_s)
         else:
-            self.ledger.lets_go(self.group, self.who)
+            self.ledger.lets_go(self.group, self.name)
 
     def is_well(self, sent_s: float) -> None:
         """What it sent then was answered: it is a member, and nothing is asked of it."""
@@ -268,6 +286,15 @@ class Member(Caller, ABC):
         self.owns(())
         self.settled = False
 
+    def claims(self) -> Claim | None:
+        """It asks to be let in as a new member."""
+        instance_id = self.seat.instance_id
+        return None if instance_id is None else self.ledger.claims(self.group, instance_id, self.name)
+
+    def answered(self, claim: Claim | None) -> None:
+        if claim is not None:
+            claim.done_s = self.now
+
     def joined(self, sent_s: float, is_new: bool) -> None:
         """Its JoinGroup was taken; as a new member's it fences whoever had the instance id."""
         if is_new and self.seat.instance_id is not None:
@@ -278,6 +305,8 @@ class Member(Caller, ABC):
         self.ledger.accepted(self.group, self.seat.instance_id, self.name, sent_s)
 
     def turned_away(self, error: ErrorCode, sent_s: float) -> None:
+        if error is ErrorCode.FENCED_INSTANCE_ID and self.seat.instance_id is not None:
+            self.ledger.fenced(self.group, self.seat.instance_id, self.name, sent_s)
         self.ledger.refused(self.group, self.name, error, sent_s)
 
     # -- offsets
@@ -318,8 +347,8 @@ class Member(Caller, ABC):
 
         async def commit() -> None:
             await asyncio.sleep(seconds)
-            who = self.who if self.is_outdated(member_id, epoch) else None
-            await self.commit(sorted_places, member_id, epoch, self.seat.instance_id, who)
+            judged = sorted_places if self.is_outdated(member_id, epoch) else self.owned.copy()
+            await self.commit(sorted_places, member_id, epoch, self.seat.instance_id, self.who, judged)
 
         if member_id and epoch >= 0 and places and not self.leaves:
             self._in_the_background(commit)
@@ -327,7 +356,8 @@ class Member(Caller, ABC):
     def is_outdated(self, member_id: str, epoch: int) -> bool:
         """Whether the coordinator has to refuse what is committed with these, should the place be another's by then. It
         looks at epochs, not at places: who lets go of these in several steps stays in its epoch meanwhile, and a
-        generation whose assignment was not in the log yet is counted once more after a crash."""
+        generation whose assignment was not in the log yet is counted once more after a crash. That is for what the
+        member has let go of; what it still holds is never another's."""
         return (member_id, epoch) != (self.member_id, self.epoch)
 
     def _in_the_background(self, work: Callable[[], Awaitable[None]]) -> None:

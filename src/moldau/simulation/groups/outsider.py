@@ -5,8 +5,8 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Callable
-from math import inf
 
+from moldau.client.failures import error_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import DELETE_GROUPS, LEAVE_GROUP, OFFSET_DELETE
@@ -19,6 +19,7 @@ from moldau.protocol.messages.offset_delete import (
 )
 from moldau.simulation.groups.ledger import Ledger
 from moldau.simulation.groups.member import CALL_MS, PERHAPS, Caller, Scene, Seat
+from moldau.simulation.groups.plan import SESSION_MS
 from moldau.simulation.groups.register import Write
 
 PAUSE_S_MAX = 3.0
@@ -62,6 +63,14 @@ class Outsider:
     async def reads(self, caller: Caller) -> None:
         await caller.fetch(self._everywhere())
 
+    async def deletes(self, groups: list[str]) -> None:
+        """Those that are empty are deleted, with their offsets."""
+        for group in groups:
+            caller = Caller(self._scene, "outsider", group)
+            with contextlib.suppress(KafkaError):
+                await self._scene.world.on("outsider", self._deletes_group(caller))
+            await self._scene.world.on("outsider", caller.close())
+
     async def _deletes_group(self, caller: Caller) -> None:
         ledger, group = self._scene.ledger, caller.group
         places = dict.fromkeys([*ledger.places_of(group), *self._everywhere()])  # it may arrive behind later commits
@@ -86,11 +95,18 @@ class Outsider:
         instance_id, ledger = self._random.choice(instances), self._scene.ledger
         identity = MemberIdentity(member_id="", group_instance_id=instance_id)
         request = LeaveGroupRequest(group_id=caller.group, members=[identity])
-        ledger.thrown_out(caller.group, instance_id, inf)
+        sent_s = caller.now
+        ledger.may_be_out(caller.group, instance_id)
         try:
-            caller.understood((await caller.call(LEAVE_GROUP, request, purpose="commits")).error_code)
-        finally:
-            ledger.thrown_out(caller.group, instance_id, caller.now + CALL_MS / 1000)
+            reply = await caller.call(LEAVE_GROUP, request, purpose="commits")
+        except KafkaError:
+            ledger.is_out(caller.group, instance_id, None, caller.now + CALL_MS / 1000)
+            raise
+        error = caller.understood(reply.error_code) or error_of(reply.members[0].error_code)
+        if error is ErrorCode.NONE:
+            ledger.is_out(caller.group, instance_id, sent_s, caller.now + SESSION_MS / 1000)
+        else:
+            ledger.is_out(caller.group, instance_id, None, caller.now + (CALL_MS / 1000 if error in PERHAPS else 0.0))
 
 
 def _note(ledger: Ledger, group: str, writes: dict[TopicPartition, Write], error: ErrorCode) -> None:
