@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tests.churn.evidence import (
+    COMMIT,
     JOIN_GROUP,
     LEAVES,
     LEAVES_FOR_NOW,
@@ -52,7 +53,7 @@ def misplaced(trace: Trace, session_ms: int, heartbeat_ms: int) -> Iterator[str]
     yield from _going_on(trace)
     for one in returns(trace, session_ms, heartbeat_ms):
         yield from one.wrongs()
-    yield from _given_away(trace, session_ms, heartbeat_ms)
+    yield from _given_away(trace, session_ms)
 
 
 def tenures(written: Sequence[Generation | Current]) -> list[Tenure]:
@@ -138,7 +139,9 @@ def returns(trace: Trace, session_ms: int, heartbeat_ms: int) -> list[Return]:
 
 
 def _unheard_ms(trace: Trace, member: str, until_ms: int) -> int:
-    return until_ms - max((a.at_ms for a in trace.answers if a.member == member and a.at_ms <= until_ms), default=0)
+    """For how long it had not been heard of by then, at the most; by the newer protocol, commits do not count."""
+    said = (a for a in trace.answers if a.member == member and a.asked_ms <= until_ms)
+    return until_ms - max((a.asked_ms for a in said if a.api != COMMIT and not leaves(a)), default=0)
 
 
 def _at_rest(trace: Trace, generation: Generation, went: str, came: Answer, unheard_ms_max: int) -> bool:
@@ -174,19 +177,16 @@ def _rebalance(trace: Trace, came: Answer, until_ms: int) -> Answer | None:
 # -- 3
 
 
-def _given_away(trace: Trace, session_ms: int, heartbeat_ms: int) -> Iterator[str]:
+def _given_away(trace: Trace, session_ms: int) -> Iterator[str]:
     for one in tenures(trace.written):
-        lost = f"{one.instance} was no longer {one.member}'s at {one.to_ms}"
-        if one.last is not None and one.last.epoch == LEAVES_FOR_NOW:
-            away_ms = one.to_ms - one.last.at_ms
-            if one.first is not None:
-                missing = one.last.assigned - one.first.assigned - one.first.revoking
-                if missing:
-                    yield f"{one.instance} came back at {one.to_ms} to less than it had: without {sorted(missing)}"
-            elif away_ms < session_ms - 2 * heartbeat_ms - HEARD_MS:
-                yield f"{lost}, {away_ms} ms after it had left for now"
-        elif one.successor is None or one.last is not None:
+        is_newer, is_away = one.last is not None, one.last is not None and one.last.epoch == LEAVES_FOR_NOW
+        if one.last is not None and one.first is not None and is_away:
+            missing = one.last.assigned - one.first.assigned - one.first.revoking
+            if missing:
+                yield f"{one.instance} came back at {one.to_ms} to less than it had: without {sorted(missing)}"
+        elif is_newer or one.successor is None:
             unheard_ms = _unheard_ms(trace, one.member, one.to_ms)
             left = any(leaves(a) and a.member == one.member and a.asked_ms <= one.to_ms for a in trace.answers)
-            if not left and unheard_ms < session_ms - HEARD_MS:
-                yield f"{lost}, {unheard_ms} ms after it was heard of"
+            if unheard_ms < session_ms - HEARD_MS and (is_away or not left):
+                why = f"{unheard_ms} ms after it was heard of"
+                yield f"{one.instance} was no longer {one.member}'s at {one.to_ms}, {why}"

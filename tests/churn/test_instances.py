@@ -180,7 +180,9 @@ WRONG = [
         classic()._replace(written=[classic().written[0], generation(6000, 1, a=LEFT, b2=ALL)]),
         "partition 0 is A's and B's",
     ),
-    Wrong("what is kept is given away too early", dropped(newer(), 6500), "1500 ms after it had left for now"),
+    Wrong(
+        "what is kept is given away too early", dropped(newer(), 6500), "B was no longer b-id's at 6500, 1980 ms after"
+    ),
     Wrong(
         "what is kept is given away while it is kept",
         changed(newer(), at_3=current(5500, "a", 3, ALL)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.churn.evidence import BEAT, Answer, Current, Generation, Share, Trace
-from tests.churn.judge import changes, orphans, violations
+from tests.churn.judge import changes, counted_again, orphans, violations
 
 SESSION_MS, HEARTBEAT_MS = 5000, 500
 ALLOWED_MS = SESSION_MS + 2 * HEARTBEAT_MS + 1000
@@ -247,3 +247,61 @@ def test_what_the_machine_took_is_not_counted() -> None:
     assert "after a left" in found(late)[0]
     assert found(late._replace(stalls=[(9000, 400)])) == []
     assert found(late._replace(stalls=[(19_000, 400)])) != []
+
+
+def killed() -> Trace:
+    """The broker is killed at 9,000, when members have joined generation 3, and is back at 11,000: as nobody wrote
+    down what it was, generation 3 begins again then, in which `c` is instead of `b`."""
+    before = [one for one in classic().answers if one.at_ms < 9000]
+    return classic()._replace(
+        written=[*classic().written[:2], generation(12_100, 3, a=LEFT, c=RIGHT)],
+        answers=[
+            *before,
+            join(8900, "a", 3),
+            join(12_000, "a", 3, 500),
+            join(12_000, "c", 3, 800),
+            answer(12_110, "SyncGroup", "a", 3),
+            answer(12_110, "SyncGroup", "c", 3),
+        ],
+        kills=[(9000, 11_000)],
+    )
+
+
+def test_a_generation_that_was_not_written_may_be_counted_again_after_a_kill() -> None:
+    assert found(killed()) == []
+    assert counted_again(killed()) == 1
+    assert counted_again(classic()) == 0
+
+
+def test_a_generation_that_was_written_is_not_given_to_others_after_a_kill() -> None:
+    both = [*killed().written[:2], generation(8950, 3, a=ALL), killed().written[2]]
+    assert "generation 3: partition 2 is a-id's and c-id's" in found(killed()._replace(written=both))
+
+
+def test_generations_are_not_counted_back() -> None:
+    answers = [*classic().answers, join(12_000, "a", 2)]
+    assert "a joined generation 2 when there had been 3" in found(classic()._replace(answers=answers))
+    lower = [one._replace(epoch=1) if one.at_ms >= 12_000 else one for one in killed().answers]
+    assert "a joined generation 1 when there had been 2" in found(killed()._replace(answers=lower))
+
+
+def test_while_there_is_no_broker_nobody_takes_over_and_its_return_begins_the_count_anew() -> None:
+    late_ms = 11_000 + ALLOWED_MS
+    for at_ms, sentences in ((late_ms - 100, 0), (late_ms + 100, 2)):
+        trace = classic()._replace(kills=[(5500, 11_000)], until_ms=30_000)
+        trace = changed(trace, 2, generation(at_ms, 3, a=ALL))
+        trace = trace._replace(
+            answers=[
+                *(one for one in trace.answers if one.at_ms < 5500),
+                join(at_ms - 10, "a", 3),
+                answer(at_ms + 10, "SyncGroup", "a", 3),
+            ]
+        )
+        said = found(trace)
+        assert len(said) == sentences and all("after the broker was back" in sentence for sentence in said)
+
+
+def test_a_kill_is_no_excuse_for_a_storm() -> None:
+    storm = [answer(11_100 + n, "Heartbeat", f"d{n}", 2, "UNKNOWN_MEMBER_ID") for n in range(12)]
+    trace = killed()._replace(answers=[*killed().answers, *storm])
+    assert "12 answers of UNKNOWN_MEMBER_ID" in found(trace)[0]

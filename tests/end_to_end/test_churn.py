@@ -1,5 +1,6 @@
-"""Groups of real clients, alone and mixed, whose members come, go and are killed a hundred times: what must hold of
-them (`tests.churn.judge`) does, by the broker's own trace; and it would be found if it did not."""
+"""Groups of real clients, alone and mixed, some of static members, who come, go and are killed a hundred times while the
+broker is killed as well: what must hold of them (`tests.churn.judge`) does, by the broker's own trace; and it would be
+found if it did not."""
 
 import os
 import random
@@ -8,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.churn.evidence import Answer, Current, Generation, Trace
+from tests.churn.evidence import LEAVES, LEAVES_FOR_NOW, Answer, Current, Generation, Trace
+from tests.churn.instances import returns, tenures
 from tests.churn.judge import violations
 from tests.churn.running import TIMING, Report, churn
 
-CHANGES, PLANNED, SEED = 100, 115, 1
-LONG_CHANGES, LONG_ROUNDS = 400, 5
+CHANGES, PLANNED, KILLS, SEED = 100, 115, 2, 1
+LONG_CHANGES, LONG_KILLS_MAX, LONG_ROUNDS = 400, 8, 5
 INSTALLING_SECONDS_MAX = 900
 """The first run of all may have to wait until package managers have brought every client."""
 
@@ -27,9 +29,12 @@ def assert_held(report: Report) -> None:
     assert report.changes >= CHANGES
 
 
-def test_groups_keep_their_promises_while_members_come_go_and_are_killed(tmp_path: Path) -> None:
-    report = churn(SEED, PLANNED, tmp_path)
+def test_groups_keep_their_promises_while_members_and_the_broker_are_killed(tmp_path: Path) -> None:
+    report = churn(SEED, PLANNED, tmp_path, kills=KILLS)
     assert_held(report)
+    assert all(len(trace.kills) == KILLS for trace in report.traces.values())
+    told = {answer.error for trace in report.traces.values() for answer in trace.answers}
+    assert told >= {"FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID"}
     for name, trace in report.traces.items():
         for what, seeded in SEEDED.items():
             worse = seeded(trace)
@@ -42,7 +47,9 @@ if os.environ.get("MOLDAU_PROFILE") == "long":
     @pytest.mark.timeout(0)
     @pytest.mark.parametrize("_", range(LONG_ROUNDS))
     def test_they_do_for_any_seed(_: int, tmp_path: Path) -> None:
-        assert_held(churn(random.SystemRandom().randrange(1 << 32), LONG_CHANGES, tmp_path))
+        chance = random.SystemRandom()
+        kills = chance.randint(0, LONG_KILLS_MAX)
+        assert_held(churn(chance.randrange(1 << 32), LONG_CHANGES, tmp_path, kills=kills))
 
 
 def _with_the_share_of_another(trace: Trace) -> Trace | None:
@@ -92,6 +99,33 @@ def _told_too_early(trace: Trace) -> Trace:
     return trace._replace(answers=[early, *trace.answers])
 
 
+def _with_a_fenced_member_that_goes_on(trace: Trace) -> Trace | None:
+    """A member whose instance another has is granted a heartbeat ten seconds later."""
+    for one in tenures(trace.written):
+        if one.successor is not None:
+            at_ms = one.to_ms + 10_000
+            late = Answer(at_ms, at_ms, "Heartbeat", "fenced", one.member, 1, "NONE")
+            return trace._replace(answers=[*trace.answers, late])
+    return None
+
+
+def _with_a_return_that_rebalances(trace: Trace) -> Trace | None:
+    """An instance comes back to a group at rest, and joins the next generation."""
+    for one in returns(trace, *TIMING):
+        worse = one.answer._replace(epoch=one.number + 1)
+        return trace._replace(answers=[worse if answer is one.answer else answer for answer in trace.answers])
+    return None
+
+
+def _with_a_place_given_away(trace: Trace) -> Trace | None:
+    """A member that has left for now is forgotten two seconds later."""
+    for at, entry in enumerate(trace.written):
+        if isinstance(entry, Current) and entry.epoch == LEAVES_FOR_NOW and entry.at_ms + 2000 < trace.until_ms:
+            gone = entry._replace(at_ms=entry.at_ms + 2000, epoch=LEAVES, assigned=frozenset())
+            return trace._replace(written=[*trace.written[: at + 1], gone])
+    return None
+
+
 def _without_a_record(trace: Trace) -> Trace:
     lost = next(iter(trace.processed))
     return trace._replace(processed=[one for one in trace.processed if one != lost])
@@ -103,6 +137,9 @@ SEEDED: Mapping[str, Callable[[Trace], Trace | None]] = {
     "a partition that nobody takes over": _without_the_end,
     "a storm": _with_a_storm,
     "being told too early": _told_too_early,
+    "a fenced member that goes on": _with_a_fenced_member_that_goes_on,
+    "a static return that causes a rebalance": _with_a_return_that_rebalances,
+    "a place given away": _with_a_place_given_away,
     "a lost record": _without_a_record,
 }
 """What is done to a trace that holds; None where there is nothing to do it to."""
