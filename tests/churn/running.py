@@ -28,7 +28,7 @@ SETTINGS = {
 
 
 class Report(NamedTuple):
-    seed: int
+    asked: str
     violations: list[str]
     figures: list[str]
     """A line for each group: what happened, and how close to its bounds it came."""
@@ -40,14 +40,15 @@ class Report(NamedTuple):
         for sentence in self.violations:
             yield f"FAILED {sentence}"
         if self.violations:
-            yield f"again: python -m tests.churn --seed {self.seed} --folder /tmp/churn"
+            yield f"again: python -m tests.churn {self.asked} --folder /tmp/churn"
 
 
 def churn(seed: int, wanted: int, folder: Path, bootstrap: str | None = None, kills: int = 0) -> Report:
     """Runs the scripts of so many changes, and kills the broker so often meanwhile. A broker of somebody else's is
     judged only by what members processed."""
+    asked = f"--seed {seed} --changes {wanted}" + (f" --kills {kills}" if kills else "")
     if bootstrap is not None:
-        return _report(seed, run(rows(wanted), seed, bootstrap, folder, TIMING), {})
+        return _report(asked, run(rows(wanted), seed, bootstrap, folder, TIMING), {})
     broker = Broker(folder, SETTINGS, options=trace.LOGGING)
     broker.start()
     killing = Kills(broker, kills, seed)
@@ -56,7 +57,7 @@ def churn(seed: int, wanted: int, folder: Path, bootstrap: str | None = None, ki
         broker.stop()
     finally:
         broker.kill()
-    return _report(seed, ran, traces(ran, folder, killing.windows))
+    return _report(asked, ran, traces(ran, folder, killing.windows))
 
 
 def traces(ran: Ran, folder: Path, kills: Sequence[tuple[int, int]]) -> dict[str, Trace]:
@@ -90,8 +91,8 @@ def _dead_ms(group: Group, answers: Sequence[Answer], until_ms: int) -> dict[str
     return {client: at_ms for client, at_ms in {**silent, **group.dead_ms}.items() if at_ms <= until_ms}
 
 
-def _report(seed: int, ran: Ran, found: dict[str, Trace]) -> Report:
-    sentences, figures = [], [f"seed {seed}, machine late {sum(late for _, late in ran.stalls)} ms in all"]
+def _report(asked: str, ran: Ran, found: dict[str, Trace]) -> Report:
+    sentences, figures = [], [f"{asked}; machine late {sum(late for _, late in ran.stalls)} ms in all"]
     if killed := next((trace.kills for trace in found.values()), ()):
         figures.append(f"the broker was killed, and away for {', '.join(f'{to - at} ms' for at, to in killed)}")
     for group in ran.groups:
@@ -106,7 +107,7 @@ def _report(seed: int, ran: Ran, found: dict[str, Trace]) -> Report:
         sentences += [f"{name}: {sentence}" for sentence in violations(seen, *TIMING)]
         sentences += [f"{name}: {sentence}" for sentence in _unseen(group, seen)]
         figures.append(f"{name:<20} {_figures(seen)}")
-    return Report(seed, sentences, figures, sum(len(changes(trace)) for trace in found.values()), found)
+    return Report(asked, sentences, figures, sum(len(changes(trace)) for trace in found.values()), found)
 
 
 def _unseen(group: Group, seen: Trace) -> Iterator[str]:

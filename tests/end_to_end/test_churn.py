@@ -1,6 +1,6 @@
-"""Groups of real clients, alone and mixed, some of static members, who come, go and are killed a hundred times while the
-broker is killed as well: what must hold of them (`tests.churn.judge`) does, by the broker's own trace; and it would be
-found if it did not."""
+"""Groups of real clients, alone and mixed, some of static members, who come, go and are killed a hundred times while
+the broker is killed as well: what must hold of them (`tests.churn.judge`) does, by the broker's own trace; and it would
+be found if it did not."""
 
 import os
 import random
