@@ -103,7 +103,7 @@ class ClassicMember(Member):
             self.epoch = -1
             if error is ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
-        elif error is ErrorCode.FENCED_INSTANCE_ID:
+        elif error in (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_MAX_SIZE_REACHED):
             raise Fenced
         elif error is not ErrorCode.REBALANCE_IN_PROGRESS:
             raise KafkaError(error)

@@ -44,7 +44,7 @@ LATE_S_MAX = 2.0
 
 
 class Fenced(Exception):
-    """Another process has this one's place."""
+    """Another process has this one's place, or there is none for it."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +220,7 @@ class Member(Caller, ABC):
         """Whether it is in the newest generation, as far as it knows."""
         self.busy_until_s = self.frozen_until_s = self.stalls_until_s = 0.0
         self.well_s = 0.0
+        self.times_too_late = 0
         self.leaves = self.has_left = self.for_now = self.is_dead = False
         self._commits: set[asyncio.Task[None]] = set()
         self._random = scene.world.random
@@ -279,6 +280,7 @@ class Member(Caller, ABC):
     def _stop_if_too_late(self) -> None:
         patience_s = min(self.seat.session_ms, self.seat.rebalance_ms) / 1000
         if self.owned and self.now >= self.well_s + patience_s:
+            self.times_too_late += 1
             self.too_late()
 
     def too_late(self) -> None:

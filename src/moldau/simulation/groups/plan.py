@@ -15,7 +15,8 @@ OFTEN: Mapping[str, float] = {"arrive": 2.0, "move": 1.5, "busy": 1.5, "die": 0.
 
 @dataclass(frozen=True)
 class Plan:
-    """`work_s` is how long a piece of work takes at most that is handed to an executor, flushes above all."""
+    """`work_s` is how long a piece of work takes at most that is handed to an executor, flushes above all. `max_size`:
+    so few members a classic group may have once the broker has been started again, 0 for as many as come."""
 
     seats: list[Seat]
     partitions: dict[str, int]
@@ -24,6 +25,7 @@ class Plan:
     work_s: float
     rebalance_ms: int
     initial_delay_ms: int
+    max_size: int
 
 
 def draw(seed: random.Random, events: Iterable[str], power_loss: bool) -> Plan:
@@ -41,6 +43,7 @@ def draw(seed: random.Random, events: Iterable[str], power_loss: bool) -> Plan:
         "offsets_retention_minutes": RETENTION_S // 60,
         "offsets_retention_check_interval_ms": FORGETS_S * 1000,
     }
+    apart = random.Random(seed.getstate()[1][0])  # what is drawn from it leaves the rest as it is
     if power_loss or work_s:
         settings["log_flush_interval_messages"] = 1
     return Plan(
@@ -51,6 +54,7 @@ def draw(seed: random.Random, events: Iterable[str], power_loss: bool) -> Plan:
         work_s,
         rebalance_ms,
         initial_delay_ms,
+        apart.choice((0, 0, 0, 0, 2, 3)),
     )
 
 

@@ -138,6 +138,8 @@ class Rest(Stage):
             if len({member.epoch for member in members}) > 1 or not well:
                 said = ", ".join(f"{m.name} at {m.epoch}{'' if m.settled else ' unsettled'}" for m in members)
                 return f"{group}: {said}"
+            if self._limit and len(members) > self._limit and self.scene.is_classic(group):
+                return f"{group} has {len(members)} members, and may have {self._limit}"
             if dead := self.committed.members(self._broker, group) - {member.member_id for member in members}:
                 return f"{group} has members that nobody is: {sorted(dead)}"
             topics = dict.fromkeys(topic for member in members for topic in member.seat.topics)
@@ -170,16 +172,23 @@ class Rest(Stage):
             raise self.ledger.broken(f"rebalances though all is well: {epochs} became {self._epochs()}")
 
     async def _survive(self) -> None:
-        """The broker dies once more, and comes back at once: nobody is forgotten."""
+        """The broker dies once more, and comes back at once: nobody is forgotten, and nobody joins again but for those
+        who did not hear from it in time."""
+        epochs, late = self._epochs(), self._times_too_late()
         await self._die_once()
         begun_s = self.world.loop.time()
         await self._come_to_rest(begun_s, begun_s + SLACK_S + (SESSION_MS + self._plan.rebalance_ms) / 1000)
+        if late == self._times_too_late() and epochs != self._epochs():
+            raise self.ledger.broken(f"the broker came back, and {epochs} became {self._epochs()}")
+
+    def _times_too_late(self) -> int:
+        return sum(process.member.times_too_late for _, process in self._living())
 
     async def _come_back(self) -> None:
         """A static member is started again: it has what it had, and nobody else is troubled with it (KIP-345)."""
         for played, process in self._living():
             seat, before = played.seat, process.member
-            if seat.instance_id is None or seat.kind == "cooperative" or self.random.random() < 0.5:
+            if seat.instance_id is None or seat.kind == "cooperative" or self.max_size or self.random.random() < 0.5:
                 continue
             epochs = self._epochs()
             if seat.kind == "consumer":
