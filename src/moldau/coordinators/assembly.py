@@ -73,7 +73,6 @@ class Coordinators:
     def groups(self) -> "GroupCoordinator":
         """Made when it is first needed: importing it is a fifth of a start-up, and an empty broker has no groups."""
         from moldau.coordinators.consumer.exchange import ConsumerSettings
-        from moldau.coordinators.consumer.expressions import Expressions
         from moldau.coordinators.groups.coordinator import GroupCoordinator
         from moldau.coordinators.groups.exchange import GroupSettings
 
@@ -98,10 +97,7 @@ class Coordinators:
             ),
         )
         topic = InternalTopic(OFFSETS_TOPIC, self._partitions, config.offsets_load_buffer_size, self._runtime)
-        match = Expressions().match
-        return GroupCoordinator(
-            settings, topic, self._runtime, self._offsets_partitions, lambda: self._cluster.image, match
-        )
+        return GroupCoordinator(settings, topic, self._runtime, self._offsets_partitions, lambda: self._cluster.image)
 
     @cached_property
     def transactions(self) -> "TransactionCoordinator":

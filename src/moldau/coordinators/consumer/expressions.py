@@ -1,23 +1,51 @@
-"""Expressions that members subscribe with: which topics they match, as a whole, in the syntax of RE2 (KIP-848).
+"""Expressions that members subscribe with: which topics they match, as a whole, in the syntax of RE2 (KIP-848). Pure.
 
-With RE2 time grows with the lengths of expression and name and no faster, and what would take more memory than it is
-allowed is no expression. Names that were matched before are not matched again: an answer costs what topics
-came since the last one for that expression.
+With RE2 time grows with the lengths of expression and name and no faster, but a name may still take a hostile
+expression milliseconds, and 10,000 names take any a tenth of a second. So an answer is there at once only if little is
+to be done for it, counted in steps; the rest is a `Task`, done elsewhere: it touches nothing here until it is `taken`.
+Names that were matched once are not matched again: an answer costs what topics came since the last one for that
+expression. Invariant: of the names that were asked about last, each is in `left` of an answer until it has been looked
+at, and in `matched` afterwards if it was matched, where no others are.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 KEPT_MAX = 100
 """Expressions whose answers are remembered; beyond that the one that was asked least recently is forgotten."""
+MEMORY_BYTES_MAX = 512 << 10
+"""What a compiled expression takes at most: enough to list five thousand letters, and compiled in a few milliseconds. A
+larger one is no expression."""
+NAME_STEPS, COMPILE_STEPS = 100, 1000
+"""What a name, or an expression, costs whatever it says. A step takes some 20 to 80 ns."""
+STEPS_AT_ONCE = 50_000
+"""So much is done between two calls of `renew`: up to four milliseconds' worth, or some 200 short names."""
+TASK_STEPS = 1_000_000
+"""A tenth of a second at most."""
 
 
-class _Answer(NamedTuple):
-    """`names` are what was asked about, all of them; `matched` those that the pattern matches."""
+@dataclass(slots=True)
+class _Answer:
+    """What an expression matches; the names in `left`, the next one last, are still to be looked at. Some of these may
+    be gone. `refusal`: why it is no expression."""
 
+    left: list[str]
+    pattern: Any = None
+    refusal: str = ""
+    matched: dict[str, None] = field(default_factory=dict)
+    found: tuple[str, ...] | None = None
+
+
+class Task(NamedTuple):
+    """Some names to be matched. May be run anywhere."""
+
+    expression: str
     pattern: Any
-    names: Collection[str]
-    matched: frozenset[str]
+    names: list[str]
+
+    def run(self) -> list[str]:
+        return [name for name in self.names if self.pattern.fullmatch(name)]
 
 
 class Expressions:
@@ -25,21 +53,104 @@ class Expressions:
 
     def __init__(self) -> None:
         self._answers: dict[str, _Answer] = {}
+        self._names: Collection[str] = ()
+        self._steps = STEPS_AT_ONCE
 
-    def match(self, expression: str, topics: Collection[str]) -> list[str]:
-        """The topics that it matches, in the order in which they are given. Raises `ValueError` with a reason if it
-        is no expression."""
+    def renew(self) -> None:
+        """Others had their turn."""
+        self._steps = STEPS_AT_ONCE
+
+    @property
+    def has_worked(self) -> bool:
+        """Whether there is something to `renew`."""
+        return self._steps < STEPS_AT_ONCE
+
+    def check(self, expression: str) -> None:
+        """Raises `ValueError` with a reason if it is no expression."""
+        self._answer(expression)
+
+    def match(self, expression: str, topics: Collection[str]) -> tuple[str, ...] | None:
+        """The topics that it matches, sorted; None if that is too much to find out now. Raises as `check` does."""
+        if not topics:
+            self.check(expression)
+            return ()
+        self._look_at(topics)
+        if self._steps <= 0 and expression not in self._answers:
+            return None
+        answer = self._answer(expression)
+        if answer.left and self._steps > 0:
+            names, steps = _next(answer, self._steps)
+            self._steps -= steps
+            self._learn(answer, names, Task(expression, answer.pattern, names).run())
+        if answer.left:
+            return None
+        if answer.found is None:
+            answer.found = tuple(sorted(answer.matched))
+        return answer.found
+
+    def task(self, expression: str, topics: Collection[str]) -> Task | None:
+        """What is to be done next for an answer; None if it is there. Raises as `check` does."""
+        self._look_at(topics)
+        answer = self._answer(expression)
+        return Task(expression, answer.pattern, _next(answer, TASK_STEPS)[0]) if answer.left else None
+
+    def taken(self, task: Task, matched: list[str]) -> None:
+        """The task was done; what has been forgotten or deleted meanwhile stays so."""
+        answer = self._answers.get(task.expression)
+        if answer is not None and answer.left:
+            self._learn(answer, task.names, matched)
+
+    def _learn(self, answer: _Answer, names: list[str], matched: list[str]) -> None:
+        if answer.left[: -len(names) - 1 : -1] == names:
+            del answer.left[-len(names) :]
+        else:  # others came, or were looked at, meanwhile
+            done = dict.fromkeys(names)
+            answer.left = [name for name in answer.left if name not in done]
+        if matched:
+            answer.matched.update((name, None) for name in matched if name in self._names)
+            answer.found = None
+
+    def _answer(self, expression: str) -> _Answer:
         answer = self._answers.pop(expression, None)
         if answer is None:
-            answer = _Answer(compiled(expression), (), frozenset())
-        if topics and topics is not answer.names:
-            known, matches = answer.names, answer.pattern.fullmatch
-            matched = [name for name in topics if (name in answer.matched if name in known else matches(name))]
-            answer = _Answer(answer.pattern, topics, frozenset(matched))
+            self._steps -= COMPILE_STEPS
+            answer = _Answer(list(self._names)[::-1])
+            try:
+                answer.pattern = compiled(expression)
+                self._steps -= answer.pattern.programsize
+            except ValueError as error:
+                answer.refusal = str(error)
+                self._steps = 0  # nobody knows how much was done until it was found too large
         self._answers[expression] = answer
         if len(self._answers) > KEPT_MAX:
             del self._answers[next(iter(self._answers))]
-        return [name for name in topics if name in answer.matched]
+        if answer.refusal:
+            raise ValueError(answer.refusal)
+        return answer
+
+    def _look_at(self, topics: Collection[str]) -> None:
+        """These are the names from now on; every answer has to do with those that are new."""
+        if topics is self._names:
+            return
+        before, self._names = self._names, topics
+        new, gone = [name for name in topics if name not in before], [name for name in before if name not in topics]
+        for answer in self._answers.values():
+            for name in gone:
+                if name in answer.matched:
+                    del answer.matched[name]
+                    answer.found = None
+            answer.left += new
+
+
+def _next(answer: _Answer, steps_max: int) -> tuple[list[str], int]:
+    """The next names, at least one, and how many steps they take."""
+    size, steps, count = answer.pattern.programsize, 0, 0
+    for name in reversed(answer.left):
+        steps += NAME_STEPS + size * len(name)
+        if count and steps > steps_max:
+            break
+        count += 1
+    return answer.left[: -count - 1 : -1], steps
 
 
 def compiled(expression: str) -> Any:
@@ -50,6 +161,7 @@ def compiled(expression: str) -> Any:
         raise ValueError("this broker has no RE2: install the package google-re2") from None
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = MEMORY_BYTES_MAX
     try:
         return re2.compile(expression, options=options)
     except re2.error as error:

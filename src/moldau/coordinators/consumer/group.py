@@ -94,7 +94,8 @@ class Member:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """One group. `checked` is the catalogue of topics that its subscriptions were last compared with."""
+    """One group. `checked` is the catalogue of topics that its subscriptions were last compared with, and `resolved`
+    the one that an expression was; `is_behind` says that some have not been compared with the newest."""
 
     group_id: str
     epoch: int = 1
@@ -108,6 +109,8 @@ class ConsumerGroup:
     owners: dict[tuple[uuid.UUID, int], str] = field(default_factory=dict)
     has_topics_record: bool = False
     checked: object = None
+    resolved: dict[str, object] = field(default_factory=dict, compare=False)
+    is_behind: bool = field(default=False, compare=False)
 
     def copy(self) -> "ConsumerGroup":
         """Another group that is like this one; `owners` is made anew, whatever order the records came in."""
@@ -119,6 +122,8 @@ class ConsumerGroup:
             expressions=dict(self.expressions),
             owners={},
             checked=None,
+            resolved={},
+            is_behind=False,
         )
         for member in group.members.values():
             group._own(member)
@@ -186,6 +191,7 @@ class ConsumerGroup:
                 self._reach(name, value)
             case Kind.EXPRESSION if value is None:
                 self.expressions.pop(name, None)
+                self.resolved.pop(name, None)
             case Kind.EXPRESSION:
                 self.expressions[name] = tuple(value.topics)
 

@@ -45,8 +45,9 @@ from moldau.protocol.internal import ConsumerGroupMetadataValue, ConsumerGroupTa
 
 SESSION, REVOKE = "session", "revoke"
 Key = tuple[str, str, str]
-Match = Callable[[str, Collection[str]], list[str]]
-"""An expression and names of topics -> those that it matches as a whole. Raises `ValueError` for what is none."""
+Match = Callable[[str, Collection[str]], Collection[str] | None]
+"""An expression and names of topics -> those that it matches as a whole, or None if that is not known yet and to be
+asked again later. Raises `ValueError` for what is no expression."""
 
 
 class Refused(Exception):
@@ -210,20 +211,30 @@ class ConsumerGroups:
         return self._resolve(group, updated.expression, now, out) or changed
 
     def _resolve(self, group: ConsumerGroup, expression: str, now: Now, out: Outcome) -> bool:
-        """Look which topics the members' expressions match, where that may have changed; whether it has."""
+        """Look which topics the members' expressions match, where that may have changed; whether it has. What is not
+        known yet stays as it was, and is looked at again with the next heartbeat."""
         image = self._image()
-        expressions = {expression: None} if expression and expression not in group.expressions else {}
+        expressions = [expression] if expression else []
         if group.checked is not image:
-            expressions = {member.expression: None for member in group.members.values() if member.expression}
-        changed = False
+            expressions = [*{member.expression: None for member in group.members.values() if member.expression}]
+        changed, unknown = False, False
         for expression in expressions:
+            if group.resolved.get(expression) is image:
+                continue
             try:
-                topics = tuple(sorted(self._match(expression, image.topics)))
+                found = self._match(expression, image.topics)
             except ValueError:  # one that another broker took
-                topics = ()
+                found = ()
+            if found is None:
+                unknown = True
+                continue
+            topics = tuple(sorted(found))
             if group.expressions.get(expression) != topics:
                 self._write(group, Kind.EXPRESSION, expression, expression_of(topics, now.stamp_ms), out)
                 changed = True
+            group.resolved[expression] = image
+        if group.checked is not image:
+            group.is_behind = unknown
         return changed
 
     def _forget_expression(self, group: ConsumerGroup, expression: str, out: Outcome) -> None:
@@ -235,7 +246,7 @@ class ConsumerGroups:
         if not changed and group.checked is image:
             return
         found = metadata_hash(group.subscribed(), image)
-        group.checked = image
+        group.checked = None if group.is_behind else image
         if changed or found != group.metadata_hash:
             self._write_epoch(group, found, out)
         if group.has_topics_record:

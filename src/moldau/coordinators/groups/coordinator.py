@@ -4,13 +4,14 @@ Everything is answered at once or by an awaitable, and every failure is in the a
 still loading) becomes the error of that answer. Handlers know this class and `exchange`, and nothing behind it.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from inspect import isawaitable
 from typing import Any, TypeVar
 
 from moldau.cluster.image import Image
 from moldau.coordinators.consumer.exchange import Beat, Beaten, DescribedConsumers
-from moldau.coordinators.consumer.groups import Match
+from moldau.coordinators.consumer.expressions import Expressions
 from moldau.coordinators.consumer.rights import check_fetch
 from moldau.coordinators.groups.exchange import (
     Commit,
@@ -26,7 +27,8 @@ from moldau.coordinators.groups.exchange import (
     TransactionalCommit,
 )
 from moldau.coordinators.groups.offsets import OffsetsOfGroup
-from moldau.coordinators.groups.shard import GroupShard, no_expressions
+from moldau.coordinators.groups.resolving import Resolver
+from moldau.coordinators.groups.shard import GroupShard
 from moldau.coordinators.host import client_error, partition_of
 from moldau.coordinators.outcome import Ending, Now, Outcome, Ticket
 from moldau.coordinators.transactional_host import TransactionalHost, TransactionalLog
@@ -40,6 +42,10 @@ A = TypeVar("A")
 ID_BYTES_MAX = 32767
 """A longer group id fits into no record."""
 
+RESOLVE_WAIT_S = 2.0
+"""Who subscribes with an expression whose topics are not known after this is answered without them, and has them with a
+later heartbeat."""
+
 NOT_READY = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -51,8 +57,7 @@ NOT_READY = frozenset(
 
 
 class GroupCoordinator:
-    """`partitions` is how many the offsets topic has, or will have once it is made; `image` the cluster as it is now;
-    `match` understands expressions that members subscribe with."""
+    """`partitions` is how many the offsets topic has, or will have once it is made; `image` is the cluster as it is."""
 
     def __init__(
         self,
@@ -61,13 +66,13 @@ class GroupCoordinator:
         runtime: Runtime,
         partitions: Callable[[], int],
         image: Callable[[], Image] = lambda: Image(""),
-        match: Match = no_expressions,
     ):
         self.settings = settings
         self._partitions = partitions
+        self._resolver = Resolver(Expressions(), image, runtime)
 
         def shard(_: int) -> GroupShard:
-            return GroupShard(settings, lambda: str(runtime.random.uuid()), image, match)
+            return GroupShard(settings, lambda: str(runtime.random.uuid()), image, self._resolver.match)
 
         self._internal = internal
         self._host: TransactionalHost[GroupShard] = TransactionalHost(internal, shard, runtime.clock)
@@ -90,6 +95,7 @@ class GroupCoordinator:
             self._host.lead(partition)
 
     async def stop(self) -> None:
+        await self._resolver.stop()
         await self._host.stop()
 
     def partition_of(self, group_id: str) -> int:
@@ -110,6 +116,16 @@ class GroupCoordinator:
         return self._ask(ask.group_id, lambda shard, ticket, now: shard.join(ask, ticket, now), refused)
 
     def beat(self, ask: Beat) -> Beaten | Awaitable[Beaten]:
+        """An expression that takes long to resolve is waited for a moment, so that its member has topics at once."""
+        later = self._resolver.resolving(ask.expression) if ask.expression else None
+        return self._beat(ask) if later is None else self._beat_once_resolved(ask, later)
+
+    async def _beat_once_resolved(self, ask: Beat, later: asyncio.Future[None]) -> Beaten:
+        await asyncio.wait([later], timeout=RESOLVE_WAIT_S)
+        answer = self._beat(ask)
+        return await answer if isawaitable(answer) else answer
+
+    def _beat(self, ask: Beat) -> Beaten | Awaitable[Beaten]:
         return self._ask(
             ask.group_id, lambda shard, ticket, now: shard.beat(ask, ticket, now), lambda error: Beaten(error=error)
         )
