@@ -37,8 +37,9 @@ class Timing(NamedTuple):
 class Life:
     """A member from its start to its end, and the file it writes its notes into."""
 
-    def __init__(self, client: str, notes: Path, process: "subprocess.Popen[bytes]"):
+    def __init__(self, client: str, step: Step, notes: Path, process: "subprocess.Popen[bytes]"):
         self.client = client
+        self.step = step
         self.notes = notes
         self.process = process
         self.began = time.monotonic()
@@ -72,6 +73,8 @@ class Group:
         self.left_ms: dict[str, int] = {}
         self.told: set[str] = set()
         """Those who said that they were told which partitions they have."""
+        self.fenced: set[str] = set()
+        """Those who said that another has their instance id."""
         self.processed: list[tuple[int, int]] = []
         self.stalls: list[tuple[int, int]] = []
         self.stuck: list[str] = []
@@ -92,7 +95,7 @@ class Group:
             self._rival(step, client)
         elif step.what == KILL:
             life = self.lives.pop(step.life)
-            self.dead_ms[client] = now_ms()
+            self.dead_ms[life.client] = now_ms()
             life.process.kill()
             life.process.wait()
         else:
@@ -121,7 +124,7 @@ class Group:
             "patient": step.what == JOIN,
         }
         with open(self._folder / f"{client}.err", "w") as errors:
-            life = Life(client, notes, start(step.kind, asked, errors))
+            life = Life(client, step, notes, start(step.kind, asked, errors))
         self.everybody.append(life)
         return life
 
@@ -147,11 +150,26 @@ class Group:
                     self.told.add(life.client)
                 elif what == "left":
                     self.left_ms[life.client] = at_ms
+                elif what == "fenced":
+                    self.fenced.add(life.client)
                 elif what == "late":
                     self.stalls.append((at_ms, names[0]))
-        for life in self.lives.values():
+        for number, life in list(self.lives.items()):
             code = life.process.poll()
-            assert code is None, f"{life.client} ended with {code}:\n{life.said()}"
+            if code == 0 and life.client in self.fenced:
+                self._succeed(number, life)
+            else:
+                assert code is None, f"{life.client} ended with {code}:\n{life.said()}"
+
+    def _succeed(self, number: int, life: Life) -> None:
+        """A member was fenced that has no rival that should have. If the machine stalls for a session, a rival may find
+        its place free, and it is started again after librdkafka has fenced itself: that joins anew then, while a commit
+        of before is on its way."""
+        for at, rival in enumerate(self.rivals):
+            if rival.step.instance == life.step.instance and rival.process.poll() is None:
+                self.lives[number], self.rivals[at] = rival, life
+                return
+        self.lives[number] = self._start(life.step, f"{life.client}.again")
 
     def leave_all(self) -> None:
         """Everybody goes, and those who went before are waited for."""

@@ -1,7 +1,8 @@
 """What must hold of static members (KIP-345, and KIP-848 for the newer protocol): an instance is one owner, whichever
 member bears its id at present.
 
-1. A member whose instance another has taken over is told so: nothing it asks for is granted from then on.
+1. A member whose instance another has taken over is told so: nothing it asks for is granted from then on. Nobody else
+   is told so.
 2. In a classic group that is at rest, an instance that comes back within its session is in the generation that there
    is, and no other begins for it.
 3. An instance keeps its place until a session time-out after it was last heard of; of the newer protocol also when it
@@ -28,12 +29,12 @@ from tests.churn.evidence import (
     leaves,
 )
 
-HEARD_MS = 1000
+HEARD_MS, FOREVER_MS = 1000, 1 << 62
 REBALANCES = "REBALANCE_IN_PROGRESS"
 
 
 class Tenure(NamedTuple):
-    """A member that has an instance id, from the first to the last time that this was written down.
+    """A member that has an instance id, from when this was written down until something else was.
 
     `successor` had it right after; without one the instance had no place any more. `last` is what of it was written
     last, of the newer protocol, and `first` what was written first of its successor.
@@ -51,13 +52,14 @@ class Tenure(NamedTuple):
 def misplaced(trace: Trace, session_ms: int, heartbeat_ms: int) -> Iterator[str]:
     """What does not hold of the group's instances, in sentences."""
     yield from _going_on(trace)
+    yield from _wrongly_fenced(trace, session_ms)
     for one in returns(trace, session_ms, heartbeat_ms):
         yield from one.wrongs()
     yield from _given_away(trace, session_ms)
 
 
 def tenures(written: Sequence[Generation | Current]) -> list[Tenure]:
-    """Those that have ended."""
+    """Those that have ended in the order in which they did, and then those that have not."""
     ended: list[Tenure] = []
     classic: dict[str, tuple[str, int]] = {}
     newer: dict[str, tuple[Current, int]] = {}
@@ -74,16 +76,18 @@ def tenures(written: Sequence[Generation | Current]) -> list[Tenure]:
         elif entry.instance is None:
             continue
         elif entry.epoch == LEAVES:
-            held = newer.pop(entry.member, None)
-            if held is not None:
+            if entry.member in newer:
+                last, since_ms = newer.pop(entry.member)
                 gone[entry.instance] = (len(ended), entry.at_ms)
-                ended.append(Tenure(entry.instance, entry.member, held[1], entry.at_ms, None, held[0]))
+                ended.append(Tenure(entry.instance, entry.member, since_ms, entry.at_ms, None, last))
         else:
             at, gone_ms = gone.pop(entry.instance, (-1, -1))
             if gone_ms == entry.at_ms:  # one record behind the other
                 ended[at] = ended[at]._replace(successor=entry.member, first=entry)
             newer[entry.member] = (entry, newer.get(entry.member, (entry, entry.at_ms))[1])
-    return ended
+    held = [Tenure(instance, member, since_ms, FOREVER_MS, None) for instance, (member, since_ms) in classic.items()]
+    held += [Tenure(last.instance or "", last.member, at_ms, FOREVER_MS, None, last) for last, at_ms in newer.values()]
+    return [*ended, *held]
 
 
 # -- 1
@@ -99,6 +103,18 @@ def _going_on(trace: Trace) -> Iterator[str]:
                     f"{one.member} was granted {answer.api} at {answer.at_ms}, though {one.successor} has been "
                     f"{one.instance} since {one.to_ms}"
                 )
+
+
+def _wrongly_fenced(trace: Trace, session_ms: int) -> Iterator[str]:
+    """Who takes over in the middle of a rebalance is written down at its end, if the broker lives to see it."""
+    for one in tenures(trace.written):
+        for answer in trace.answers:
+            if answer.member != one.member or answer.error != "FENCED_INSTANCE_ID":
+                continue
+            until_ms = answer.at_ms + 2 * session_ms
+            lived = not any(answer.at_ms <= killed_ms <= until_ms for killed_ms, _ in trace.kills)
+            if one.from_ms <= answer.at_ms and until_ms < one.to_ms and lived:
+                yield f"{one.member} was told at {answer.at_ms} that another is {one.instance}, which is nobody else"
 
 
 # -- 2

@@ -97,7 +97,10 @@ def _report(asked: str, ran: Ran, found: dict[str, Trace]) -> Report:
         figures.append(f"the broker was killed, and away for {', '.join(f'{to - at} ms' for at, to in killed)}")
     for group in ran.groups:
         name = group.script.name
-        sentences += [f"{client} did not end when it was asked to leave" for client in group.stuck]
+        sentences += [
+            f"{client} did not end when it was asked to leave, or when another had its instance id"
+            for client in group.stuck
+        ]
         seen = found.get(name)
         if seen is None:
             only = Trace(group.script.partitions, [], [], produced=ran.produced[name], processed=group.processed)

@@ -169,6 +169,11 @@ WRONG = [
         "b-id was granted OffsetCommit",
     ),
     Wrong("a fenced member of the newer protocol goes on", also(newer(), *beats("b", 2, 8000, 8400, BEAT)), "b-id was"),
+    Wrong(
+        "a member is fenced for nobody",
+        also(classic(), answer(8000, "Heartbeat", "b2", 1, "FENCED_INSTANCE_ID")),
+        "b2-id was told at 8000 that another is B",
+    ),
     Wrong("a return begins a generation", joined_instead(classic(), 2), "joined generation 2 instead of 1"),
     Wrong(
         "others have to join again for a return",
