@@ -16,7 +16,7 @@ OFTEN: Mapping[str, float] = {"arrive": 2.0, "move": 1.5, "busy": 1.5, "die": 0.
 @dataclass(frozen=True)
 class Plan:
     """`work_s` is how long a piece of work takes at most that is handed to an executor, flushes above all. `max_size`:
-    so few members a classic group may have once the broker has been started again, 0 for as many as come."""
+    so few members a classic group may have in the end, 0 for as many as come."""
 
     seats: list[Seat]
     partitions: dict[str, int]

@@ -48,6 +48,9 @@ class Rest(Stage):
         await self._stay_busy()
         for _, process in self._living():
             process.member.busy_until_s = 0.0
+        if self._plan.max_size:
+            self.max_size = self._plan.max_size
+            await self._die_once()
         begun_s = self.world.loop.time()
         bound_s = begun_s + (SESSION_MS + 2 * self._plan.rebalance_ms + self._plan.initial_delay_ms) / 1000 + SLACK_S
         self.settled_after_s = await self._come_to_rest(begun_s, bound_s) - begun_s
@@ -138,8 +141,8 @@ class Rest(Stage):
             if len({member.epoch for member in members}) > 1 or not well:
                 said = ", ".join(f"{m.name} at {m.epoch}{'' if m.settled else ' unsettled'}" for m in members)
                 return f"{group}: {said}"
-            if self._limit and len(members) > self._limit and self.scene.is_classic(group):
-                return f"{group} has {len(members)} members, and may have {self._limit}"
+            if self.max_size and len(members) > self.max_size and self.scene.is_classic(group):
+                return f"{group} has {len(members)} members, and may have {self.max_size}"
             if dead := self.committed.members(self._broker, group) - {member.member_id for member in members}:
                 return f"{group} has members that nobody is: {sorted(dead)}"
             topics = dict.fromkeys(topic for member in members for topic in member.seat.topics)

@@ -64,8 +64,8 @@ class Stage:
         self.outsider = Outsider(self.scene, self.groups, plan.seats, self.random)
         self.settled_after_s = 0.0
         """How long the slowest group took to come to rest."""
-        self.max_size = self._limit = 0
-        """How many members a classic group may have from the next start on, and from the last one, if that is not 0."""
+        self.max_size = 0
+        """How many members a classic group may have from the next start on, if that is not 0."""
         self._down = asyncio.Event()
         self._serving = False
         self._errands: set[asyncio.Task[None]] = set()
@@ -137,7 +137,6 @@ class Stage:
             self._serving = True
             self.ledger.troubled_s[""] = self.world.loop.time()
             self.committed.check_kept(self._broker)
-        self._limit, self.max_size = self.max_size, self._plan.max_size
 
     async def _supervise(self) -> None:
         try:
