@@ -11,7 +11,7 @@ end.
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
+from hypothesis.stateful import Bundle, initialize, invariant, multiple, rule
 
 from moldau.coordinators.classic.group import State
 from moldau.coordinators.groups.exchange import (
@@ -32,6 +32,7 @@ from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from tests.coordinators.groups.scene import TOPIC_ID, Stage, subscription
 from tests.coordinators.groups.transactional_model import offsets_of
+from tests.coordinators.slow_log import REFUSALS, OnASlowLog
 
 GROUPS = st.sampled_from(["g", "h"])
 INSTANCES = st.sampled_from([None, None, "A", "B"])
@@ -42,12 +43,9 @@ PROTOCOLS = st.sampled_from(
         (("sticky", b""), ("range", subscription("t"))),
     ]
 )
-SECONDS = st.integers(1, 40)
-REFUSALS_GIVEN = [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR]
-REFUSALS = st.sampled_from(REFUSALS_GIVEN)
 
 
-class GroupsUnderFire(RuleBasedStateMachine):
+class GroupsUnderFire(OnASlowLog):
     """`known` are (group, member id, instance) that somebody was told; `owned` is who got what in which generation."""
 
     known = Bundle("known")
@@ -202,25 +200,6 @@ class GroupsUnderFire(RuleBasedStateMachine):
 
     # -- the world
 
-    @rule(seconds=SECONDS)
-    def time_passes(self, seconds: int) -> None:
-        self.stage.wait(seconds * 1000)
-
-    @rule()
-    def log_becomes_slow(self) -> None:
-        self.stage.holding = True
-
-    @precondition(lambda self: self.stage.holding)
-    @rule()
-    def log_catches_up(self) -> None:
-        self.stage.holding = False
-        self.stage.commit_held()
-
-    @precondition(lambda self: self.stage.held)
-    @rule(error=REFUSALS)
-    def log_refuses(self, error: ErrorCode) -> None:
-        self.stage.refuse_held(error)
-
     @rule()
     def broker_dies(self) -> None:
         self.look()
@@ -259,7 +238,7 @@ class GroupsUnderFire(RuleBasedStateMachine):
                 assert offset.offset > self.acknowledged.get(key, 0)
                 self.acknowledged[key] = offset.offset
             case Ending(), ErrorCode():
-                assert answer is ErrorCode.NONE or answer in REFUSALS_GIVEN
+                assert answer is ErrorCode.NONE or answer in REFUSALS
 
     @invariant()
     def acknowledged_offsets_are_in_the_log(self) -> None:

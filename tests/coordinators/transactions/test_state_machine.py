@@ -11,7 +11,7 @@ epoch; what the log says is what is there after a crash.
 from typing import NamedTuple
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import Bundle, initialize, invariant, rule
 
 from moldau.coordinators.outcome import Ticket
 from moldau.coordinators.transactions.exchange import (
@@ -26,12 +26,12 @@ from moldau.coordinators.transactions.transaction import IDLE, PREPARED, State, 
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.replication.markers import Markers
+from tests.coordinators.slow_log import OnASlowLog
 from tests.coordinators.transactions.scene import TransactionStage, transaction_of
 
 IDS = st.sampled_from(["x", "x", "y"])
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]
 PARTITION = st.sampled_from(PARTITIONS)
-REFUSALS = st.sampled_from([ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR])
 SHORT, LONG = 20_000, 60_000
 
 
@@ -71,7 +71,7 @@ class Partition:
         self.closed += [(write, markers) for write in self.open.pop(markers.producer_id, [])]
 
 
-class TransactionsUnderFire(RuleBasedStateMachine):
+class TransactionsUnderFire(OnASlowLog):
     producers = Bundle("producers")
     writes = Bundle("writes")
 
@@ -200,28 +200,9 @@ class TransactionsUnderFire(RuleBasedStateMachine):
 
     # -- the world
 
-    @rule(seconds=st.integers(1, 40))
-    def time_passes(self, seconds: int) -> None:
-        self.stage.wait(seconds * 1000)
-
     @rule()
     def much_time_passes(self) -> None:
         self.stage.wait(700_000)
-
-    @rule()
-    def log_becomes_slow(self) -> None:
-        self.stage.holding = True
-
-    @precondition(lambda self: self.stage.holding)
-    @rule()
-    def log_catches_up(self) -> None:
-        self.stage.holding = False
-        self.stage.commit_held()
-
-    @precondition(lambda self: self.stage.held)
-    @rule(error=REFUSALS)
-    def log_refuses(self, error: ErrorCode) -> None:
-        self.stage.refuse_held(error)
 
     @rule(taken=st.integers(0, 2))
     def broker_dies(self, taken: int) -> None:
