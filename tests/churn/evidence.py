@@ -69,6 +69,8 @@ class Trace(NamedTuple):
     """By partition, how many records."""
     processed: Iterable[tuple[int, int]] = ()
     """Partition and offset of each, as often as it was."""
+    read_ms: Mapping[tuple[str, int], Sequence[int]] = {}
+    """By client and partition, when records of it were processed."""
     stalls: Sequence[tuple[int, int]] = ()
     """When, and for how many milliseconds, somebody who only waited was kept waiting."""
     kills: Sequence[tuple[int, int]] = ()

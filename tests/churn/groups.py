@@ -76,6 +76,7 @@ class Group:
         self.fenced: set[str] = set()
         """Those who said that another has their instance id."""
         self.processed: list[tuple[int, int]] = []
+        self.read_ms: dict[tuple[str, int], list[int]] = {}
         self.stalls: list[tuple[int, int]] = []
         self.stuck: list[str] = []
         """Those who did not end when they were asked to leave, or when another had their instance id."""
@@ -146,6 +147,8 @@ class Group:
             for at_ms, what, names in life.news():
                 if what == "took":
                     self.processed += [(partition, offset) for partition, offset in names]
+                    for partition in {partition for partition, _ in names}:
+                        self.read_ms.setdefault((life.client, partition), []).append(at_ms)
                 elif what == "assigned":
                     self.told.add(life.client)
                 elif what == "left":

@@ -8,7 +8,7 @@
    time-out after that: such a generation counts as a change. So does going from one protocol to the other, with which
    everybody is given a new session, as by Apache Kafka; and so does the return of a broker that was killed. Owners are
    members that live and have not gone back to joining: from its JoinGroup on, a member of the classic protocol has what
-   it says it still has.
+   it says it still has, and one of the newer protocol has what it was asked to give back for as long as it reads it.
 3. There is no storm: no more than so many answers of UNKNOWN_MEMBER_ID a change, and to one member; no more than so
    many generations a change, and so many times that a member joins between two changes. Commits are counted apart:
    clients have several on their way when they hear that they are unknown.
@@ -221,10 +221,22 @@ def owned(trace: Trace) -> dict[int, list[tuple[int, int]]]:
             by_member.setdefault(one.member, []).append(one)
     for currents in by_member.values():
         for current, next_one in zip_longest(currents, currents[1:]):
+            client = bearer.get(current.member, current.client)
+            until_ms = next_one.at_ms if next_one is not None else trace.until_ms
             for partition in current.assigned:
-                until_ms = next_one.at_ms if next_one is not None else trace.until_ms
-                add(partition, bearer.get(current.member, current.client), current.at_ms, until_ms)
+                add(partition, client, current.at_ms, until_ms)
+            for partition in current.revoking:
+                add(partition, client, current.at_ms, _reads_until_ms(trace, client, partition, until_ms))
     return spans
+
+
+def _reads_until_ms(trace: Trace, client: str, partition: int, until_ms: int) -> int:
+    """Until when the client read the partition; all the time if it had the last record there is."""
+    last_ms = max(
+        (at_ms for (_, number), read in trace.read_ms.items() if number == partition for at_ms in read), default=0
+    )
+    mine_ms = max((at_ms for at_ms in trace.read_ms.get((client, partition), ()) if at_ms <= until_ms), default=0)
+    return until_ms if mine_ms and mine_ms == last_ms else mine_ms
 
 
 def _turns(trace: Trace) -> dict[str, list[tuple[int, int]]]:

@@ -77,6 +77,7 @@ def traces(ran: Ran, folder: Path, kills: Sequence[tuple[int, int]]) -> dict[str
             until_ms=ran.until_ms,
             produced=ran.produced[group.script.name],
             processed=group.processed,
+            read_ms=group.read_ms,
             stalls=[*ran.stalls, *group.stalls],
             kills=kills,
         )

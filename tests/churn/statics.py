@@ -46,11 +46,12 @@ class _Story:
         self._holders[instance] = self._step(pause_s, JOIN, kind, instance)
 
     def returns_at_rest(self) -> None:
-        """All are there, and it is back as soon as can be."""
+        """All are there, and it is back as soon as can be; of the newer protocol, it had left for now."""
         instance = self._any()
         life, kind = self._holders.pop(instance)
         everybody = tuple(range(self._lives))
-        self.steps.append(Step(REST_S, self.rng.choice((LEAVE, KILL)), life, kind, everybody, instance))
+        what = LEAVE if kind.protocol == "consumer" else self.rng.choice((LEAVE, KILL))
+        self.steps.append(Step(REST_S, what, life, kind, everybody, instance))
         self._holders[instance] = self._step(0, JOIN, self._kinds[0], instance)
 
     def returns(self, pause_s: float) -> None:

@@ -305,3 +305,14 @@ def test_a_kill_is_no_excuse_for_a_storm() -> None:
     storm = [answer(11_100 + n, "Heartbeat", f"d{n}", 2, "UNKNOWN_MEMBER_ID") for n in range(12)]
     trace = killed()._replace(answers=[*killed().answers, *storm])
     assert "12 answers of UNKNOWN_MEMBER_ID" in found(trace)[0]
+
+
+def test_what_a_member_still_reads_that_was_to_give_it_back_has_an_owner() -> None:
+    slow = changed(changed(newer(), 3, current(17_500, "a", 3, LEFT)), 4, current(17_800, "b", 3, RIGHT))
+    slow = slow._replace(written=slow.written[:5], answers=[*newer().answers[:2], answer(17_810, BEAT, "b", 3)])
+    assert "partition 2 had no owner" in " ".join(found(slow))
+    reads = list(range(2300, 17_500, 100))
+    assert found(slow._replace(read_ms={("a", 2): reads, ("a", 3): reads})) == []
+    stopped = [at_ms for at_ms in reads if at_ms < 4000]
+    after = {("a", 2): stopped, ("a", 3): reads, ("b", 2): [18_000]}
+    assert "partition 2 had no owner" in " ".join(found(slow._replace(read_ms=after)))

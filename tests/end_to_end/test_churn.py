@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.churn.evidence import LEAVES, LEAVES_FOR_NOW, Answer, Current, Generation, Trace
+from tests.churn.evidence import BEAT, LEAVES, Answer, Current, Generation, Trace
 from tests.churn.instances import returns, tenures
 from tests.churn.judge import violations
 from tests.churn.running import TIMING, Report, churn
@@ -118,11 +118,13 @@ def _with_a_return_that_rebalances(trace: Trace) -> Trace | None:
 
 
 def _with_a_place_given_away(trace: Trace) -> Trace | None:
-    """A member that has left for now is forgotten two seconds later."""
+    """A static member of the newer protocol is forgotten a second after the group has heard of it."""
+    beats = {answer.member: answer.at_ms for answer in trace.answers if answer.api == BEAT and answer.epoch > 0}
     for at, entry in enumerate(trace.written):
-        if isinstance(entry, Current) and entry.epoch == LEAVES_FOR_NOW and entry.at_ms + 2000 < trace.until_ms:
-            gone = entry._replace(at_ms=entry.at_ms + 2000, epoch=LEAVES, assigned=frozenset())
-            return trace._replace(written=[*trace.written[: at + 1], gone])
+        if isinstance(entry, Current) and entry.instance is not None and entry.member in beats and entry.epoch > 0:
+            gone = entry._replace(at_ms=beats[entry.member] + 1000, epoch=LEAVES, assigned=frozenset())
+            others = [one for one in trace.written[at + 1 :] if isinstance(one, Current) and one.member != entry.member]
+            return trace._replace(written=[*trace.written[: at + 1], *others, gone])
     return None
 
 
