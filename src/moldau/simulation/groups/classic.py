@@ -115,6 +115,8 @@ class ClassicMember(Member):
         claimed = frozenset(self.owned)
         sent_s, is_new = self.now, not self.member_id
         claim = self.claims() if is_new else None
+        if self.scene.is_limited:
+            self.ledger.lets_go(self.group, self.name)  # there may be no room for it, which others know before it does
         reply = await self._join(sorted(claimed))
         self.answered(claim)
         error = self.understood(reply.error_code)

@@ -163,7 +163,8 @@ class Ledger:
         self._excuse(group, instance, inf, but=process)
         if sent_s > before_s:
             self._excused_s.pop((group, process), None)
-        self._instances[group, instance] = process if sent_s > before_s else "", self.now()
+        is_certain = sent_s > before_s and not self.coordinator_went(group, sent_s)
+        self._instances[group, instance] = process if is_certain else "", self.now()
 
     def may_be_out(self, group: str, instance: str) -> None:
         """An administrator asks to take that member out of the group."""
@@ -184,6 +185,9 @@ class Ledger:
         self._went_s[group] = self.now()
         for one in [one for one in self._out_s if one[0] == group]:
             del self._out_s[one]
+        for one, (process, at_s) in self._instances.items():
+            if one[0] == group and (group, process) not in self._assigned:
+                self._instances[one] = "", at_s
 
     def coordinator_went(self, group: str, since_s: float) -> bool:
         return self._went_s.get(group, 0.0) >= since_s

@@ -65,7 +65,8 @@ class Seat:
 @dataclass
 class Scene:
     """What all members play on; `partitions` is how many each topic has, `assigned_for` how many each had when the
-    leader of a group last assigned; `shard` is where a coordinator has a group in memory, if one has."""
+    leader of a group last assigned; `shard` is where a coordinator has a group in memory, if one has. There may be more
+    members than are allowed where it `is_limited`."""
 
     world: World
     ledger: Ledger
@@ -74,11 +75,14 @@ class Scene:
     era: Callable[[str], int]
     shard: Callable[[str], GroupShard | None]
     assigned_for: dict[str, dict[str, int]] = field(default_factory=dict)
+    is_limited: bool = False
 
     def is_classic(self, group: str) -> bool:
-        """Whether a coordinator has the group, as one of the classic protocol."""
+        """Whether a coordinator has the group, as one of the classic protocol, and the log has no other."""
         shard = self.shard(group)
-        return shard is not None and group in shard.groups.live and group not in shard.consumers.live
+        if shard is None or group in shard.consumers.live or group in shard.consumers.stored:
+            return False
+        return group in shard.groups.live
 
     def check_left(self, group: str, member_id: str, sent_s: float) -> None:
         """A coordinator answered just now that the member with that id, which is never given again, is out."""

@@ -49,7 +49,7 @@ class Rest(Stage):
         for _, process in self._living():
             process.member.busy_until_s = 0.0
         if self._plan.max_size:
-            self.max_size = self._plan.max_size
+            self.max_size, self.scene.is_limited = self._plan.max_size, True
             await self._die_once()
         begun_s = self.world.loop.time()
         bound_s = begun_s + (SESSION_MS + 2 * self._plan.rebalance_ms + self._plan.initial_delay_ms) / 1000 + SLACK_S
@@ -90,7 +90,7 @@ class Rest(Stage):
                 busy.member.stalls_until_s = until_s
             busy.member.busy_until_s = until_s if busy.member.stalls_until_s == 0.0 else 0.0
             dynamic = busy.member.seat.instance_id is None and place.seat.instance_id is None
-            if dynamic and isinstance(busy.member, ClassicMember) and busy.member.epoch > 0:
+            if dynamic and isinstance(busy.member, ClassicMember) and busy.member.settled:
                 out.append((group, busy.member.member_id))
             await asyncio.sleep(self.random.random() * 2)
             self._kill(other)
