@@ -95,7 +95,7 @@ def tenures(written: Sequence[Generation | Current]) -> list[Tenure]:
 
 def _going_on(trace: Trace) -> Iterator[str]:
     for one in tenures(trace.written):
-        if one.successor is None:
+        if one.successor in (None, one.member):
             continue
         for answer in trace.answers:
             if answer.member == one.member and answer.error == "NONE" and answer.asked_ms > one.to_ms + HEARD_MS:
