@@ -19,6 +19,13 @@ FIRST_SEEDS = {
     "who waits in a group that goes on to the newer protocol is forgotten": 50_038,
     "parked requests are forgotten at a resignation": 50_027,
     "decisions on their way are forgotten at a resignation": 50_023,
+    "who replaces a static member is not told apart from it": 50_050,
+    "what classic members had is not theirs in the newer group": 50_030,
+    "a newer group does not notice that a topic grew": 50_025,
+    "the epoch of a group that goes on to the newer protocol is one": 50_070,
+    "a classic member that does not join again stays in a newer group": 50_160,
+    "a group takes more members than it may": 50_015,
+    "too many members stay after a start": 50_015,
 }
 """Where to begin with what few worlds find."""
 
@@ -190,6 +197,151 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "classic members are not told what is new in a newer group": Mutation(
         [Edit(f"{MIXED}.heartbeat", "if not due:", "if True:")]
+    ),
+}
+
+SHARD_OF_GROUPS = "moldau.coordinators.groups.shard:GroupShard"
+CONSUMER_GROUP = "moldau.coordinators.consumer.group:ConsumerGroup"
+MIGRATING = "moldau.coordinators.consumer.migrating"
+TARGET_EPOCH = 'self._write(group, Kind.TARGET_EPOCH, "", value, out)'
+TARGET = "self._write(group, Kind.TARGET, member_id, target_of(target), out)"
+JOIN_DEADLINE = 'self.deadlines.set((JOIN, group.group_id, ""), now.ms + group.rebalance_timeout_ms())'
+
+
+def _of_groups(where: str, old: str, new: str) -> Mutation:
+    return Mutation([Edit(where, old, new)])
+
+
+MUTATIONS |= {
+    "a rebalance has no deadline": _of_groups(f"{REBALANCE}.start", f"    else:\n        {JOIN_DEADLINE}", ""),
+    "a rebalance waits for ever for a busy member": _of_groups(
+        f"{REBALANCE}._join_passed",
+        "    else:\n        self.complete(group, now, out)",
+        "    elif group.before is State.EMPTY:\n        self.complete(group, now, out)",
+    ),
+    "an assignment that nobody gives is waited for for ever": _of_groups(
+        f"{REBALANCE}.passed", "elif group.unsynced:", "elif False:"
+    ),
+    "a first rebalance is put off for ever": _of_groups(
+        f"{REBALANCE}._join_passed", "group.grew = False\n        group.delay_left_ms -= delay_ms", "pass"
+    ),
+    "that a group is empty is not in the log": _of_groups(
+        f"{REBALANCE}.complete", "out.records.append(group_record(group.group_id, group.value()))", "pass"
+    ),
+    "a static member is replaced without its record": _of_groups(
+        f"{GROUPS}._replace_static", "out.records.append(group_record(group.group_id, group.value()))", "pass"
+    ),
+    "who replaces a static member is not told apart from it": _of_groups(
+        f"{GROUPS}._replace_static", "group.rename(member, member_id)", "group.rename(member, old_id)"
+    ),
+    "a static member that comes back makes all join again": _of_groups(
+        f"{GROUPS}._replace_static", "if group.state is not State.STABLE or", "if True or"
+    ),
+    "a static member that is thrown out stays": _of_groups(
+        f"{GROUPS}._leave_one", "        member_id = holder\n", "        return ErrorCode.NONE\n"
+    ),
+    "who leaves stays until its session ends": _of_groups(
+        f"{GROUPS}._leave_one", "self._rebalance.drop(group, member_id, out)", "pass"
+    ),
+    "a commit does not keep a member": _of_groups(
+        f"{GROUPS}.check_commit", "self._rebalance.keep_alive(group, group.members[member_id], now)", "pass"
+    ),
+    "heartbeats of unknown members are taken": _of_groups(
+        f"{GROUPS}.heartbeat",
+        "    if error is not ErrorCode.NONE:\n",
+        "    if error is ErrorCode.UNKNOWN_MEMBER_ID:\n        return ErrorCode.NONE\n"
+        "    if error is not ErrorCode.NONE:\n",
+    ),
+    "heartbeats of an older generation are taken": _of_groups(
+        f"{GROUPS}.heartbeat",
+        "if error is not ErrorCode.NONE:",
+        "if error not in (ErrorCode.NONE, ErrorCode.ILLEGAL_GENERATION):",
+    ),
+    "a rebalance goes on without those who are missing": _of_groups(
+        f"{GROUP}.all_joined", "self.joining >= len(self.members) and not self.expected", "self.joining > 0"
+    ),
+    "a group takes more members than it may": _of_groups(
+        f"{GROUPS}.join", "if not self._has_room(group, ask.member_id):", "if False:"
+    ),
+    "too many members stay after a start": _of_groups(
+        f"{GROUPS}._revive", " or len(group.members) > self.settings.max_size", ""
+    ),
+    "a group that is loaded begins a rebalance": _of_groups(f"{GROUPS}._revive", "group.leader is None or", "True or"),
+    "that a group turned classic has to join again is not in the log": _of_groups(
+        f"{GROUPS}.adopt", "group.leader = None", "pass"
+    ),
+    "that a group turned classic has to join again is not read from the log": _of_groups(
+        f"{GROUPS}._revive", "group.leader is None or ", ""
+    ),
+    "a coordinator that comes back is not loaded": _of_groups(
+        f"{HOST}.lead", "if partition not in self._hosted:", "if False:"
+    ),
+    "the offsets of a deleted classic group stay": _of_groups(
+        f"{SHARD_OF_GROUPS}.delete_groups",
+        "            self.offsets.delete_all(group_id, out)\n            self.groups.delete",
+        "            self.groups.delete",
+    ),
+    "the offsets of a deleted group of the newer protocol stay": _of_groups(
+        f"{SHARD_OF_GROUPS}.delete_groups",
+        "                self.offsets.delete_all(group_id, out)\n                self.consumers",
+        "                self.consumers",
+    ),
+    "what is still to be given back counts as free": _of_groups(
+        f"{CONSUMER_GROUP}._own", "(member.assigned, member.revoking)", "(member.assigned,)"
+    ),
+    "what is still to be given back is not in the log": _of_groups(
+        "moldau.coordinators.consumer.group:current_of", "_stored(member.revoking)", "[]"
+    ),
+    "the epoch of the target is not in the log": _of_groups(
+        f"{CONSUMERS}._assign", TARGET_EPOCH, "group.target_epoch = group.epoch"
+    ),
+    "the target of a member is not in the log": _of_groups(
+        f"{CONSUMERS}._assign", TARGET, "group.targets[member_id] = target"
+    ),
+    "a static member that is thrown out of a newer group stays": _of_groups(
+        f"{CONSUMERS}.leave", "leaving[member.member_id] = member", "pass"
+    ),
+    "who leaves a newer group stays until its session ends": _of_groups(
+        f"{CONSUMERS}._leave", "self.fence(group, [member], out)", "pass"
+    ),
+    "a static member that leaves for a while is out": _of_groups(
+        f"{CONSUMERS}._leave", "if ask.epoch == LEAVES_FOR_NOW:", "if False:"
+    ),
+    "a static member gets nothing of what it had": _of_groups(
+        f"{CONSUMERS}._replace", "target = group.targets.get(left.member_id, {})", "target = {}"
+    ),
+    "a static member is replaced though it has not left": _of_groups(
+        f"{CONSUMERS}._member", "if member.epoch != LEAVES_FOR_NOW and member.classic is None:", "if False:"
+    ),
+    "the session of a dead member of a newer group never ends": _of_groups(
+        f"{CONSUMERS}.tick", "self.fence(group, [member], out)", "pass"
+    ),
+    "a newer group does not notice that a topic grew": _of_groups(
+        f"{CONSUMERS}._bump", "if changed or found != group.metadata_hash:", "if changed:"
+    ),
+    "a refused commit of a newer group is acknowledged": Mutation(
+        [
+            Edit(
+                f"{SHARD_OF_GROUPS}._commit_newer",
+                "    errors = check_commit(group, ask)\n",
+                "    errors = check_commit(group, ask)\n    given = [ErrorCode.NONE] * len(errors)\n",
+            ),
+            Edit(f"{SHARD_OF_GROUPS}._commit_newer", "out.reply(ticket, errors)", "out.reply(ticket, given)"),
+        ]
+    ),
+    "a classic member that does not join again stays in a newer group": _of_groups(
+        f"{MIXED}._call", "self._deadlines.set(key, now.ms + max(member.rebalance_timeout_ms, 0))", "pass"
+    ),
+    "a classic member that does not sync stays in a newer group": _of_groups(
+        f"{MIXED}._join",
+        "self._deadlines.set((SYNCS, group.group_id, member.member_id), now.ms + ask.rebalance_timeout_ms)",
+        "pass",
+    ),
+    "the epoch of a group that goes on to the newer protocol is one": _of_groups(
+        f"{MIGRATING}:newer_of", "epoch=group.generation, target_epoch=group.generation)", "epoch=1, target_epoch=1)"
+    ),
+    "what classic members had is not theirs in the newer group": _of_groups(
+        f"{MIGRATING}:newer_of", "assigned=owned", "assigned={}"
     ),
 }
 

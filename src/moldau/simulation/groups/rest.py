@@ -11,7 +11,7 @@ from moldau.names import TopicPartition
 from moldau.simulation.groups.classic import ClassicMember
 from moldau.simulation.groups.member import Caller
 from moldau.simulation.groups.plan import FORGETS_S, RETENTION_S, SESSION_MS
-from moldau.simulation.groups.stage import BROKER, Stage
+from moldau.simulation.groups.stage import BROKER, Played, Stage
 from moldau.simulation.network import Weather
 
 CALM_S = 6.0
@@ -193,6 +193,8 @@ class Rest(Stage):
             seat, before = played.seat, process.member
             if seat.instance_id is None or seat.kind == "cooperative" or self.max_size or self.random.random() < 0.5:
                 continue
+            if seat.kind == "consumer":
+                await self._refuses_another(played)
             epochs = self._epochs()
             if seat.kind == "consumer":
                 before.leaves = before.for_now = True
@@ -209,6 +211,17 @@ class Rest(Stage):
             epochs[back.name] = epochs.pop(before.name)
             if self._epochs() != epochs:
                 raise self.ledger.broken(f"{back.name} came back, and {epochs} became {self._epochs()}")
+
+    async def _refuses_another(self, played: Played) -> None:
+        """By the newer protocol nobody takes the place of a static member that has not left."""
+        self._sit(played)
+        another = played.processes[-1]
+        await asyncio.sleep(1.0)
+        if another.member.epoch > 0:
+            raise self.ledger.broken(f"{another.member.name} has the place of {played.processes[0].member.name}")
+        self._kill(another)
+        await asyncio.sleep(0.1)
+        self._living()
 
     async def _end(self) -> None:
         """All go; what was acknowledged is there after one more start, and is forgotten when its time has come."""
