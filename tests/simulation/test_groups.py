@@ -102,6 +102,46 @@ def test_two_owners_are_noticed() -> None:
     ledger.holds("g", "b", "b#1", [PLACE], until_s=7)
 
 
+def _joined(ledger: Ledger, process: str, sent_s: float) -> None:
+    ledger.claims("g", "i", process).done_s = sent_s
+    ledger.joined_as("g", "i", process, sent_s)
+    ledger.given("g", 0, 3, "i", process, [PLACE])
+
+
+def test_only_the_process_that_lost_its_place_is_excused_for_not_knowing() -> None:
+    ledger = Ledger(lambda: 1.0, 60)
+    _joined(ledger, "i#1", 0.0)
+    ledger.holds("g", "i", "i#1", [PLACE], until_s=5)
+    _joined(ledger, "i#2", 0.5)
+    ledger.holds("g", "b", "b#1", [PLACE], until_s=5)
+    with pytest.raises(Broken, match="is worked on by b and i"):
+        ledger.holds("g", "i", "i#2", [PLACE], until_s=5)
+
+
+def test_who_is_fenced_is_fenced_by_somebody() -> None:
+    ledger = Ledger(lambda: 100.0, 60)
+    _joined(ledger, "i#1", 90.0)
+    with pytest.raises(Broken, match="nobody else has i"):
+        ledger.fenced("g", "i", "i#1", 99.0)
+    ledger.claims("g", "i", "i#2")
+    ledger.fenced("g", "i", "i#1", 99.0)
+
+
+def test_who_was_thrown_out_is_not_heard_until_it_has_joined_again() -> None:
+    now = [1.0]
+    ledger = Ledger(lambda: now[0], 60)
+    _joined(ledger, "i#1", 1.0)
+    now[0] = 2.0
+    ledger.is_out("g", "i", 1.5, heard_s=2.0)
+    ledger.accepted("g", "i", "i#1", 1.9)
+    with pytest.raises(Broken, match="thrown out and is heard"):
+        ledger.accepted("g", "i", "i#1", 2.1)
+    ledger.claims("g", "i", "i#1")
+    ledger.accepted("g", "i", "i#1", 2.3)
+    ledger.is_out("g", "i", 2.2, heard_s=2.3)
+    ledger.accepted("g", "i", "i#1", 2.4)  # it may have joined after that
+
+
 def test_a_member_is_told_again_and_again_only_if_one_coordinator_does_it() -> None:
     ledger = Ledger(lambda: 0.0, 60)
     for _ in range(3 * UNKNOWN_IN_A_ROW_MAX):
