@@ -131,10 +131,10 @@ class Return(NamedTuple):
 
     def wrongs(self) -> Iterator[str]:
         came = f"{self.answer.client} came back as {self.instance} at {self.answer.at_ms}"
-        if self.answer.epoch != self.number:
-            yield f"{came}, and joined generation {self.answer.epoch} instead of {self.number}"
-        elif self.rebalance is not None:
+        if self.rebalance is not None:
             yield f"{came}, for which {self.rebalance.client} had to join again at {self.rebalance.at_ms}"
+        elif self.answer.epoch != self.number:
+            yield f"{came}, and joined generation {self.answer.epoch} instead of {self.number}"
 
 
 def returns(trace: Trace, session_ms: int, heartbeat_ms: int) -> list[Return]:
@@ -149,8 +149,10 @@ def returns(trace: Trace, session_ms: int, heartbeat_ms: int) -> list[Return]:
         if not before or _unheard_ms(trace, one.member, came.asked_ms) > session_ms - HEARD_MS:
             continue
         if _at_rest(trace, before[-1], one.member, came, session_ms // 2):
-            rebalance = _rebalance(trace, came, came.at_ms + 2 * heartbeat_ms)
-            found.append(Return(one.instance, before[-1].number, came, rebalance))
+            event = _next_event(trace, came, came.at_ms + 2 * heartbeat_ms)
+            if event is None or event.error == REBALANCES or event.asked_ms > came.at_ms:
+                rebalance = event if event is not None and event.error == REBALANCES else None
+                found.append(Return(one.instance, before[-1].number, came, rebalance))
     return found
 
 
@@ -167,27 +169,26 @@ def _at_rest(trace: Trace, generation: Generation, went: str, came: Answer, unhe
     for member, share in generation.shares.items():
         if member == went:
             continue
-        if ended.get(bearer.get(member, share.client), came.at_ms) < came.at_ms:
+        if ended.get(bearer.get(member, share.client), came.asked_ms) < came.asked_ms:
             return False
-        if _unheard_ms(trace, member, came.at_ms) > unheard_ms_max:
+        if _unheard_ms(trace, member, came.asked_ms) > unheard_ms_max:
             return False
-    meanwhile = (a for a in trace.answers if a is not came and generation.at_ms < a.at_ms and a.asked_ms <= came.at_ms)
+    meanwhile = (
+        a for a in trace.answers if a is not came and generation.at_ms < a.at_ms and a.asked_ms <= came.asked_ms
+    )
     for answer in meanwhile:
         joins = answer.api == JOIN_GROUP and answer.epoch != generation.number
         if joins or leaves(answer) or answer.error == REBALANCES:
             return False
-    return not any(killed_ms <= came.at_ms and generation.at_ms <= back_ms for killed_ms, back_ms in trace.kills)
+    soon_ms = came.at_ms + unheard_ms_max
+    return not any(killed_ms <= soon_ms and generation.at_ms <= back_ms for killed_ms, back_ms in trace.kills)
 
 
-def _rebalance(trace: Trace, came: Answer, until_ms: int) -> Answer | None:
-    """The first answer after it that tells of a rebalance, unless somebody joined or left before."""
-    for answer in sorted(trace.answers, key=lambda one: one.asked_ms):
-        if came.at_ms < answer.asked_ms <= until_ms:
-            if answer.error == REBALANCES:
-                return answer
-            if answer.api == JOIN_GROUP or leaves(answer):
-                return None
-    return None
+def _next_event(trace: Trace, came: Answer, until_ms: int) -> Answer | None:
+    """The first answer to what was asked after it that tells of a rebalance, or that somebody joins or leaves."""
+    later = [a for a in trace.answers if a is not came and came.asked_ms <= a.asked_ms <= until_ms]
+    events = (a for a in later if a.api == JOIN_GROUP or leaves(a) or a.error == REBALANCES)
+    return min(events, key=lambda one: one.asked_ms, default=None)
 
 
 # -- 3

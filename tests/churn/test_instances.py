@@ -147,9 +147,10 @@ def also(trace: Trace, *answers: Answer) -> Trace:
     return trace._replace(answers=sorted([*trace.answers, *answers], key=lambda one: one.at_ms))
 
 
-def joined_instead(trace: Trace, epoch: int) -> Trace:
+def joined_instead(trace: Trace, epoch: int, at_ms: int = 6001) -> Trace:
     answers = [
-        one._replace(epoch=epoch) if one.api == "JoinGroup" and one.client == "b2" else one for one in trace.answers
+        one._replace(epoch=epoch, at_ms=at_ms) if one.api == "JoinGroup" and one.client == "b2" else one
+        for one in trace.answers
     ]
     return trace._replace(answers=answers)
 
@@ -178,6 +179,15 @@ WRONG = [
     Wrong(
         "others have to join again for a return",
         also(classic(), answer(6600, "Heartbeat", "a", 1, "REBALANCE_IN_PROGRESS")),
+        "a had to join again at 6600",
+    ),
+    Wrong(
+        "a return waits until others have joined again",
+        also(
+            joined_instead(classic(), 2, 7000),
+            answer(6600, "Heartbeat", "a", 1, "REBALANCE_IN_PROGRESS"),
+            Answer(6650, 7000, "JoinGroup", "a", "a-id", 2, "NONE"),
+        )._replace(written=[classic().written[0], generation(7010, 2, a=LEFT, b2=RIGHT)]),
         "a had to join again at 6600",
     ),
     Wrong(
