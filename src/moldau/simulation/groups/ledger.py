@@ -21,6 +21,7 @@ from moldau.simulation.workload import Broken
 Era: TypeAlias = int
 UNKNOWN_IN_A_ROW_MAX = 5
 """A member that is not known to a coordinator joins with a new id, and may be unlucky a few times; no storm."""
+ASKS_S = 15.0
 SLOWEST_S = 60.0
 """After that nothing arrives any more of a connection that was given up."""
 
@@ -134,8 +135,14 @@ class Ledger:
             both = mine.places & theirs.places if theirs.who != who and theirs.until_s > now < until_s else None
             excused = max(self._excused_s.get((group, one), 0.0) for one in (process, other)) > now
             excused = excused or any((group, one) in self._perhaps_out for one in (who, theirs.who))
+            excused = excused or self._is_claimed(group, who, process) or self._is_claimed(group, theirs.who, other)
             if both and not excused:
                 raise self.broken(f"{min(both)} of {group} is worked on by {theirs.who} and {who}")
+
+    def _is_claimed(self, group: str, who: str, process: str) -> bool:
+        """Whether another process asks for that one's instance id just now: others may hear of it before they do."""
+        claims = self._claims.get((group, who), [])
+        return any(one.process != process and one.done_s == inf and one.sent_s > self.now() - ASKS_S for one in claims)
 
     def _excuse(self, group: str, who: str, until_s: float, but: str = "") -> None:
         """Processes that work as that member cannot know yet that they are not it any more."""
