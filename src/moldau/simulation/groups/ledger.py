@@ -116,6 +116,10 @@ class Ledger:
         """The newest generation that anybody was told of."""
         return self._newest.get((group, era), 0)
 
+    def was_in(self, group: str, era: Era, process: str, generation: int) -> bool:
+        """Whether the process was told something in that generation, or a later one."""
+        return self._epochs.get((group, era, process), -1) >= generation
+
     def is_newest(self, group: str, generation: int, newest: int, process: str) -> None:
         """A request at that generation was taken; `newest` was when it was sent."""
         if generation < newest:

@@ -154,10 +154,10 @@ class Caller:
         epoch: int = -1,
         instance_id: str | None = None,
         who: str | None = None,
-        judged: Collection[TopicPartition] | None = None,
+        judged: Callable[[], Collection[TopicPartition]] | None = None,
     ) -> dict[TopicPartition, ErrorCode]:
         """Commit offsets that were never committed before, as `who`: places that are another's have to be refused, of
-        those that are `judged`. Raises `KafkaError` if nobody knows whether they are committed."""
+        those that are to be `judged` when the answer is there. Raises `KafkaError` if nobody knows whether they are committed."""
         ledger = self.ledger
         topics: dict[str, OffsetCommitRequestTopic] = {}
         writes = {}
@@ -177,12 +177,13 @@ class Caller:
         )
         reply = await self.call(OFFSET_COMMIT, request, purpose="commits")
         errors = {}
+        judged_places = places if judged is None else judged()
         for topic in reply.topics:
             for part in topic.partitions:
                 place = TopicPartition(topic.name, part.partition_index)
                 error = errors[place] = self.understood(part.error_code)
                 if error is ErrorCode.NONE:
-                    ledger.wrote(self.group, place, writes[place], who if judged is None or place in judged else None)
+                    ledger.wrote(self.group, place, writes[place], who if place in judged_places else None)
                 elif error not in PERHAPS:
                     ledger.did_not_write(self.group, place, writes[place])
         return errors
@@ -353,7 +354,14 @@ class Member(Caller, ABC):
 
         async def commit() -> None:
             await asyncio.sleep(seconds)
-            judged = sorted_places if self.is_outdated(member_id, epoch) else self.owned.copy()
+            outdated, held = self.is_outdated(member_id, epoch), self.owned.copy()
+
+            def judged() -> Collection[TopicPartition]:
+                """By its answer the member may be in an epoch of that number again, in a group that was made anew."""
+                era = self.scene.era(self.group)
+                was_in = self.ledger.was_in(self.group, era, self.name, epoch)
+                return sorted_places if outdated and was_in and self.is_outdated(member_id, epoch) else held
+
             await self.commit(sorted_places, member_id, epoch, self.seat.instance_id, self.who, judged)
 
         if member_id and epoch >= 0 and places and not self.leaves:
