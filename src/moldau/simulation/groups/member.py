@@ -157,7 +157,8 @@ class Caller:
         judged: Callable[[], Collection[TopicPartition]] | None = None,
     ) -> dict[TopicPartition, ErrorCode]:
         """Commit offsets that were never committed before, as `who`: places that are another's have to be refused, of
-        those that are to be `judged` when the answer is there. Raises `KafkaError` if nobody knows whether they are committed."""
+        those that are to be `judged` when the answer is there. Raises `KafkaError` if nobody knows whether they are
+        committed."""
         ledger = self.ledger
         topics: dict[str, OffsetCommitRequestTopic] = {}
         writes = {}
