@@ -134,7 +134,7 @@ class ClassicMember(Member):
         if not await self._stall():
             return
         await self._sync(reply, claimed)
-        if is_new and self.seat.instance_id is not None:
+        if is_new and self.seat.instance_id is not None and reply.leader:  # in a mixed group the broker watches topics
             self._assigned_for = self.scene.assigned_for.get(self.group, self._assigned_for)
         if is_new and self.seat.instance_id is not None and self.seat.kind == "cooperative":
             self.settled = False  # the one before it may have been about to give something back, which nobody knows
