@@ -184,15 +184,8 @@ class MixedMachine(ConsumersMachine):
                 client.owned, client.epoch, client.full = set(), 0, True
         self.stage.wait(ms)
 
-    @rule(taken=st.sampled_from(("all", "but for the first", "none")))
-    def log_goes_on(self, taken: str) -> None:
-        self.stage.holding = False
-        if taken == "all":
-            self.stage.commit_held()
-        elif taken == "none" or not self.stage.held:
-            self.stage.refuse_held(ErrorCode.NOT_ENOUGH_REPLICAS)
-        else:
-            self.stage.refuse_first(ErrorCode.NOT_ENOUGH_REPLICAS)
+    def leave_unread(self) -> None:
+        """Classic members wait for what was parked."""
 
     @invariant()
     def nobody_owns_what_another_does(self) -> None:

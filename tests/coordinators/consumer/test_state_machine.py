@@ -156,6 +156,10 @@ class ConsumersMachine(RuleBasedStateMachine):
             self.stage.refuse_held(ErrorCode.NOT_ENOUGH_REPLICAS)
         else:
             self.stage.refuse_first(ErrorCode.NOT_ENOUGH_REPLICAS)
+        self.leave_unread()
+
+    def leave_unread(self) -> None:
+        """Nobody waits for these answers any more."""
         self.stage.answers.clear()
 
     @invariant()

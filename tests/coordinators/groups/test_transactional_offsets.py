@@ -6,18 +6,18 @@ between a transaction's and its marker, two transactions that change one offset,
 
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from moldau.coordinators.groups.exchange import Commit, GroupSettings, NewOffset, TransactionalCommit
 from moldau.coordinators.groups.offset_records import offset_record, read_offset
 from moldau.coordinators.outcome import Ending, Record
 from moldau.coordinators.replaying import Replaying, Step, steps
-from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
 from moldau.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_BIT, Row, encode_batch, encode_marker
 from tests.coordinators.groups.scene import TOPIC_ID, Stage
 from tests.coordinators.groups.transactional_model import Key, offsets_of
+from tests.coordinators.slow_log import OnASlowLog
 
 GROUPS, PARTITIONS, PRODUCERS = st.sampled_from(["g", "h"]), st.integers(0, 1), st.integers(1, 3)
 
@@ -32,7 +32,7 @@ def batch_of(written: Record | Step) -> bytes:
     return bytes(encode_batch(rows, attributes=TRANSACTIONAL_BIT, producer_id=written.producer_id, producer_epoch=0))
 
 
-class OffsetsInTransactions(RuleBasedStateMachine):
+class OffsetsInTransactions(OnASlowLog):
     @initialize()
     def begin(self) -> None:
         hour_ms = 3_600_000
@@ -93,21 +93,6 @@ class OffsetsInTransactions(RuleBasedStateMachine):
         self.stage.wait(minutes * 60_000)
         assert waiting == {group: self.stage.shard.offsets.pending_of(group) for group in ("g", "h")}
         assert all(group in self.stage.shard.groups.live for group in ("g", "h") if waiting[group])
-
-    @rule()
-    def log_becomes_slow(self) -> None:
-        self.stage.holding = True
-
-    @precondition(lambda self: self.stage.holding)
-    @rule()
-    def log_catches_up(self) -> None:
-        self.stage.holding = False
-        self.stage.commit_held()
-
-    @precondition(lambda self: self.stage.held)
-    @rule()
-    def log_refuses(self) -> None:
-        self.stage.refuse_held(ErrorCode.NOT_COORDINATOR)
 
     @rule()
     def broker_dies(self) -> None:
