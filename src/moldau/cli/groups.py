@@ -8,7 +8,7 @@ import typer
 from moldau.cli.groups_reset import reset_offsets
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json, print_table
-from moldau.client.admin import Admin
+from moldau.client.admin import Admin, GroupDescription
 from moldau.client.lag import Lag
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -20,7 +20,7 @@ app.command("reset-offsets")(reset_offsets)
 @app.command("list")
 def list_groups(bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = False) -> None:
     """
-    List the consumer groups and their states.
+    List the consumer groups, their types (classic, or consumer: the newer protocol) and their states.
 
     Examples:
 
@@ -29,9 +29,13 @@ def list_groups(bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = F
     with Admin(bootstrap_server) as admin:
         groups = admin.list_groups()
     if as_json:
-        print_json([{"group": g.group_id, "state": g.state, "protocol_type": g.protocol_type} for g in groups])
+        found = [
+            {"group": g.group_id, "type": g.type, "state": g.state, "protocol_type": g.protocol_type} for g in groups
+        ]
+        print_json(found)
     else:
-        print_table(["GROUP", "STATE", "PROTOCOL TYPE"], [[g.group_id, g.state, g.protocol_type] for g in groups])
+        rows = [[g.group_id, g.type, g.state, g.protocol_type] for g in groups]
+        print_table(["GROUP", "TYPE", "STATE", "PROTOCOL TYPE"], rows)
 
 
 @app.command()
@@ -57,7 +61,8 @@ def describe(
         return
     for number, group in enumerate(found):
         members = len(group["members"])
-        print(f"{chr(10) if number else ''}{group['group']}  {group['state']}  {members} member{'s'[: members != 1]}")
+        what = f"{group['group']}  {group['type']}  {group['state']}  {members} member{'s'[: members != 1]}"
+        print(f"{chr(10) if number else ''}{what}")
         headers = ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "SECONDS", "MEMBER", "CLIENT", "HOST"]
         print_table(headers, [list(p.values()) for p in group["partitions"]])
         idle = [m for m in group["members"] if not m["partitions"]]
@@ -72,9 +77,8 @@ def _description(admin: Admin, group_id: str) -> dict[str, Any]:
     except KafkaError as failure:
         if failure.code != ErrorCode.GROUP_ID_NOT_FOUND or not committed:
             raise
-        state, members = "Empty", []
-    else:
-        state, members = group.state, group.members
+        group = GroupDescription(group_id, "classic", "Empty", "", [])
+    members = group.members
     owners = {tp: m for m in members for tp in m.partitions}
     offsets = {tp: committed[tp].offset if tp in committed else None for tp in sorted({*committed, *owners})}
     lags = _lags(admin, offsets)
@@ -103,7 +107,13 @@ def _description(admin: Admin, group_id: str) -> dict[str, Any]:
         }
         for m in members
     ]
-    return {"group": group_id, "state": state, "members": described, "partitions": partitions}
+    return {
+        "group": group_id,
+        "type": group.type,
+        "state": group.state,
+        "members": described,
+        "partitions": partitions,
+    }
 
 
 def _lags(admin: Admin, offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Lag]:

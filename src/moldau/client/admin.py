@@ -20,6 +20,7 @@ from moldau.client.transactions import AsyncTransactions, Transactions
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import (
+    CONSUMER_GROUP_DESCRIBE,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_GROUPS,
@@ -33,6 +34,7 @@ from moldau.protocol.apis import (
     OFFSET_FETCH,
     Api,
 )
+from moldau.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -78,9 +80,12 @@ class ConfigEntry(NamedTuple):
 
 
 class GroupListing(NamedTuple):
+    """`type`: "classic" or "consumer" (KIP-848); "" where the broker does not say."""
+
     group_id: str
     protocol_type: str
     state: str
+    type: str
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,10 @@ class GroupMember:
 
 @dataclass(frozen=True)
 class GroupDescription:
+    """`type`: "classic" or "consumer" (KIP-848); `protocol` is how its members' partitions are shared out."""
+
     group_id: str
+    type: str
     state: str
     protocol: str
     members: list[GroupMember]
@@ -240,11 +248,40 @@ class AsyncAdmin:
                 return reply
 
             for group in (await self._router.retrying(attempt)).groups:
-                found[group.group_id] = GroupListing(group.group_id, group.protocol_type, group.group_state)
+                found[group.group_id] = GroupListing(
+                    group.group_id, group.protocol_type, group.group_state, group.group_type
+                )
         return [found[name] for name in sorted(found)]
 
     async def describe_group(self, group_id: str) -> GroupDescription:
-        """State and members. Raises `KafkaError(GROUP_ID_NOT_FOUND)` for a group that nobody knows."""
+        """State and members, of a group of either protocol. Raises `KafkaError(GROUP_ID_NOT_FOUND)` for a group that
+        nobody knows."""
+        return await self._describe_newer(group_id) or await self._describe_classic(group_id)
+
+    async def _describe_newer(self, group_id: str) -> GroupDescription | None:
+        """None for a classic group, and where the broker knows no others."""
+        request = ConsumerGroupDescribeRequest(group_ids=[group_id])
+        try:
+            reply = await self._ask_coordinator(
+                group_id, CONSUMER_GROUP_DESCRIBE, request, lambda r: r.groups[0].error_code
+            )
+        except KafkaError as failure:
+            if failure.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+                return None
+            raise
+        group = reply.groups[0]
+        members = [
+            GroupMember(
+                m.member_id,
+                m.client_id,
+                m.client_host.lstrip("/"),
+                sorted(TopicPartition(t.topic_name, p) for t in m.assignment.topic_partitions for p in t.partitions),
+            )
+            for m in group.members
+        ]
+        return GroupDescription(group_id, "consumer", group.group_state, group.assignor_name, members)
+
+    async def _describe_classic(self, group_id: str) -> GroupDescription:
         reply = await self._ask_coordinator(
             group_id, DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group_id]), lambda r: r.groups[0].error_code
         )
@@ -255,7 +292,7 @@ class AsyncAdmin:
             GroupMember(m.member_id, m.client_id, m.client_host.lstrip("/"), _partitions(group, m.member_assignment))
             for m in group.members
         ]
-        return GroupDescription(group_id, group.group_state, group.protocol_data, members)
+        return GroupDescription(group_id, "classic", group.group_state, group.protocol_data, members)
 
     async def group_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Everything the group has committed, by topic and partition."""
