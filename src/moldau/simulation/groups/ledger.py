@@ -185,8 +185,10 @@ class Ledger:
         """The administrator was answered; whoever was thrown out knows it by then. `sent_s`: when it was asked that
         the member be taken out, None if nobody knows whether it was. Who asked to be let in before is out with it."""
         self._perhaps_out.discard((group, instance))
-        self._excuse(group, instance, heard_s)
         claims = self._claims.get((group, instance), [])
+        self._excuse(group, instance, heard_s)
+        for claim in claims:  # its share may be on the way to it
+            self._excused_s[group, claim.process] = max(self._excused_s.get((group, claim.process), 0.0), heard_s)
         if sent_s is not None and claims and all(claim.done_s < sent_s for claim in claims):
             self._out_s[group, instance] = self.now()
 
