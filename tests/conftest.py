@@ -7,14 +7,16 @@ the same tests run both ways. `MOLDAU_PROFILE=long` makes property tests search 
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import hypothesis
+import pytest
 
 COLUMNS = Path(__file__).parents[1] / "src" / "moldau" / "records" / "columns"
 
@@ -73,3 +75,10 @@ hear_signals()
 
 def pytest_report_header() -> str:
     return f"records/columns: {f'interpreted ({INTERPRETED_WHY})' if INTERPRETED_WHY else 'compiled'}"
+
+
+@pytest.fixture(autouse=True)
+def _logging_is_left_on() -> Iterator[None]:
+    """Whoever switches it off switches it on again: others look at what was logged."""
+    yield
+    assert logging.root.manager.disable == logging.NOTSET, "this test leaves logging switched off"

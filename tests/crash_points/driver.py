@@ -6,7 +6,6 @@ a single one can be looked at again (`python -m tests.crash_points --seed S --po
 from the seed and the number. An error needs a story of its own, since it ends differently.
 """
 
-import logging
 import random
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from tests.crash_points.checking import Broken, broken, check_partition, digest
 from tests.crash_points.machine import ANYTHING, Machine, Offline, load_folder, take_folder
 from tests.crash_points.model import Model
 from tests.crash_points.story import Favours, Script
+from tests.unlogged import unlogged
 
 EXHAUSTIVE = 8
 SHARE = 0.15
@@ -218,11 +218,11 @@ def run_seed(seed: int, enough: int, share: float = 1.0, favours: Favours = None
 
 
 def _run_strided(first: int, stride: int, points: int, until: float) -> Report:
-    logging.disable(logging.CRITICAL)
     report, seed = Report(), first
-    while report.points < points and time.monotonic() < until and not report.failures:
-        report.add(run_seed(seed, points - report.points, 1.0 if seed % EXHAUSTIVE == 0 else SHARE))
-        seed += stride
+    with unlogged():
+        while report.points < points and time.monotonic() < until and not report.failures:
+            report.add(run_seed(seed, points - report.points, 1.0 if seed % EXHAUSTIVE == 0 else SHARE))
+            seed += stride
     return report
 
 

@@ -6,7 +6,6 @@ error: a mutation that mutates nothing proves nothing.
 
 import importlib
 import inspect
-import logging
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tests.crash_points.driver import Report, run_seed
+from tests.unlogged import unlogged
 
 FAVOURS: dict[str, dict[str, float]] = {
     "a log start that shows is not written down before it lasts": {
@@ -239,15 +239,11 @@ def mutated(edits: list[Edit]) -> Iterator[None]:
 
 def caught_after(name: str, points: int = POINTS, seed: int = 1) -> tuple[int, str] | None:
     """After how many points a mutation is caught, and by which sentence; None if it is not."""
-    logging.disable(logging.CRITICAL)
     done = Report()
-    try:
-        with mutated(MUTATIONS[name]):
-            while done.points + done.errors < points:
-                done.add(run_seed(seed, points - done.points - done.errors, 0.1, FAVOURS.get(name)))
-                if done.failures:
-                    return done.points + done.errors, done.failures[0].sentence
-                seed += 1
-    finally:
-        logging.disable(logging.NOTSET)
+    with unlogged(), mutated(MUTATIONS[name]):
+        while done.points + done.errors < points:
+            done.add(run_seed(seed, points - done.points - done.errors, 0.1, FAVOURS.get(name)))
+            if done.failures:
+                return done.points + done.errors, done.failures[0].sentence
+            seed += 1
     return None

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from moldau.simulation.scenarios import live
 from tests.crash_points.mutations import Edit, mutated
+from tests.unlogged import unlogged
 
 SEEDS_MAX = 300
 """Within so many seeds each mutation is caught."""
@@ -400,13 +401,9 @@ MUTATIONS |= {
 def caught_after(name: str, seeds: int = SEEDS_MAX) -> tuple[int, str] | None:
     """After how many seeds a mutation is caught, and by which sentence; None if it is not."""
     mutation = MUTATIONS[name]
-    logging.disable(logging.WARNING)
-    try:
-        with mutated(mutation.edits):
-            for number in range(seeds):
-                lived = live(FIRST_SEEDS.get(name, FIRST_SEED) + number, mutation.kind, mutation.power)
-                if lived.failure is not None:
-                    return number + 1, lived.failure
-    finally:
-        logging.disable(logging.NOTSET)
+    with unlogged(logging.WARNING), mutated(mutation.edits):
+        for number in range(seeds):
+            lived = live(FIRST_SEEDS.get(name, FIRST_SEED) + number, mutation.kind, mutation.power)
+            if lived.failure is not None:
+                return number + 1, lived.failure
     return None
