@@ -81,4 +81,6 @@ def pytest_report_header() -> str:
 def _logging_is_left_on() -> Iterator[None]:
     """Whoever switches it off switches it on again: others look at what was logged."""
     yield
-    assert logging.root.manager.disable == logging.NOTSET, "this test leaves logging switched off"
+    ours = logging.getLogger("moldau")
+    left = logging.root.manager.disable, ours.level, ours.propagate
+    assert left == (logging.NOTSET, logging.NOTSET, True), "this test leaves logging switched off"

@@ -123,9 +123,10 @@ def test_a_group_goes_on_after_what_it_printed_and_its_lag_is_shown(
     assert (described["group"], described["state"], described["members"]) == (group, "Empty", [])
     [partition] = described["partitions"]
     assert (partition["committed"], partition["end"], partition["lag"]) == (4, 5, 1)
-    assert {"group": group, "state": "Empty", "protocol_type": "consumer"} in moldau("groups", "list", "--json").json
+    listed = moldau("groups", "list", "--json").json
+    assert {"group": group, "type": "classic", "state": "Empty", "protocol_type": "consumer"} in listed
     table = moldau("groups", "describe", group).lines
-    assert table[0] == f"{group}  Empty  0 members"
+    assert table[0] == f"{group}  classic  Empty  0 members"
     assert table[2].split()[:5] == [topic, "0", "4", "5", "1"]
     assert group in moldau("groups", "list").out
 

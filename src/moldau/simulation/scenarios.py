@@ -103,10 +103,14 @@ KINDS = {"": run_seed, "groups": run_groups, "transactions": run_transactions}
 
 
 def live(seed: int, kind: str, power_loss: bool) -> Lived:
-    """One world of that kind, in a process of its own."""
-    logging.getLogger("moldau").setLevel(logging.ERROR)
+    """One world of that kind. Only its errors are logged."""
+    logger = logging.getLogger("moldau")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
     try:
         world = KINDS[kind](seed, power_loss=power_loss)
     except Exception as error:
         return Lived(seed, "", f"{type(error).__name__}: {error}")
+    finally:
+        logger.setLevel(before)
     return Lived(seed, f"{world.network.delivered} messages in {world.loop.time():.1f} s: {world.digest}", None)
