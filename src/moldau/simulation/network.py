@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
+EARLY_S = 1e-6
 RETRANSMIT_S = 0.2
 DIAL_TIMEOUT_S = 5.0
 HIGH_WATER_BYTES = 64 << 10
@@ -171,10 +172,9 @@ class Pipe(asyncio.Transport):
             self._protocol.pause_writing()
 
     def deliver(self) -> None:
-        """Hand on what is due, unless the hosts are cut off from each other."""
-        while (
-            self._sent and self._sent[0][0] <= self._loop.time() and not self._network.is_cut(self.source, self.target)
-        ):
+        """Hand on what is due, unless the hosts are cut off from each other. A loop may call a rounding error early."""
+        now = self._loop.time() + EARLY_S
+        while self._sent and self._sent[0][0] <= now and not self._network.is_cut(self.source, self.target):
             _, data = self._sent.pop(0)
             self._other.arrive(data)
         if self._closing and not self._sent:
