@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 SPARE_DESCRIPTORS = 64
 """Kept for whatever is neither a file of the log nor a connection."""
-SEND_BUFFER_BYTES, OF_THE_SYSTEM = 160 << 10, -1
+SEND_BUFFER_BYTES, OF_THE_SYSTEM = 256 << 10, -1
 """Of a connection where nobody asks for another size. Kafka's 100 KB halve what a large Fetch reaches, and keep the
 system from growing the receive buffer of a producer with large batches."""
 SWITCH_INTERVAL_S = 0.0005

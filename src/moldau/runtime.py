@@ -102,13 +102,13 @@ class Random(Protocol):
 
 
 class FileSlice(NamedTuple):
-    """A part of a file that goes to a socket untouched. The sender calls `release` when it has left, if there is
-    one."""
+    """A part of a file that goes to a socket untouched. The sender calls `on_left` when it has, if there is one: its
+    reader is busy with it for a while, so that what is done then keeps nobody waiting."""
 
     file: File
     offset: int
     length: int
-    release: Callable[[], None] | None = None
+    on_left: Callable[[], None] | None = None
 
 
 Reply: TypeAlias = Sequence[bytes | bytearray | memoryview | FileSlice] | None

@@ -110,3 +110,20 @@ def test_floor_is_that_of_a_sorted_list(
     for key in asked:
         below = [Entry(k, number) for number, k in enumerate(sorted(keys)) if k <= key]
         assert index.floor(key) == (below[-1] if below else None)
+
+
+@pytest.mark.parametrize("asked_before", [15, 5_500, 13_000])
+def test_near_finds_an_entry_by_its_value_where_nothing_need_be_read(tmp_path: Path, asked_before: int) -> None:
+    index = filled(tmp_path / "x.index", 2 * PAGE_ENTRIES + 300)
+    index.floor(asked_before)
+    number = asked_before // 10
+    start = number // PAGE_ENTRIES * PAGE_ENTRIES
+    pages = {start: start + PAGE_ENTRIES, 2 * PAGE_ENTRIES: index.entries}
+    for value in range(50, 140_000, 777):
+        below = min(value // 100, index.entries)
+        at_hand = any(first < below < last for first, last in pages.items()) or below == index.entries
+        if at_hand:
+            assert index.near(value) == Entry(below * 10, below * 100)
+        else:
+            assert index.near(value) in (None, Entry(below * 10, below * 100))
+    assert index.near(99) is None

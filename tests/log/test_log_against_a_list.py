@@ -165,6 +165,8 @@ class LogAgainstAList(RuleBasedStateMachine):
             found = list(iterate(piece.file.read(piece.length, piece.offset)))
             assert found and all(record.offset < limit for record in found)
             assert any(record.offset == offset for record in found)
+            if piece.on_left is not None:
+                piece.on_left()
 
     @rule(age=st.integers(0, 31))
     def look_for_a_time(self, age: int) -> None:

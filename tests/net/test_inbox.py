@@ -47,6 +47,24 @@ def test_frames_come_out_whole_and_in_order_however_they_arrive(bodies: list[byt
     assert found == bodies
 
 
+def test_one_frame_in_one_read_is_handed_out_at_once_and_nothing_else_is():
+    inbox = Inbox(1000, Pool(1 << 22), lambda: None)
+    shared = memoryview(bytearray(SHARED))
+
+    def only(data: bytes) -> bytes | None:
+        shared[: len(data)] = data
+        found = inbox.only(shared, len(data))
+        return None if found is None else bytes(found)
+
+    assert only(framed(b"one")) == b"one"
+    assert only(framed(b"")) == b""
+    for other in (b"", b"\0\0\0", framed(b"one")[:-1], framed(b"one") + b"\0", framed(b"one") * 2, framed(bytes(1001))):
+        assert only(other) is None
+    feed(inbox, shared, framed(b"half")[:3])
+    inbox.park()
+    assert only(framed(b"one")) is None, "what is parked comes first"
+
+
 @pytest.mark.parametrize("size", [-1, -(2**31), (1 << 20) + 1, 2**31 - 1])
 def test_a_size_out_of_range_is_refused_before_anything_is_allocated(size: int):
     inbox = Inbox(1 << 20, Pool(1 << 22), lambda: None)

@@ -34,14 +34,14 @@ class Held:
             self.outbox.full()
 
     def slice(self, length: int) -> Any:
-        return FileSlice(self, 0, length, lambda: self.events.append("released"))  # type: ignore[arg-type]
+        return FileSlice(self, 0, length, lambda: self.events.append("left"))  # type: ignore[arg-type]
 
 
-def test_pieces_leave_in_order_and_a_file_is_released():
+def test_pieces_leave_in_order_and_whoever_waits_for_a_file_is_told():
     held = Held(bytes(COPY_BYTES) + b"end")
     assert held.outbox.send([b"before", held.slice(COPY_BYTES + 3), b"after"])
     assert held.written == b"before" + held.data + b"after"
-    assert held.events == ["released"]
+    assert held.events == ["left"]
 
 
 def test_a_full_transport_is_given_no_more_until_it_has_room():
@@ -50,7 +50,7 @@ def test_a_full_transport_is_given_no_more_until_it_has_room():
     assert len(held.written) == COPY_BYTES
     held.room = 1 << 30
     held.outbox.room()
-    assert (held.written, held.events) == (held.data, ["released", "room"])
+    assert (held.written, held.events) == (held.data, ["left", "room"])
 
 
 @pytest.mark.parametrize("error", [None, OSError(errno.EIO, "a read failed")])
@@ -59,4 +59,4 @@ def test_a_file_that_ends_early_or_fails_loses_the_connection(error: OSError | N
     held.error = error
     assert held.outbox.send([b"size", held.slice(100), b"after"])
     assert b"after" not in held.written
-    assert held.events == ["released", "lost"]
+    assert held.events == ["lost"]

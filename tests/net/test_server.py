@@ -99,12 +99,12 @@ def test_a_large_file_slice_arrives_whole_between_other_replies(tmp_path: Path):
 
     async def scenario() -> None:
         file = RealDisk().open(tmp_path / "log", writable=False)
-        released: list[int] = []
+        left: list[int] = []
 
         def handle(frame: memoryview, peer: Peer) -> Answer:
             if frame[0] != ord("f"):
                 return [framed(bytes(frame))]
-            part = FileSlice(file, 1000, 4 << 20, lambda: released.append(1))
+            part = FileSlice(file, 1000, 4 << 20, lambda: left.append(1))
             return [struct.pack(">i", 2 + (4 << 20)) + b"<<", part]
 
         async with serving(handle) as (_, port):
@@ -116,7 +116,7 @@ def test_a_large_file_slice_arrives_whole_between_other_replies(tmp_path: Path):
             assert await receive(reader) == b"<<" + data[1000 : 1000 + (4 << 20)]
             assert await receive(reader) == b"c"
             writer.close()
-        assert len(released) == 2
+        assert len(left) == 2
         file.close()
 
     run(scenario())

@@ -4,6 +4,7 @@ import struct
 import tracemalloc
 import uuid
 from typing import Any, NamedTuple, cast
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,11 +12,19 @@ from hypothesis import strategies as st
 from kio.index import load_request_schema
 
 from moldau.errors import ProtocolViolation
-from moldau.protocol import schema
+from moldau.protocol import hot_fetch, schema
 from moldau.protocol.apis import FETCH
 from moldau.protocol.codec import write_reply
 from moldau.protocol.hot_fetch import Fetch, FetchResult, pack_fetch, read_fetch
-from moldau.protocol.messages.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
+from moldau.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from moldau.protocol.primitives import write_uvarint
 from moldau.runtime import FileSlice
 from tests.protocol import drawn
@@ -115,6 +124,33 @@ def test_a_damaged_request_is_another_or_a_violation(version: int, data: st.Data
     except ProtocolViolation:
         return  # in a tagged field that is skipped by hand
     assert by_hand == as_by_hand(by_schema, version)
+
+
+def by_the_general_way(frame: memoryview, version: int, at: int) -> Fetch:
+    with mock.patch.object(hot_fetch, "_read_one", return_value=None):
+        return read_fetch(frame, version, at)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@given(data=st.data(), place=st.floats(0, 1), byte=st.integers(0, 255))
+def test_a_request_for_one_partition_is_read_as_any_other(version: int, data: st.DataObject, place: float, byte: int):
+    topic = st.builds(
+        FetchTopic,
+        topic=st.text(min_size=1, max_size=9),
+        topic_id=st.uuids(),
+        partitions=st.lists(st.builds(FetchPartition, partition=INT32, fetch_offset=INT64), min_size=1, max_size=1),
+    )
+    message = FetchRequest(topics=[data.draw(topic)], session_epoch=data.draw(INT32) if version >= 7 else -1)
+    frame = bytearray(schema.write(message, version, FETCH.is_flexible(version)))
+    assert read_fetch(memoryview(frame), version, 0) == as_by_hand(message, version)
+    frame[int(place * (len(frame) - 1))] = byte
+    found = []
+    for read in (read_fetch, by_the_general_way):
+        try:
+            found.append(read(memoryview(frame), version, 0))
+        except ProtocolViolation:
+            found.append(None)
+    assert found[0] == found[1]
 
 
 def test_a_few_bytes_a_topic_cannot_fill_the_memory():

@@ -10,7 +10,7 @@ contains the offset asked for is sent from its start.
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSessions, Session
@@ -28,24 +28,8 @@ READ_COMMITTED = 1
 _NONE = ErrorCode.NONE
 
 
-class Reads(NamedTuple):
-    """What the partitions of a request have: one result each, how many bytes that is, whether something must be told at
-    once, and the partitions that may get more."""
-
-    results: list[FetchResult]
-    size: int
-    ready: bool
-    hosts: list[Hosted]
-
-
-class Asked(NamedTuple):
-    """A request, its session if it goes on with one, and all partitions that it is about."""
-
-    version: int
-    correlation_id: int
-    request: Fetch
-    session: Session | None
-    topics: Sequence[FetchTopic]
+Asked: TypeAlias = tuple[int, int, Fetch, Session | None, Sequence[FetchTopic]]
+"""A request's version, its correlation id, itself, its session if it goes on with one, and all that it is about."""
 
 
 class FetchHandler:
@@ -65,12 +49,11 @@ class FetchHandler:
                 return pack_fetch(version, correlation_id, found, NO_SESSION, (), ())
             session = found
         topics = request.topics if session is None else session.topics()
-        asked = Asked(version, correlation_id, request, session, topics)
-        reads = self._read(asked)
-        if reads.ready or reads.size >= request.min_bytes or request.max_wait_ms <= 0:
-            return self._answer(asked, reads.results)
-        _release(reads.results)
-        return self._wait(asked, reads)
+        asked = version, correlation_id, request, session, topics
+        results, missing, hosts = self._read(request, topics)
+        if missing <= 0 or request.max_wait_ms <= 0:
+            return self._answer(asked, results)
+        return self._wait(asked, missing, hosts)
 
     def _answer(self, asked: Asked, results: list[FetchResult]) -> Reply:
         version, correlation_id, request, session, topics = asked
@@ -82,37 +65,43 @@ class FetchHandler:
             session_id = self._sessions.begin(topics, results, version > NAMES_UNTIL, self._now_ms())
         return pack_fetch(version, correlation_id, _NONE, session_id, topics, results)
 
-    async def _wait(self, asked: Asked, reads: Reads) -> Reply:
-        request, loop = asked.request, asyncio.get_running_loop()
+    async def _wait(self, asked: Asked, missing: int, hosts: list[Hosted]) -> Reply:
+        _, _, request, _, topics = asked
+        loop = asyncio.get_running_loop()
         deadline = loop.time() + request.max_wait_ms / 1000
         while True:  # what came may be part of a transaction, or its end: not all of it is for this reader
-            waiters = [hosted.waiters for hosted in reads.hosts]
-            await Wait(request.min_bytes - reads.size, deadline - loop.time(), waiters, loop).done
-            reads = self._read(asked)
-            if reads.ready or reads.size >= request.min_bytes or loop.time() >= deadline:
-                return self._answer(asked, reads.results)
-            _release(reads.results)
+            waiters = [hosted.waiters for hosted in hosts]
+            await Wait(missing, deadline - loop.time(), waiters, loop).done
+            results, missing, hosts = self._read(request, topics)
+            if missing <= 0 or loop.time() >= deadline:
+                return self._answer(asked, results)
 
-    def _read(self, asked: Asked) -> Reads:
-        request, topics = asked.request, asked.topics
+    def _read(self, request: Fetch, topics: Sequence[FetchTopic]) -> tuple[list[FetchResult], int, list[Hosted]]:
+        """What the partitions have: one result each, how many bytes are missing (none if something must be told at
+        once), and the partitions that may get more."""
         left = min(request.max_bytes, self._bytes_max)
         committed = request.isolation_level == READ_COMMITTED
+        missing = request.min_bytes if topics else 0
         results: list[FetchResult] = []
         hosts: list[Hosted] = []
-        size, ready = 0, not topics
+        first = True
         for name, topic_id, parts in topics:
             for part in parts:
                 found = self._find(name, topic_id, part, request.replica_id)
                 if not isinstance(found, Hosted):
                     results.append(_error(part, found, found in NOT_THERE))
-                    ready = True
+                    missing = 0
                     continue
-                result = _read_one(found, part, max(left - size, 0), size > 0, committed)
+                result = _read_one(found, part, left, first, committed)
                 results.append(result)
                 hosts.append(found)
-                ready = ready or result.error != _NONE
-                size += result.records.length if result.records is not None else 0
-        return Reads(results, size, ready, hosts)
+                if result.error:
+                    missing = 0
+                elif result.records is not None:
+                    first = False
+                    left -= result.records.length
+                    missing -= result.records.length
+        return results, missing, hosts
 
     def _find(
         self, name: str | None, topic_id: bytes | None, part: FetchPartition, replica_id: int
@@ -125,28 +114,23 @@ class FetchHandler:
         return hosted.leadership_error(part[1]) or hosted
 
 
-def _read_one(hosted: Hosted, part: FetchPartition, left: int, not_first: bool, committed: bool) -> FetchResult:
+def _read_one(hosted: Hosted, part: FetchPartition, left: int, first: bool, committed: bool) -> FetchResult:
+    """`first`: no partition before it had a batch, so that this one's first goes out whole."""
     index, _, offset, bytes_max = part
     log, most = hosted.log, max(min(bytes_max, left), 0)
     aborted: list[tuple[int, int]] | None = [] if committed else None
     try:
         if committed and (log.has_aborted or log.producers.unsettled):
-            records, stable, found = hosted.read_committed(offset, most, not not_first)
+            records, stable, found = hosted.read_committed(offset, most, first)
             aborted = [(one.producer_id, one.first_offset) for one in found]
             return FetchResult(index, _NONE, hosted.high_watermark, stable, log.log_start_offset, aborted, records)
-        records = hosted.read(offset, most, not not_first)
+        watermark = hosted.high_watermark
+        records = log.read(offset, most, watermark, first)
     except KafkaError as error:
         return _error(part, error.code)
-    watermark = hosted.high_watermark
     stable = log.last_stable_offset(watermark) if log.producers.unsettled else watermark
     return FetchResult(index, _NONE, watermark, stable, log.log_start_offset, aborted, records)
 
 
 def _error(part: FetchPartition, code: ErrorCode, not_there: bool = False) -> FetchResult:
     return FetchResult(part[0], code, -1, -1, -1, [] if not_there else None)
-
-
-def _release(results: list[FetchResult]) -> None:
-    for result in results:
-        if result.records is not None and result.records.release:
-            result.records.release()

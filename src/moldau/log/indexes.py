@@ -158,6 +158,18 @@ class Index:
         below = _new(Entry, unpack(page, (low - 1) * size)) if low else None
         return below, _new(Entry, unpack(page, low * size)) if low < len(keys) else None
 
+    def near(self, value: int) -> Entry | None:
+        """The last entry whose value is at or below `value`, if it is in the page that was searched last or is not yet
+        full: nothing is read for it."""
+        unpack, size = self._entry.unpack_from, self._entry.size
+        for _, page, _ in (self._tail, self._page):
+            count = len(page) // size
+            if count and unpack(page, 0)[1] <= value:
+                low = bisect_right(range(count), value, key=lambda number: int(unpack(page, number * size)[1]))
+                if low < count or page is self._tail[1]:
+                    return Entry(*unpack(page, (low - 1) * size))
+        return None
+
     def first_from(self, value: int) -> Entry | None:
         """The first entry whose value is at or above `value`; values rise with the keys."""
         low, high = 0, self.entries

@@ -14,6 +14,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -313,7 +314,8 @@ class Log:
                 max_bytes = limit - position
                 if limit == segment.size and segment is self._active:
                     segment.mark = (end, limit)
-            return FileSlice(segment.log.get(), position, max_bytes)
+                return FileSlice(segment.log.get(), position, max_bytes)
+            return FileSlice(segment.log.get(), position, max_bytes, partial(segment.look_ahead, position + max_bytes))
         except OSError as error:
             raise self._failed(error) from error
 

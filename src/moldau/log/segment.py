@@ -30,6 +30,10 @@ DELETED_SUFFIX: Final = ".deleted"
 RELATIVE_MAX: Final = 2**31 - 1
 SCAN_BYTES: Final = 8192
 """Headers are looked for this many bytes at a time; an index entry is at most one batch and 4 KiB away."""
+AHEAD_MAX: Final = 8
+"""Readers of one segment for whom is looked ahead."""
+ANYWHERE: Final = -(2**32)
+"""A position that no batch ends at, whatever its length says."""
 NO_TIMESTAMP: Final = -1
 _PLACE: Final = struct.Struct(">qi11xi")
 """Base offset, length and last offset delta of a batch's header."""
@@ -58,9 +62,9 @@ class Segment:
     """One segment. `max_timestamp` and what belongs to it are None until `look` has looked."""
 
     __slots__ = (
-        "_doubted", "_doubted_end", "_files", "_first_timestamp", "_flushed_size", "_has_room", "_loaded", "_right",
-        "_since_entry", "aborted", "base_offset", "config", "created_ms", "deleted", "folder", "jitter_ms", "log",
-        "mark", "max_timestamp", "max_timestamp_offset", "offsets", "size", "times",
+        "_ahead", "_doubted", "_doubted_end", "_files", "_first_timestamp", "_flushed_size", "_has_room", "_loaded",
+        "_right", "_since_entry", "aborted", "base_offset", "config", "created_ms", "deleted", "folder", "jitter_ms",
+        "log", "mark", "max_timestamp", "max_timestamp_offset", "offsets", "size", "times",
     )  # fmt: skip
 
     def __init__(self, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, size: int):
@@ -77,6 +81,7 @@ class Segment:
         self.jitter_ms = 0
         self.deleted = False
         self.mark = (-1, 0)
+        self._ahead: dict[int, Found] | None = None
         self._flushed_size = -1
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = -1
@@ -217,6 +222,8 @@ class Segment:
 
         `mark` is an offset whose batch begins, or will begin, at a known position: readers at the tail need no search.
         """
+        if self._ahead and (ahead := self._ahead.pop(offset, None)) is not None:
+            return ahead
         if not self._loaded:
             self.look()
         mark = self.mark
@@ -234,15 +241,19 @@ class Segment:
             header = self.header_at(behind.value)
             if header.base_offset <= offset:
                 return Found(behind.value, header)
+        return self._first(position, offset, ANYWHERE)
+
+    def _first(self, position: int, offset: int, beyond: int) -> Found | None:
+        """The first batch from `position` on that ends at or behind `offset` and behind the position `beyond`."""
         file, end, wanted = self.log.get(), self.size, SCAN_BYTES
         while end - position >= HEADER_SIZE:
             chunk = file.read(min(wanted, end - position), position)
-            at, last = 0, len(chunk) - HEADER_SIZE
+            at, last, cut = 0, len(chunk) - HEADER_SIZE, beyond - position
             if last < 0:
                 return None
             while at <= last:
                 base, length, delta = _PLACE.unpack_from(chunk, at)
-                if base + delta >= offset:
+                if base + delta >= offset and at + length + LOG_OVERHEAD > cut:
                     return Found(position + at, read_header(chunk, at))
                 if length < HEADER_SIZE - LOG_OVERHEAD:
                     return None
@@ -250,6 +261,24 @@ class Segment:
             wanted = SCAN_BYTES if length < SCAN_BYTES else HEADER_SIZE
             position += at
         return None
+
+    def look_ahead(self, end: int) -> None:
+        """Find the batch that a slice ending at this position has cut off, before its reader asks for it: that reader
+        goes on there, if it goes on. Nothing is done where that takes a search, or the disk fails: `find` will."""
+        if self.log.file is None or self.deleted:
+            return
+        try:
+            entry = self.offsets.near(end)
+            if entry is None or (self._doubted and not self._is_right(entry)):
+                return
+            found = self._first(entry.value, 0, end)
+        except OSError:
+            return
+        if found is not None:
+            ahead = self._ahead = self._ahead or {}
+            if len(ahead) >= AHEAD_MAX:
+                del ahead[next(iter(ahead))]
+            ahead[found.header.base_offset] = found
 
     def _is_right(self, entry: Entry | None) -> bool:
         """Whether an entry of the offset index can be that of the batch at its position; the index is built anew if it
@@ -341,6 +370,7 @@ class Segment:
         self.size = position
         self._flushed_size = -1
         self.mark = (-1, 0)
+        self._ahead = None
         if position == 0:
             self._first_timestamp = None
 

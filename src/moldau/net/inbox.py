@@ -138,6 +138,15 @@ class Inbox:
             self._window, self._end = shared, count
         self._at = 0
 
+    def only(self, shared: memoryview, count: int) -> memoryview | None:
+        """The frame, without its size, if what was just read is exactly one and nothing was here before: by far the
+        commonest. It is handed out, and nothing is left to `park`. None otherwise, and `arrived` is to be called.
+        """
+        if self._filled or count < 4:
+            return None
+        (size,) = _size(shared, 0)
+        return shared[4:count] if size == count - 4 <= self.size_max else None
+
     def frames(self) -> Iterator[memoryview]:
         """The whole frames that are here, without their sizes, each valid until the next is asked for. Whoever wants no
         more stops asking: the rest stays.

@@ -230,12 +230,21 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve(self, nbytes: int) -> None:
         """Handle every whole frame that is here, until one cannot be answered at once; `nbytes` are new."""
-        inbox = self.inbox
+        inbox, shared = self.inbox, self.server.shared
         ready: list[Piece] = []
+        later: Awaitable[Reply] | None = None
         try:
-            inbox.arrived(self.server.shared, nbytes)
-            later = self._handle_frames(ready)
-            inbox.park()
+            frame = inbox.only(shared, nbytes)
+            if frame is None:
+                inbox.arrived(shared, nbytes)
+                later = self._handle_frames(ready)
+                inbox.park()
+            else:
+                answer = self._handle(frame, self.peer)
+                if isinstance(answer, list):
+                    ready = answer
+                elif answer is not None:
+                    later = cast(Awaitable[Reply], answer)
         except ProtocolViolation as violation:
             log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, violation)
             self._close_after(ready)

@@ -215,16 +215,11 @@ class Hosted:
             self.waiters.wake()
         return appended
 
-    def read(self, offset: int, bytes_max: int, min_one: bool = True) -> FileSlice | None:
-        """What a consumer may see from `offset` on; None where it has all there is. `min_one`: the first batch goes out
-        whole even if it is larger than `bytes_max`. Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
-        return self.log.read(offset, bytes_max, self.state.high_watermark, min_one)
-
     def read_committed(
         self, offset: int, bytes_max: int, min_one: bool = True
     ) -> tuple[FileSlice | None, Offset, list[AbortedTransaction]]:
-        """As `read`, for a reader of committed records: also up to where it may see, and which transactions in what it
-        gets were aborted. Raises as `read` does."""
+        """What a reader of committed records gets from `offset` on (`Log.read`), up to where it may see, and which
+        transactions in what it gets were aborted. Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
         log = self.log
         stable = log.last_stable_offset(self.state.high_watermark)
         records = log.read(offset, bytes_max, stable, min_one)
