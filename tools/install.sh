@@ -40,4 +40,7 @@ if ! { "${pip[@]}" setuptools cython && "${pip[@]}" --no-build-isolation --edita
     say "the packages could not be installed: see above, then run make again."
     exit 1
 fi
+# pip compiles what it installs, but not what it installs as editable: a broker would start in 0.4 s instead of 0.2, the
+# first time only, or every time where PYTHONDONTWRITEBYTECODE is set.
+"$venv/bin/python" -m compileall -q src
 touch "$venv/installed"
