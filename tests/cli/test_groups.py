@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 
 from moldau.client.admin import Admin
-from moldau.client.blocking import Link
-from moldau.client.cluster_view import Address
 from moldau.client.consumer import Consumer
 from moldau.client.producer import Producer
 from moldau.names import TopicPartition
-from moldau.protocol.apis import CONSUMER_GROUP_HEARTBEAT
-from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.brokers import Broker
 from tests.cli.conftest import Moldau
+from tests.newer_members import joined
 
 HOUR_MS = 3_600_000
 
@@ -151,25 +148,19 @@ def test_groups_of_both_protocols_are_listed_and_described(
     reset = ("--topic", filled, "--to-earliest", "--execute")
     assert moldau("groups", "reset-offsets", classic, *reset).code == 0
     assert moldau("groups", "reset-offsets", newer, *reset).code == 0
-    host, _, port = broker.address.rpartition(":")
-    link = Link(Address(host.strip("[]"), int(port)), "reader", 30_000)
-    joining = ConsumerGroupHeartbeatRequest(
-        group_id=newer,
-        member_id="m",
-        rebalance_timeout_ms=30_000,
-        subscribed_topic_names=[filled],
-        topic_partitions=[],
-    )
-    assert link.call(CONSUMER_GROUP_HEARTBEAT, joining).error_code == 0
-    types = {one["group"]: (one["type"], one["state"]) for one in moldau("groups", "list", "--json").json}
-    assert (types[classic], types[newer]) == (("classic", "Empty"), ("consumer", "Stable"))
-    one, other = moldau("groups", "describe", classic, newer, "--json").json
-    assert (one["type"], one["state"], one["members"]) == ("classic", "Empty", [])
-    assert (other["type"], other["state"], [m["member_id"] for m in other["members"]]) == ("consumer", "Stable", ["m"])
-    assert [(p["partition"], p["lag"], p["client_id"]) for p in other["partitions"]] == [
-        (0, 10, "reader"),
-        (1, 0, "reader"),
-    ]
-    assert f"{newer}  consumer  Stable  1 member\n" in moldau("groups", "describe", newer).out
-    assert f"group {newer} has 1 member: stop them first" in moldau("groups", "reset-offsets", newer, *reset).error
-    link.close()
+    with joined(broker.address, newer, filled):
+        types = {one["group"]: (one["type"], one["state"]) for one in moldau("groups", "list", "--json").json}
+        assert (types[classic], types[newer]) == (("classic", "Empty"), ("consumer", "Stable"))
+        one, other = moldau("groups", "describe", classic, newer, "--json").json
+        assert (one["type"], one["state"], one["members"]) == ("classic", "Empty", [])
+        assert (other["type"], other["state"], [m["member_id"] for m in other["members"]]) == (
+            "consumer",
+            "Stable",
+            ["m"],
+        )
+        assert [(p["partition"], p["lag"], p["client_id"]) for p in other["partitions"]] == [
+            (0, 10, "reader"),
+            (1, 0, "reader"),
+        ]
+        assert f"{newer}  consumer  Stable  1 member\n" in moldau("groups", "describe", newer).out
+        assert f"group {newer} has 1 member: stop them first" in moldau("groups", "reset-offsets", newer, *reset).error

@@ -3,15 +3,12 @@ import asyncio
 import pytest
 
 from moldau.client.admin import Admin, AsyncAdmin, ConfigEntry
-from moldau.client.blocking import Link
-from moldau.client.cluster_view import Address
 from moldau.client.consumer import Consumer
 from moldau.client.membership import OffsetAndMetadata
 from moldau.client.producer import Producer
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from moldau.protocol.apis import CONSUMER_GROUP_HEARTBEAT
-from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.newer_members import joined
 
 
 def code_of(refused: "pytest.ExceptionInfo[KafkaError]") -> ErrorCode:
@@ -99,27 +96,17 @@ def test_a_group_is_listed_described_and_deleted(bootstrap: str, topic: str, gro
 
 
 def test_a_group_of_the_newer_protocol_is_listed_and_described(bootstrap: str, topic: str, group: str) -> None:
-    host, _, port = bootstrap.rpartition(":")
-    joining = ConsumerGroupHeartbeatRequest(
-        group_id=group,
-        member_id="m",
-        rebalance_timeout_ms=30_000,
-        subscribed_topic_names=[topic],
-        topic_partitions=[],
-    )
     with Admin(bootstrap) as admin:
         admin.create_topic(topic, partitions=2)
         admin.group_offsets(group)  # its coordinator is there, and has loaded
-        link = Link(Address(host.strip("[]"), int(port)), "reader", 30_000)
-        assert link.call(CONSUMER_GROUP_HEARTBEAT, joining).error_code == ErrorCode.NONE
-        described = admin.describe_group(group)
-        assert (described.type, described.state, described.protocol) == ("consumer", "Stable", "uniform")
-        both = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
-        assert [(m.member_id, m.client_id, m.client_host, m.partitions) for m in described.members] == [
-            ("m", "reader", "127.0.0.1", both)
-        ]
-        assert [one.type for one in admin.list_groups() if one.group_id == group] == ["consumer"]
-        link.close()
+        with joined(bootstrap, group, topic):
+            described = admin.describe_group(group)
+            assert (described.type, described.state, described.protocol) == ("consumer", "Stable", "uniform")
+            both = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+            assert [(m.member_id, m.client_id, m.client_host, m.partitions) for m in described.members] == [
+                ("m", "reader", "127.0.0.1", both)
+            ]
+            assert [one.type for one in admin.list_groups() if one.group_id == group] == ["consumer"]
 
 
 def test_a_cluster_has_brokers_and_a_controller(bootstrap: str) -> None:

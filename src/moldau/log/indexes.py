@@ -16,7 +16,7 @@ This module knows nothing of batches. `append` is called by one thread; `save` a
 
 import struct
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -172,13 +172,7 @@ class Index:
 
     def first_from(self, value: int) -> Entry | None:
         """The first entry whose value is at or above `value`; values rise with the keys."""
-        low, high = 0, self.entries
-        while low < high:
-            middle = (low + high) >> 1
-            if self.entry(middle).value < value:
-                low = middle + 1
-            else:
-                high = middle
+        low = bisect_left(range(self.entries), value, key=lambda number: self.entry(number).value)
         return self.entry(low) if low < self.entries else None
 
     def _page_for(self, key: int, pages: int) -> tuple[Buffer, Sequence[int]]:

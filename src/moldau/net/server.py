@@ -10,7 +10,7 @@ connection; any other exception is a fault of ours: it is logged and the connect
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -232,19 +232,14 @@ class Connection(asyncio.BufferedProtocol):
         """Handle every whole frame that is here, until one cannot be answered at once; `nbytes` are new."""
         inbox, shared = self.inbox, self.server.shared
         ready: list[Piece] = []
-        later: Awaitable[Reply] | None = None
         try:
             frame = inbox.only(shared, nbytes)
             if frame is None:
                 inbox.arrived(shared, nbytes)
-                later = self._handle_frames(ready)
+                later = self._handle_frames(inbox.frames(), ready)
                 inbox.park()
             else:
-                answer = self._handle(frame, self.peer)
-                if isinstance(answer, list):
-                    ready = answer
-                elif answer is not None:
-                    later = cast(Awaitable[Reply], answer)
+                later = self._handle_frames((frame,), ready)
         except ProtocolViolation as violation:
             log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, violation)
             self._close_after(ready)
@@ -266,11 +261,11 @@ class Connection(asyncio.BufferedProtocol):
         elif inbox.buffer(self.server.shared) is None:
             self._pause_reading()
 
-    def _handle_frames(self, ready: list[Piece]) -> Awaitable[Reply] | None:
+    def _handle_frames(self, frames: Iterable[memoryview], ready: list[Piece]) -> Awaitable[Reply] | None:
         """Append the replies to `ready`; stops at one that is still awaited (and returned), or has files, or at a
         share."""
-        handle, peer, inbox, size = self._handle, self.peer, self.inbox, 0
-        for frame in inbox.frames():
+        handle, peer, size = self._handle, self.peer, 0
+        for frame in frames:
             answer = handle(frame, peer)
             if answer is None:
                 continue

@@ -19,7 +19,6 @@ FLEXIBLE_SINCE, NAMES_UNTIL, REPLICA_ID_UNTIL = 12, 12, 14
 CONSUMER = -1
 """The replica id of a client that is no broker."""
 REPLICA_STATE_TAG = 1
-NO_RACK = b"\0\0"
 _INT32 = struct.Struct(">i").unpack_from
 _PACK_INT32 = struct.Struct(">i").pack
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
@@ -32,10 +31,9 @@ _PART_V12 = struct.Struct(">iiq12xi")  # ..., last_fetched_epoch and log_start_o
 _ONE_BY_ID = struct.Struct(">iiibiiB16sBiiq12xiBBBBB")
 """The whole body from version 15 on, if it asks for one partition: the limits, a topic's id, a partition, no tags,
 nothing forgotten, no rack."""
-_BEFORE_NAME = struct.Struct(
-    ">iiiibiiih"
-)  # replica_id, the limits, how many topics, the length of the first one's name
+_BEFORE_NAME = struct.Struct(">iiiibiiih")  # replica_id, the limits, how many topics, the length of the first's name
 _ONE_BY_NAME = struct.Struct(">iiiq8xii")  # how many partitions, the first one, how many topics are forgotten
+_NO_RACK = b"\0\0"
 _READ_COUNT = length_reader(flexible=False, narrow=False), length_reader(flexible=True, narrow=False)
 _READ_TEXT = sized("string", False, False)[0], sized("string", True, False)[0]
 """In plain versions and in flexible ones."""
@@ -108,7 +106,7 @@ def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:
     if fields[7] != 1 or not at < end <= len(frame) - _ONE_BY_NAME.size:
         return None
     parts, index, epoch, offset, bytes_max, forgotten = _ONE_BY_NAME.unpack_from(frame, end)
-    if parts != 1 or forgotten or (version == 11 and frame[end + _ONE_BY_NAME.size :] != NO_RACK):
+    if parts != 1 or forgotten or (version == 11 and frame[end + _ONE_BY_NAME.size :] != _NO_RACK):
         return None
     name = str(frame[at:end], "utf-8")
     return _new(Fetch, (*fields[:7], [(name, None, [(index, epoch, offset, bytes_max)])], []))

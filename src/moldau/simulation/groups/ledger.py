@@ -152,7 +152,10 @@ class Ledger:
         """Processes that work as that member cannot know yet that they are not it any more."""
         for process, holder in self.holders.get(group, {}).items():
             if holder.who == who and process != but:
-                self._excused_s[group, process] = max(self._excused_s.get((group, process), 0.0), until_s)
+                self._excuse_process(group, process, until_s)
+
+    def _excuse_process(self, group: str, process: str, until_s: float) -> None:
+        self._excused_s[group, process] = max(self._excused_s.get((group, process), 0.0), until_s)
 
     def lets_go(self, group: str, process: str) -> None:
         self.holders.get(group, {}).pop(process, None)
@@ -188,7 +191,7 @@ class Ledger:
         claims = self._claims.get((group, instance), [])
         self._excuse(group, instance, heard_s)
         for claim in claims:  # its share may be on the way to it
-            self._excused_s[group, claim.process] = max(self._excused_s.get((group, claim.process), 0.0), heard_s)
+            self._excuse_process(group, claim.process, heard_s)
         if sent_s is not None and claims and all(claim.done_s < sent_s for claim in claims):
             self._out_s[group, instance] = self.now()
 
