@@ -22,6 +22,7 @@ CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 CONFIGS = "kafka.admin.ConfigCommand"
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
+ACLS = "org.apache.kafka.tools.AclCommand"
 OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 SECONDS_MAX = 60
 
@@ -30,9 +31,9 @@ Tool = Callable[..., str]
 
 @pytest.fixture
 def tool(broker: Broker, tmp_path: Path) -> Tool:
-    """Runs one tool against the broker and returns what it printed; it must succeed."""
+    """Runs one tool against the broker and returns what it printed; it must succeed, or end with `code`."""
 
-    def run(name: str, *options: str, text: str = "") -> str:
+    def run(name: str, *options: str, text: str = "", code: int = 0) -> str:
         server = ["--bootstrap-server", broker.address]
         done = subprocess.run(
             ["java", *QUICK_START, "-cp", kafka_jars(), name, *server, *options],
@@ -42,8 +43,8 @@ def tool(broker: Broker, tmp_path: Path) -> Tool:
             timeout=SECONDS_MAX,
             cwd=tmp_path,
         )
-        assert done.returncode == 0, f"{name} {' '.join(options)}: {done.stdout}{done.stderr}"
-        return done.stdout
+        assert done.returncode == code, f"{name} {' '.join(options)}: {done.stdout}{done.stderr}"
+        return done.stdout if code == 0 else done.stdout + done.stderr
 
     return run
 
@@ -118,3 +119,8 @@ class TestKafkaTools:
         tool(TRANSACTIONS, "abort", *where, "--start-offset", "0")
         known = tool(TRANSACTIONS, "describe-producers", *where).splitlines()[1].split()
         assert (known[0], known[-1]) == (str(producer.producer_id), "None")
+
+    def test_access_rights_are_said_to_be_switched_off(self, tool: Tool) -> None:
+        right = ("--allow-principal", "User:alice", "--operation", "Read", "--topic", "events")
+        for options in (("--list",), ("--add", *right), ("--remove", "--force", *right)):
+            assert "SecurityDisabledException" in tool(ACLS, *options, code=1)

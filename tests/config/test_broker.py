@@ -96,6 +96,15 @@ def test_names_that_go_on_after_a_prefix_of_kafkas_are_kafkas(name: str) -> None
     assert name in broker_config({name: "x"})[1][0]
 
 
+def test_an_authorizer_is_refused_with_what_to_do() -> None:
+    with pytest.raises(ConfigError, match=r"no access rights .* remove authorizer\.class\.name"):
+        broker_config({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"})
+
+
+def test_an_empty_authorizer_is_none() -> None:
+    assert "authorizer.class.name" in broker_config({"authorizer.class.name": ""})[1][0]
+
+
 def test_no_setting_is_both_ours_and_absent() -> None:
     assert not NAMES & SETTINGS.keys()
 

@@ -181,6 +181,8 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
         setting = SETTINGS.get(name)
         if setting is not None:
             values[setting.field] = setting.parse(text)
+        elif text.strip() and name in kafka_names.REFUSED:
+            raise ConfigError(kafka_names.REFUSED[name])
         elif kafka_names.known(name):
             absent.append(name)
         else:

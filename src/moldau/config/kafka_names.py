@@ -1,4 +1,6 @@
-"""The broker settings that Kafka 3.x and 4.3 know and we do not have: they are named in one warning, never refused.
+"""The broker settings that Kafka 3.x and 4.3 know and we do not have: they are named in one warning.
+
+Those in `REFUSED` are not: a broker without what they ask for would be less safe than its owner believes.
 
 Collected by asking a running Kafka 4.3.1 for all its settings, and from the documentation of the releases before it.
 A name moves from here to `broker` on the day we have it.
@@ -153,6 +155,12 @@ NAMES: frozenset[str] = frozenset(
     zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
     """.split()  # noqa: SIM905
 )
+
+REFUSED = {
+    "authorizer.class.name": "this broker has no access rights (ACLs), so every client may do everything; remove "
+    "authorizer.class.name to start without access rights",
+}
+"""Settings that end the start unless they are empty, and why."""
 
 
 def known(name: str) -> bool:

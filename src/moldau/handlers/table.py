@@ -61,6 +61,16 @@ def _api_versions(parts: Parts) -> Handler:
     return api_versions
 
 
+def _acls(function: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers import acls
+
+        handler: Handler = getattr(acls, function)
+        return handler
+
+    return make
+
+
 def _metadata(parts: Parts) -> Handler:
     from moldau.handlers.metadata import Metadata
 
@@ -260,6 +270,9 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.END_TXN: _transactions("end"),
     apis.TXN_OFFSET_COMMIT: _transactional_offsets,
     apis.WRITE_TXN_MARKERS: _write_txn_markers,
+    apis.DESCRIBE_ACLS: _acls("describe_acls"),
+    apis.CREATE_ACLS: _acls("create_acls"),
+    apis.DELETE_ACLS: _acls("delete_acls"),
     apis.DESCRIBE_CONFIGS: _configs("describe"),
     apis.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     apis.CREATE_PARTITIONS: _topics("create_partitions"),

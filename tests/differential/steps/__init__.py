@@ -2,6 +2,7 @@
 
 from tests.differential.script import Step
 from tests.differential.steps import (
+    acls,
     codecs,
     configs,
     consumer_groups,
@@ -41,6 +42,7 @@ SCRIPT: tuple[Step, ...] = (
     *consumer_groups.TOPICS,
     *migrating.TOPICS,
     *configs.STEPS,
+    *acls.STEPS,
     *produce.STEPS,
     *fetch.STEPS,
     *fetch_sessions.STEPS,
