@@ -14,6 +14,7 @@ from typing import IO
 SOURCE = Path(__file__).parents[1] / "src"
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
+HELD = "the event loop was held"
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "3"}
 
 
@@ -25,10 +26,15 @@ class NotReady(AssertionError):
         self.code = code
 
 
+class LoopHeld(AssertionError):
+    """One turn of the broker's loop took so long that its watchdog said so; the lines in which it did."""
+
+
 class Broker:
     """`moldau server start` as a process of its own; `address` is what it said it listens on.
 
     `program` runs in moldau's stead, with the same arguments behind its own; it is called with `environment` as well.
+    When it has been stopped or killed, its log must have no line of the watchdog's, or `LoopHeld` is raised.
     """
 
     def __init__(
@@ -47,6 +53,7 @@ class Broker:
         self._environment = {"PYTHONPATH": str(SOURCE), **(environment or {})}
         self._options = options
         self._process: subprocess.Popen[str] | None = None
+        self._log_checked = 0
 
     @property
     def pid(self) -> int:
@@ -102,12 +109,24 @@ class Broker:
             process.wait()
             raise AssertionError(f"the broker did not stop on SIGTERM; its log:\n{self.log()}") from None
         assert code == 0, f"the broker left with {code}; its log:\n{self.log()}"
+        self._check_turns()
 
-    def kill(self) -> None:
-        """SIGKILL."""
+    def kill(self, held: bool = False) -> None:
+        """SIGKILL. Its loop may have been `held` if the test means it to be."""
         if process := self._take():
             process.kill()
             process.wait()
+        if not held:
+            self._check_turns()
+
+    def _check_turns(self) -> None:
+        """Once for each line, so that a test that goes on with this broker does not fail again."""
+        with open(self.folder / "broker.log", "rb") as log:
+            log.seek(self._log_checked)
+            said = log.read()
+        self._log_checked += len(said)
+        if held := [line for line in said.decode(errors="replace").splitlines() if HELD in line]:
+            raise LoopHeld("\n".join(held))
 
     def log(self) -> str:
         return (self.folder / "broker.log").read_text()[-4000:]

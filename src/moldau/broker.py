@@ -36,6 +36,8 @@ from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
 from moldau.net.server import Limits, Server
+from moldau.net.watchdog import Watchdog
+from moldau.protocol.codec import request_name
 from moldau.replication.partitions import Partitions
 from moldau.replication.upkeep import Upkeep
 from moldau.runtime import Runtime
@@ -143,7 +145,8 @@ class Broker:
                 )
             ),
         )
-        self.server = Server(dispatch, self._limits())
+        self.watchdog = Watchdog(request_name)
+        self.server = Server(dispatch, self._limits(), self.watchdog)
         cluster.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)
         listener = config.listener
@@ -273,11 +276,13 @@ async def serve(config: BrokerConfig) -> int:
     gc.collect()
     gc.freeze()
     host = config.listener.host or "localhost"
+    broker.watchdog.watch(loop)
     _say(f"listening on {f'[{host}]' if ':' in host else host}:{broker.port}")
     ends = [asyncio.ensure_future(asked.wait()), asyncio.ensure_future(broker.failed.wait())]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     for end in ends:
         end.cancel()
+    broker.watchdog.rest()
     await broker.stop()
     return 1 if broker.failed.is_set() else 0
 

@@ -20,8 +20,8 @@ class Turning:
 
     def request(self, after_s: float) -> None:
         self.now_s += after_s
-        self.polling.arrived()
-        self.polling.served()
+        self.polling.arrived(self.now_s)
+        self.polling.served(self.now_s)
 
     def turns_until_it_sleeps(self, each_s: float) -> int:
         turns = 0

@@ -22,8 +22,8 @@ def processors() -> int:
 
 
 class BusyPolling:
-    """For all connections of one loop: each says when a request, or room for more of a reply, has `arrived` and when it
-    was `served`."""
+    """For all connections of one loop: each says when (by `now`) a request, or room for more of a reply, has `arrived`
+    and when it was `served`."""
 
     __slots__ = ("_call_soon", "_close", "_now", "_polling", "_served_at", "_window_s")
 
@@ -40,11 +40,11 @@ class BusyPolling:
         self._close = False
         self._polling = False
 
-    def arrived(self) -> None:
-        self._close = self._now() - self._served_at < self._window_s
+    def arrived(self, at: float) -> None:
+        self._close = at - self._served_at < self._window_s
 
-    def served(self) -> None:
-        self._served_at = self._now()
+    def served(self, at: float) -> None:
+        self._served_at = at
         if self._close and not self._polling:
             self._polling = True
             self._call_soon(self._turn)

@@ -10,6 +10,7 @@ no request.
 import asyncio
 import os
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
@@ -128,10 +129,10 @@ class SocketOutbox:
 
     def _writable(self) -> None:
         if self._busy_polling is not None:
-            self._busy_polling.arrived()
+            self._busy_polling.arrived(time.perf_counter())
         all_left = self._pump()
         if self._busy_polling is not None:
-            self._busy_polling.served()
+            self._busy_polling.served(time.perf_counter())
         if all_left:
             if self._fd >= 0 and self._waiting:
                 self._waiting = False

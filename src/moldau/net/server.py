@@ -10,6 +10,7 @@ connection; any other exception is a fault of ours: it is logged and the connect
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
@@ -18,6 +19,7 @@ from moldau.errors import ProtocolViolation
 from moldau.net.busy_polling import BusyPolling, processors
 from moldau.net.inbox import Inbox, Pool
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox
+from moldau.net.watchdog import Watchdog
 from moldau.runtime import Answer, FileSlice, Reply
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,10 @@ GRACE_S = 1.0
 """How long a server that stops waits for what is in flight."""
 PORT_TRIES = 10
 """A free port of one address may be taken at the other."""
+NAMED_S = 0.05
+"""A request that took longer than this is remembered, for a line that names it."""
+HEAD_BYTES = 128
+"""How much of a request's beginning is remembered: its header, and most of a long client id."""
 
 
 class Peer(NamedTuple):
@@ -41,6 +47,9 @@ class Peer(NamedTuple):
 
     host: str
     port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
 
 
 Handle = Callable[[memoryview, Peer], Answer]
@@ -62,6 +71,7 @@ class Limits:
 class Server:
     handle: Handle
     limits: Limits = field(default_factory=Limits)
+    watchdog: Watchdog = field(default_factory=Watchdog)
     connections: dict["Connection", None] = field(default_factory=dict)
     per_host: dict[str, int] = field(default_factory=dict)
 
@@ -72,6 +82,7 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
         self.busy_polling: BusyPolling | None = None
+        self.watchdog.namers.append(self._name)
 
     async def start(self, host: str | None, port: int) -> int:
         """Take an address; returns the port (a free one for 0). `localhost`, and no host, which stands for all, mean
@@ -137,6 +148,14 @@ class Server:
         if self._emptied is not None and not self.connections and not self._emptied.done():
             self._emptied.set_result(None)
 
+    def _name(self, owner: object) -> str | None:
+        """What a turn of the loop was for, if it was for one of our connections: the request and its peer."""
+        if isinstance(owner, asyncio.Task):
+            owner = next((c for c in self.connections if c.in_flight is owner), None)
+        if not isinstance(owner, Connection):
+            return None
+        return f"{self.watchdog.request_name(owner.asked)} from {owner.peer}"
+
     async def stop(self) -> None:
         """Accept no more, let requests in flight finish for a moment, close all connections."""
         for server in self._listening:
@@ -174,7 +193,10 @@ class Connection(asyncio.BufferedProtocol):
         self.inbox = Inbox(server.limits.socket_request_max_bytes, server.pool, self._resume_reading)
         self.peer = Peer("", 0)
         self.active_at = loop.time()
+        self.asked = b""
+        """How the last request that took long, or is in flight, begins."""
         self._handle = server.handle
+        self._watchdog = server.watchdog
         self._busy_polling: BusyPolling | None = None
         self._busy = False
         self._paused = False
@@ -221,12 +243,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.active_at = self.loop.time()
-        if self._busy_polling is None:
-            self._serve(nbytes)
-            return
-        self._busy_polling.arrived()
+        began = time.perf_counter()
+        self._watchdog.began(began)
+        if self._busy_polling is not None:
+            self._busy_polling.arrived(began)
         self._serve(nbytes)
-        self._busy_polling.served()
+        ended = time.perf_counter()
+        if self._busy_polling is not None:
+            self._busy_polling.served(ended)
+        self._watchdog.ended(began, ended, self._serve)
 
     def _serve(self, nbytes: int) -> None:
         """Handle every whole frame that is here, until one cannot be answered at once; `nbytes` are new."""
@@ -265,17 +290,24 @@ class Connection(asyncio.BufferedProtocol):
         """Append the replies to `ready`; stops at one that is still awaited (and returned), or has files, or at a
         share."""
         handle, peer, size = self._handle, self.peer, 0
-        for frame in frames:
-            answer = handle(frame, peer)
-            if answer is None:
-                continue
-            if not isinstance(answer, list):
-                return cast(Awaitable[Reply], answer)
-            ready += answer
-            size += len(answer[0])
-            if len(answer) > 1 or size > SHARE_BYTES:
-                return None
-        return None
+        began = time.perf_counter()
+        frame: memoryview | None = None
+        try:
+            for frame in frames:
+                answer = handle(frame, peer)
+                if answer is None:
+                    continue
+                if not isinstance(answer, list):
+                    self.asked = bytes(frame[:HEAD_BYTES])
+                    return cast(Awaitable[Reply], answer)
+                ready += answer
+                size += len(answer[0])
+                if len(answer) > 1 or size > SHARE_BYTES:
+                    return None
+            return None
+        finally:
+            if frame is not None and time.perf_counter() - began > NAMED_S:
+                self.asked = bytes(frame[:HEAD_BYTES])
 
     def _pause_for(self, later: Awaitable[Reply]) -> None:
         self._busy = True

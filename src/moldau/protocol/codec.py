@@ -49,6 +49,16 @@ def read_header(frame: Buffer) -> RequestHeader:
     return RequestHeader(key, version, correlation_id, client_id, at)
 
 
+def request_name(head: Buffer) -> str:
+    """What a line of the log calls a request whose frame begins like this. It may be cut short, and unknown to us."""
+    if len(head) < FIXED_HEADER.size:
+        return "a request"
+    key, version, _, size = FIXED_HEADER.unpack_from(head)
+    api = APIS.get(key)
+    client_id = str(head[FIXED_HEADER.size : FIXED_HEADER.size + max(size, 0)], "utf-8", "replace")
+    return f"{api.name if api else f'API {key}'} version {version} of client {client_id!r}"
+
+
 def read_request(api: Api, version: int, frame: Buffer, at: int) -> Any:
     """The message of a request whose header ended at `at`. Raises `ProtocolViolation`."""
     budget = schema.Budget(schema.ELEMENTS_MAX) if len(frame) - at > SMALL_BYTES else None

@@ -1,0 +1,59 @@
+"""A broker whose loop is held by DescribeCluster, in the way that the client id says.
+
+usage: python -m tests.end_to_end.holding_broker server start ...
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from moldau import broker
+from moldau.cli import main
+from moldau.handlers.context import Context
+from moldau.handlers.dispatch import Handler
+from moldau.handlers.table import Parts, handlers
+from moldau.protocol.apis import DESCRIBE_CLUSTER
+
+HELD_S = 0.15
+AT_ONCE, LATER, TIMER, ASLEEP = "at once", "later", "timer", "asleep"
+
+
+def burn_the_loop() -> None:
+    until = time.thread_time() + HELD_S
+    while time.thread_time() < until:
+        pass
+
+
+def holding(answer: Handler) -> Handler:
+    def held(request: Any, context: Context) -> Any:
+        if context.client_id == AT_ONCE:
+            burn_the_loop()
+        elif context.client_id == ASLEEP:
+            time.sleep(HELD_S)
+        elif context.client_id == TIMER:
+            asyncio.get_running_loop().call_later(0.001, burn_the_loop)
+        elif context.client_id == LATER:
+            return later(request, context)
+        return answer(request, context)
+
+    async def later(request: Any, context: Context) -> Any:
+        await asyncio.sleep(0.001)
+        burn_the_loop()
+        return answer(request, context)
+
+    return held
+
+
+def with_holding(original: Callable[[Parts], Mapping[int, Handler]]) -> Callable[[Parts], dict[int, Handler]]:
+    def table(parts: Parts) -> dict[int, Handler]:
+        found = dict(original(parts))
+        found[DESCRIBE_CLUSTER.key] = holding(found[DESCRIBE_CLUSTER.key])
+        return found
+
+    return table
+
+
+if __name__ == "__main__":
+    broker.handlers = with_holding(handlers)  # type: ignore[attr-defined,assignment]
+    main.main()

@@ -1,0 +1,167 @@
+"""Turns of a loop that last too long are counted and named, whatever they are; what the machine takes away is not."""
+
+import asyncio
+import functools
+import gc
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+import uvloop
+
+from moldau.net.watchdog import LONG_TURN_S, Watchdog
+
+NEW_LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+
+
+def burn(seconds: float = LONG_TURN_S * 1.5) -> None:
+    """Use up so much processor time."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def watched(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], scenario: Callable[[asyncio.AbstractEventLoop], Awaitable[None]]
+) -> Watchdog:
+    """The watchdog of a loop on which `scenario` was run."""
+    loop, watchdog = new_loop(), Watchdog()
+
+    async def run() -> None:
+        watchdog.watch(loop)
+        await asyncio.sleep(0)  # this task's first step was not timed
+        await scenario(loop)
+
+    try:
+        loop.run_until_complete(run())
+    finally:
+        watchdog.rest()
+        loop.close()
+    return watchdog
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "moldau.net.watchdog"]
+
+
+async def a_long_step() -> None:
+    await asyncio.sleep(0)
+    burn()
+
+
+@NEW_LOOPS
+def test_every_kind_of_callback_is_timed_and_named(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("moldau.net.watchdog.LINE_S", 0)
+
+    async def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        done = asyncio.Event()
+
+        def the_last() -> None:
+            burn()
+            done.set()
+
+        await asyncio.ensure_future(a_long_step())
+        loop.call_soon(burn)
+        loop.call_later(0.001, functools.partial(burn, LONG_TURN_S * 1.2))
+        loop.call_soon_threadsafe(burn)
+        loop.call_at(loop.time() + 0.002, the_last)
+        await done.wait()
+        await asyncio.sleep(0)
+
+    watchdog = watched(new_loop, scenario)
+    assert watchdog.long_turns == 5
+    assert watchdog.longest_ms >= LONG_TURN_S * 1000
+    said = lines(caplog)
+    assert len(said) == 5
+    assert "by a_long_step" in said[0]
+    assert [line for line in said if " by burn;" in line] and "the_last" in said[-1]
+
+
+@NEW_LOOPS
+def test_many_short_turns_are_none_that_is_long(new_loop: Callable[[], asyncio.AbstractEventLoop]):
+    async def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        for _ in range(8):
+            loop.call_soon(burn, LONG_TURN_S / 4)
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+    assert watched(new_loop, scenario).long_turns == 0
+
+
+@NEW_LOOPS
+def test_a_turn_that_waits_for_a_processor_or_a_disk_is_not_counted(new_loop: Callable[[], asyncio.AbstractEventLoop]):
+    async def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon(time.sleep, LONG_TURN_S * 1.5)
+        await asyncio.sleep(0)
+
+    assert watched(new_loop, scenario).long_turns == 0
+
+
+class Clocks:
+    """The wall clock and the loop thread's processor time, both as one says."""
+
+    def __init__(self) -> None:
+        self.wall_s = 1000.0
+        self.processor_s = 5.0
+        self.watchdog = Watchdog(clock=lambda: self.wall_s, processor_clock=lambda: self.processor_s)
+
+    def turn(self, wall_s: float, processor_s: float) -> None:
+        began = self.wall_s
+        self.watchdog.began(began)
+        self.wall_s += wall_s
+        self.processor_s += processor_s
+        self.watchdog.ended(began, self.wall_s, burn)
+
+
+def test_processor_time_of_the_turns_before_is_not_taken_for_this_one():
+    clocks = Clocks()
+    for _ in range(1000):
+        clocks.turn(wall_s=0.009, processor_s=0.009)
+    clocks.turn(wall_s=0.2, processor_s=0.095)
+    assert clocks.watchdog.long_turns == 0
+    clocks.turn(wall_s=0.2, processor_s=0.12)
+    assert clocks.watchdog.long_turns == 1
+    assert clocks.watchdog.longest_ms == pytest.approx(120, abs=10)
+
+
+def test_the_log_gets_a_line_a_second_that_says_how_many_others_there_were(caplog: pytest.LogCaptureFixture):
+    clocks = Clocks()
+    for _ in range(11):
+        clocks.turn(wall_s=0.2, processor_s=0.2)
+    assert clocks.watchdog.long_turns == 11
+    said = lines(caplog)
+    assert len(said) == 3
+    assert "200 ms (200 ms of processor time)" in said[0] and "other" not in said[0]
+    assert "4 other long turns" in said[1]
+
+
+@NEW_LOOPS
+def test_the_time_of_garbage_collection_is_named(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], caplog: pytest.LogCaptureFixture
+):
+    held = [[number] for number in range(500_000)]
+
+    async def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon(lambda: [gc.collect(), burn()])
+        await asyncio.sleep(0)
+
+    with caplog.at_level(logging.WARNING):
+        assert watched(new_loop, scenario).long_turns == 1
+    assert held and "garbage collection took" in lines(caplog)[0]
+
+
+@NEW_LOOPS
+def test_after_its_rest_a_loop_is_as_it_was(new_loop: Callable[[], asyncio.AbstractEventLoop]):
+    loop, watchdog = new_loop(), Watchdog()
+    watchdog.watch(loop)
+    watchdog.rest()
+    assert "call_soon" not in vars(loop)
+    assert not any(getattr(each, "__self__", None) is watchdog for each in gc.callbacks)
+    loop.call_soon(burn)
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    assert watchdog.long_turns == 0
