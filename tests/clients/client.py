@@ -122,6 +122,10 @@ class Client:
     def create_topic(self, topic: str, partitions: int) -> None:
         self._ask("create_topic", topic=topic, partitions=partitions)
 
+    def configure(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Give the topic these settings, with the older AlterConfigs where the library has that."""
+        self._ask("configure", topic=topic, settings=settings)
+
     def delete_topic(self, topic: str) -> None:
         self._ask("delete_topic", topic=topic)
 

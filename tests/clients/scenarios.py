@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.client.admin import Admin
 from tests.brokers import Broker
 from tests.clients.client import Client, Message
 
@@ -143,6 +144,13 @@ class Administers:
         assert client.partitions(topic) == 4
         client.delete_topic(topic)
         assert soon(lambda: topic not in client.topics())
+
+    def test_a_topic_is_configured(self, client: Client, broker: Broker, topic: str) -> None:
+        client.create_topic(topic, 1)
+        client.configure(topic, {"retention.ms": "86400000", "cleanup.policy": "compact"})
+        with Admin(broker.address) as admin:
+            changed = {one.name: one.value for one in admin.topic_configs(topic) if not one.is_default}
+        assert changed == {"retention.ms": "86400000", "cleanup.policy": "compact"}
 
     def test_a_group_is_listed_and_described_with_its_offsets(self, client: Client, topic: str, group: str) -> None:
         client.create_topic(topic, PARTITIONS)

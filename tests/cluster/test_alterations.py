@@ -2,7 +2,7 @@
 
 import pytest
 
-from moldau.cluster.alterations import Alteration, Operation, broker_overrides, topic_overrides
+from moldau.cluster.alterations import Alteration, Operation, Replacement, broker_overrides, topic_overrides
 from moldau.cluster.controller import Refusal
 from moldau.config import broker_config
 from moldau.errors import ErrorCode
@@ -88,3 +88,22 @@ def test_nothing_else_can(alteration: tuple[str, int, str | None]) -> None:
     result = broker_overrides(CONFIG, {}, [Alteration(*alteration)])
     assert isinstance(result, Refusal)
     assert result.code is ErrorCode.INVALID_REQUEST
+
+
+def test_a_replacement_sets_what_it_names_and_takes_the_rest_back() -> None:
+    now = {"retention.ms": "5", "segment.ms": "7", "unknown.by.now": "1"}
+    assert topic_overrides(CONFIG, now, Replacement([("retention.ms", "6")])) == {"retention.ms": "6"}
+    assert topic_overrides(CONFIG, now, Replacement([])) == {}
+
+
+@pytest.mark.parametrize("settings", [[("retention.ms", None)], [("retention.ms", "1"), ("retention.ms", "2")]])
+def test_a_replacement_without_a_value_or_with_two_is_refused(settings: list[tuple[str, str | None]]) -> None:
+    result = topic_overrides(CONFIG, {}, Replacement(settings))
+    assert isinstance(result, Refusal)
+    assert result.code is ErrorCode.INVALID_REQUEST
+
+
+def test_a_replacement_of_a_brokers_settings_may_not_name_those_that_are_read_at_start() -> None:
+    result = broker_overrides(CONFIG, {}, Replacement([("num.partitions", "2")]))
+    assert isinstance(result, Refusal)
+    assert broker_overrides(CONFIG, {"message.max.bytes": "1"}, Replacement([])) == {}

@@ -49,6 +49,7 @@ UNORDERED = {
     ("DescribeGroups", "members"): ("client_id", "member_id"),
     ("JoinGroup", "members"): ("member_id",),
     ("IncrementalAlterConfigs", "responses"): ("resource_type", "resource_name"),
+    ("AlterConfigs", "responses"): ("resource_type", "resource_name"),
     ("DeleteRecords", "topics"): ("name",),
     ("DeleteRecords", "partitions"): ("partition_index",),
     ("DescribeConfigs", "results"): ("resource_type", "resource_name"),

@@ -28,6 +28,7 @@ class Asker:
             apis.DELETE_TOPICS: topics.delete,
             apis.CREATE_PARTITIONS: topics.create_partitions,
             apis.DESCRIBE_CONFIGS: configs.describe,
+            apis.ALTER_CONFIGS: configs.replace,
             apis.INCREMENTAL_ALTER_CONFIGS: configs.alter,
             apis.INIT_PRODUCER_ID: InitProducerId(cluster, transactions),
         }

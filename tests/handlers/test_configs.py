@@ -1,4 +1,4 @@
-"""DescribeConfigs and IncrementalAlterConfigs over the wire, in every version."""
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs over the wire, in every version."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from moldau.cluster.alterations import Replacement
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import NewTopic
 from moldau.config import SETTINGS, TOPIC_SETTINGS
 from moldau.errors import ErrorCode
-from moldau.protocol.apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from moldau.protocol.apis import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from moldau.protocol.messages import alter_configs
 from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from moldau.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -146,6 +148,56 @@ def test_each_resource_is_altered_or_refused_by_itself(tmp_path: Path, version: 
     assert cluster.image.topics["a"].overrides == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
     assert cluster.image.topics["b"].overrides == {}
     assert cluster.config.log_segment_bytes == 2_000_000
+
+
+def replacement(*resources: tuple[int, str, dict[str, str | None]], check: bool = False) -> Any:
+    asked = [
+        alter_configs.AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[alter_configs.AlterableConfig(name=key, value=value) for key, value in settings.items()],
+        )
+        for kind, name, settings in resources
+    ]
+    return alter_configs.AlterConfigsRequest(resources=asked, validate_only=check)
+
+
+@pytest.mark.parametrize("version", range(ALTER_CONFIGS.low, ALTER_CONFIGS.high + 1))
+def test_each_resource_is_replaced_or_refused_by_itself(tmp_path: Path, version: int) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        await cluster.alter_topic_configs("a", Replacement([("segment.ms", "5"), ("retention.ms", "6")]))
+        request = replacement(
+            (TOPIC, "a", {"retention.ms": "7"}),
+            (TOPIC, "b", {"retention.ms": "7", "segment.bytes": "1"}),
+            (TOPIC, "c", {}),
+            (BROKER, "1", {"log.segment.bytes": "2000000"}),
+            (BROKER, "9", {}),
+            (LOGGER, "1", {}),
+        )
+        return cluster, await asker.ask(ALTER_CONFIGS, version, request)
+
+    cluster, response = play(tmp_path, scenario)
+    assert [(one.resource_name, ErrorCode(one.error_code)) for one in response.responses] == [
+        ("a", ErrorCode.NONE),
+        ("b", ErrorCode.INVALID_CONFIG),
+        ("c", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("1", ErrorCode.NONE),
+        ("9", ErrorCode.INVALID_REQUEST),
+        ("1", ErrorCode.INVALID_REQUEST),
+    ]
+    assert cluster.image.topics["a"].overrides == {"retention.ms": "7"}
+    assert cluster.image.topics["b"].overrides == {}
+    assert cluster.config.log_segment_bytes == 2_000_000
+
+
+def test_a_replacement_that_is_only_validated_does_not_change(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        before = cluster.image
+        response = await asker.ask(ALTER_CONFIGS, 2, replacement((TOPIC, "a", {"retention.ms": "5"}), check=True))
+        assert cluster.image is before
+        return response
+
+    assert [one.error_code for one in play(tmp_path, scenario).responses] == [0]
 
 
 def test_what_is_only_validated_does_not_change(tmp_path: Path) -> None:

@@ -1,14 +1,14 @@
-"""What IncrementalAlterConfigs asks of the settings of one topic or broker: pure, as everything the controller
-decides.
+"""What IncrementalAlterConfigs and AlterConfigs ask of the settings of one topic or broker: pure, as everything the
+controller decides.
 
 A list can be appended to and subtracted from; where it is not set, it starts from what is in force. Unknown names may
-be deleted: that is how a name goes which an earlier version knew. Source: KIP-339; the codes are those of Kafka
-4.3.1.
+be deleted: that is how a name goes which an earlier version knew. AlterConfigs, the older request, names all settings
+that shall be set: the others go back to their defaults. Source: KIP-339, KIP-133; the codes are those of Kafka 4.3.1.
 """
 
 import enum
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.controller import Refusal
 from moldau.config import SETTINGS, TOPIC_SETTINGS, BrokerConfig, Kind, Setting, Value, inherited
@@ -28,6 +28,20 @@ class Alteration(NamedTuple):
     value: str | None
 
 
+class Replacement(NamedTuple):
+    """These settings (name, value), and no others."""
+
+    settings: Sequence[tuple[str, str | None]]
+
+    def alterations(self, now: Mapping[str, str]) -> list[Alteration]:
+        """What makes the settings that are set `now` these."""
+        kept = {name for name, _ in self.settings}
+        return [Alteration(name, Operation.SET, value) for name, value in self.settings] + [
+            Alteration(name, Operation.DELETE, None) for name in now if name not in kept
+        ]
+
+
+Wish: TypeAlias = Sequence[Alteration] | Replacement
 _ASKED_EACH_TIME = (
     "max.connections",
     "max.connections.per.ip",
@@ -46,18 +60,15 @@ DYNAMIC = frozenset(
 asks for each time."""
 
 
-def topic_overrides(
-    config: BrokerConfig, now: Mapping[str, str], alterations: Sequence[Alteration]
-) -> dict[str, str] | Refusal:
-    """A topic's own settings after the alterations; whether their values are allowed is for the controller to say."""
+def topic_overrides(config: BrokerConfig, now: Mapping[str, str], wish: Wish) -> dict[str, str] | Refusal:
+    """A topic's own settings after the change; whether their values are allowed is for the controller to say."""
     in_force = {name: inherited(setting, config) for name, setting in TOPIC_SETTINGS.items()}
-    return _altered(now, alterations, TOPIC_SETTINGS, in_force)
+    return _altered(now, _alterations(now, wish), TOPIC_SETTINGS, in_force)
 
 
-def broker_overrides(
-    config: BrokerConfig, now: Mapping[str, str], alterations: Sequence[Alteration]
-) -> dict[str, str] | Refusal:
+def broker_overrides(config: BrokerConfig, now: Mapping[str, str], wish: Wish) -> dict[str, str] | Refusal:
     """As `topic_overrides`, for a broker or for all of them."""
+    alterations = _alterations(now, wish)
     for alteration in alterations:
         if alteration.operation != Operation.DELETE and alteration.name not in DYNAMIC:
             known = alteration.name in SETTINGS
@@ -65,6 +76,10 @@ def broker_overrides(
             return Refusal(ErrorCode.INVALID_REQUEST, f"{alteration.name[:200]} {why}")
     in_force = {name: getattr(config, SETTINGS[name].field) for name in DYNAMIC}
     return _altered(now, alterations, SETTINGS, in_force)
+
+
+def _alterations(now: Mapping[str, str], wish: Wish) -> Sequence[Alteration]:
+    return wish.alterations(now) if isinstance(wish, Replacement) else wish
 
 
 def _altered(

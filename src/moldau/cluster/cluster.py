@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from moldau.cluster import alterations, controller, layout
-from moldau.cluster.alterations import Alteration
+from moldau.cluster.alterations import Wish
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.descriptions import Sources
 from moldau.cluster.image import BrokerImage, Image, TopicImage
@@ -236,9 +236,7 @@ class Cluster:
         return results
 
     @_alone
-    async def alter_topic_configs(
-        self, name: str, wanted: Sequence[Alteration], *, validate_only: bool = False
-    ) -> Refusal | None:
+    async def alter_topic_configs(self, name: str, wanted: Wish, *, validate_only: bool = False) -> Refusal | None:
         topic = self._image.topics.get(name)
         if topic is None:
             unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:249]}")
@@ -254,9 +252,7 @@ class Cluster:
         return None
 
     @_alone
-    async def alter_broker_configs(
-        self, broker: str, wanted: Sequence[Alteration], *, validate_only: bool = False
-    ) -> Refusal | None:
+    async def alter_broker_configs(self, broker: str, wanted: Wish, *, validate_only: bool = False) -> Refusal | None:
         """Of one broker by its number, or of all by `layout.DEFAULT_BROKER`."""
         now = self._image.broker_overrides.get(broker)
         overrides = alterations.broker_overrides(self._config, now or {}, wanted)

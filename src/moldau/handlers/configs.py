@@ -1,21 +1,25 @@
-"""DescribeConfigs (key 32, versions 1 to 4) and IncrementalAlterConfigs (44, 0 to 1): of topics and of this broker.
+"""DescribeConfigs (key 32, versions 1 to 4), AlterConfigs (33, 0 to 2) and IncrementalAlterConfigs (44, 0 to 1): of
+topics and of this broker.
 
 A broker is named by its number, and all of them by the empty name. No keys, null or empty, means all of them. Each
-resource of an alteration stands alone: one that is refused does not hold up the others. Other kinds of resources
+resource of an alteration stands alone: one that is refused does not hold up the others. AlterConfigs sets what it
+names and takes everything else back to its default; older clients have nothing else. Other kinds of resources
 (loggers, client metrics, groups) are not there, and refused as INVALID_REQUEST.
 """
 
 import enum
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
-from moldau.cluster.alterations import Alteration
+from moldau.cluster.alterations import Alteration, Replacement, Wish
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import Refusal, name_refusal
 from moldau.cluster.descriptions import Described
 from moldau.cluster.layout import DEFAULT_BROKER
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.context import Context
+from moldau.protocol.messages import alter_configs, incremental_alter_configs
 from moldau.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -23,12 +27,6 @@ from moldau.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
-)
-from moldau.protocol.messages.incremental_alter_configs import (
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
 )
 
 
@@ -75,44 +73,61 @@ class Configs:
             return None
         return Refusal(ErrorCode.INVALID_REQUEST, f"this is broker {own}, not {name[:20]}")
 
-    async def alter(self, request: IncrementalAlterConfigsRequest, context: Context) -> IncrementalAlterConfigsResponse:
+    async def alter(
+        self, request: incremental_alter_configs.IncrementalAlterConfigsRequest, context: Context
+    ) -> incremental_alter_configs.IncrementalAlterConfigsResponse:
+        made = incremental_alter_configs.AlterConfigsResourceResponse
+        responses = [made(**fields) async for fields in self._each(request, _alterations)]
+        return incremental_alter_configs.IncrementalAlterConfigsResponse(responses=responses)
+
+    async def replace(
+        self, request: alter_configs.AlterConfigsRequest, context: Context
+    ) -> alter_configs.AlterConfigsResponse:
+        made = alter_configs.AlterConfigsResourceResponse
+        responses = [made(**fields) async for fields in self._each(request, _replacement)]
+        return alter_configs.AlterConfigsResponse(responses=responses)
+
+    async def _each(self, request: Any, wish_of: Callable[[Any], Wish]) -> AsyncIterator[dict[str, Any]]:
+        """Alter one resource after the other; the fields of the answer for each."""
         counts = Counter((one.resource_type, one.resource_name) for one in request.resources)
-        responses = []
         for one in request.resources:
             refusal: Refusal | None
             if counts[one.resource_type, one.resource_name] > 1:
                 refusal = Refusal(ErrorCode.INVALID_REQUEST, "the request names this resource more than once")
             else:
                 try:
-                    refusal = await self._alter(one, validate_only=request.validate_only)
+                    refusal = await self._alter(
+                        one.resource_type, one.resource_name, wish_of(one), validate_only=request.validate_only
+                    )
                 except (StorageError, KafkaError) as error:
                     refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             code, message = refusal or (ErrorCode.NONE, None)
-            responses.append(
-                AlterConfigsResourceResponse(
-                    error_code=code,
-                    error_message=message,
-                    resource_type=one.resource_type,
-                    resource_name=one.resource_name,
-                )
-            )
-        return IncrementalAlterConfigsResponse(responses=responses)
+            yield {
+                "error_code": code,
+                "error_message": message,
+                "resource_type": one.resource_type,
+                "resource_name": one.resource_name,
+            }
 
-    async def _alter(self, resource: AlterConfigsResource, *, validate_only: bool) -> Refusal | None:
-        name = resource.resource_name
-        wanted: Sequence[Alteration] = [
-            Alteration(one.name, one.config_operation, one.value) for one in resource.configs
-        ]
-        if resource.resource_type == Resource.TOPIC:
+    async def _alter(self, kind: int, name: str, wish: Wish, *, validate_only: bool) -> Refusal | None:
+        if kind == Resource.TOPIC:
             if not name:
                 return Refusal(ErrorCode.INVALID_REQUEST, "there are no settings of all topics")
-            return await self._cluster.alter_topic_configs(name, wanted, validate_only=validate_only)
-        if resource.resource_type == Resource.BROKER:
+            return await self._cluster.alter_topic_configs(name, wish, validate_only=validate_only)
+        if kind == Resource.BROKER:
             refusal = self._broker_refusal(name)
             return refusal or await self._cluster.alter_broker_configs(
-                name or DEFAULT_BROKER, wanted, validate_only=validate_only
+                name or DEFAULT_BROKER, wish, validate_only=validate_only
             )
-        return _no_kind(resource.resource_type)
+        return _no_kind(kind)
+
+
+def _alterations(resource: incremental_alter_configs.AlterConfigsResource) -> Sequence[Alteration]:
+    return [Alteration(one.name, one.config_operation, one.value) for one in resource.configs]
+
+
+def _replacement(resource: alter_configs.AlterConfigsResource) -> Replacement:
+    return Replacement([(one.name, one.value) for one in resource.configs])
 
 
 def _no_kind(kind: int) -> Refusal:

@@ -274,6 +274,7 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.CREATE_ACLS: _acls("create_acls"),
     apis.DELETE_ACLS: _acls("delete_acls"),
     apis.DESCRIBE_CONFIGS: _configs("describe"),
+    apis.ALTER_CONFIGS: _configs("replace"),
     apis.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     apis.CREATE_PARTITIONS: _topics("create_partitions"),
     apis.DELETE_GROUPS: _group_admin("delete_groups"),

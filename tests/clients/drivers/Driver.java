@@ -18,6 +18,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
@@ -29,6 +31,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -91,6 +94,11 @@ public class Driver {
                 NewTopic wanted = new NewTopic(topic, Optional.of(ask.get("partitions").asInt()), Optional.of((short) 1));
                 return admin().createTopics(List.of(wanted)).all().get();
             case "delete_topic": return admin().deleteTopics(List.of(topic)).all().get();
+            case "configure":
+                List<AlterConfigOp> changes = new ArrayList<>();
+                ask.get("settings").fields().forEachRemaining(setting -> changes.add(new AlterConfigOp(
+                    new ConfigEntry(setting.getKey(), setting.getValue().asText()), AlterConfigOp.OpType.SET)));
+                return admin().incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.TOPIC, topic), changes)).all().get();
             case "topics": return admin().listTopics().names().get();
             case "partitions": return partitions(topic).size();
             case "groups":

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from jsonlines import serve
 
 SECONDS = 30
@@ -107,6 +108,12 @@ class Driver:
 
     async def delete_topic(self, topic: str) -> None:
         await (await self.admin()).delete_topics([topic])
+
+    async def configure(self, topic: str, settings: dict[str, str]) -> None:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs=settings)
+        for answer in await (await self.admin()).alter_configs([resource]):
+            if any(error[0] for error in answer.resources):
+                raise RuntimeError(str(answer))
 
     async def topics(self) -> list[str]:
         return list(await (await self.admin()).list_topics())

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 from jsonlines import serve
 
 SECONDS = 30
@@ -113,6 +113,10 @@ class Driver:
 
     def delete_topic(self, topic: str) -> None:
         self.admin.delete_topics([topic])[topic].result(SECONDS)
+
+    def configure(self, topic: str, settings: dict[str, str]) -> None:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, set_config=settings)
+        self.admin.alter_configs([resource])[resource].result(SECONDS)
 
     def topics(self) -> list[str]:
         return sorted(self.admin.list_topics(timeout=SECONDS).topics)

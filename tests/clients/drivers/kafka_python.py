@@ -6,7 +6,7 @@ from typing import Any
 
 from jsonlines import serve
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.structs import OffsetAndMetadata
 
 SECONDS = 30
@@ -108,6 +108,9 @@ class Driver:
 
     def delete_topic(self, topic: str) -> None:
         self.admin.delete_topics([topic])
+
+    def configure(self, topic: str, settings: dict[str, str]) -> None:
+        self.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, settings)])
 
     def topics(self) -> list[str]:
         return self.admin.list_topics()

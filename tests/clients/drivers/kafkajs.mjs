@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import { Inbox, serve } from './jsonlines.mjs'
 
-const { Kafka, CompressionTypes, logLevel } = createRequire(process.env.NODE_PATH + '/')('kafkajs')
+const { ConfigResourceTypes, Kafka, CompressionTypes, logLevel } = createRequire(process.env.NODE_PATH + '/')('kafkajs')
 
 class Driver {
   constructor (bootstrap) {
@@ -91,6 +91,12 @@ class Driver {
 
   async delete_topic ({ topic }) {
     await (await this.connected(this.admin)).deleteTopics({ topics: [topic] })
+  }
+
+  async configure ({ topic, settings }) {
+    const configEntries = Object.entries(settings).map(([name, value]) => ({ name, value }))
+    const resources = [{ type: ConfigResourceTypes.TOPIC, name: topic, configEntries }]
+    await (await this.connected(this.admin)).alterConfigs({ validateOnly: false, resources })
   }
 
   async topics () {

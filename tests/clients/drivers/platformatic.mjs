@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { Inbox, serve } from './jsonlines.mjs'
 
 const found = createRequire(process.env.NODE_PATH + '/').resolve('@platformatic/kafka')
-const { Admin, Consumer, Producer, stringDeserializers, stringSerializers, FetchIsolationLevels, ListOffsetTimestamps } = await import(pathToFileURL(found))
+const { Admin, ConfigResourceTypes, Consumer, Producer, stringDeserializers, stringSerializers, FetchIsolationLevels, ListOffsetTimestamps } = await import(pathToFileURL(found))
 
 class Driver {
   constructor (bootstrap) {
@@ -86,6 +86,11 @@ class Driver {
 
   async delete_topic ({ topic }) {
     await this.admin.deleteTopics({ topics: [topic] })
+  }
+
+  async configure ({ topic, settings }) {
+    const configs = Object.entries(settings).map(([name, value]) => ({ name, value }))
+    await this.admin.alterConfigs({ resources: [{ resourceType: ConfigResourceTypes.TOPIC, resourceName: topic, configs }] })
   }
 
   async topics () {
