@@ -1,9 +1,10 @@
 """`make bench`: figures, and ratios to Apache Kafka where a JDK and Maven can bring it.
 
 usage: python -m benchmarks [--alone] [--only startup,produce,fetch,latency,storage,partitions,groups,transactions,
-    pipeline]
+    hostile,pipeline] [--before REVISION]
 
 Both brokers run on this machine and are measured in turns, case by case, both warm; nothing else should run meanwhile.
+With `--before` the hostile cases compare with our own broker of that revision.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from rich.table import Table
 
 from benchmarks import broker_load, groups, partitions, pipeline_load, startup, storage, transactions
 from benchmarks.broker_load import Case
+from benchmarks.hostile import __main__ as hostile
 from benchmarks.side_by_side import AS_SHIPPED, KAFKA_SETTINGS, moldau, ratio
 from tests.differential import apache_kafka
 
@@ -38,8 +40,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="The benchmark suite.")
     parser.add_argument("--alone", action="store_true", help="do not compare with Apache Kafka")
     parser.add_argument(
-        "--only", default="startup,produce,fetch,latency,storage,partitions,groups,transactions,pipeline"
+        "--only", default="startup,produce,fetch,latency,storage,partitions,groups,transactions,hostile,pipeline"
     )
+    parser.add_argument("--before", metavar="REVISION", help="the broker that the hostile cases compare with")
     asked = parser.parse_args()
     table = Table("case", "Moldau", "Apache Kafka", "times better", title="Benchmarks")
     for number in range(1, 4):
@@ -62,6 +65,8 @@ def main() -> int:
     for name, part in parts.items():
         if name in asked.only:
             part.main(["--alone"] if asked.alone and part is transactions else [])
+    if "hostile" in asked.only:
+        hostile.main(["--before", asked.before] if asked.before else [])
     return pipeline_load.main([]) if "pipeline" in asked.only else 0
 
 

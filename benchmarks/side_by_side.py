@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.broker_load import Case
@@ -14,15 +14,23 @@ AS_SHIPPED = ("-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMill
 
 
 @contextlib.contextmanager
-def moldau() -> Iterator[int]:
-    """A broker of ours; its port."""
+def ours(settings: Mapping[str, str] = {}, source: Path | None = None) -> Iterator[Broker]:
+    """A broker of ours, from another folder of sources if one is given."""
+    environment = {"PYTHONPATH": str(source)} if source else {}
     with tempfile.TemporaryDirectory() as folder:
-        broker = Broker(Path(folder), SETTINGS)
+        broker = Broker(Path(folder), {**SETTINGS, **settings}, environment=environment, may_be_held=True)
         broker.start()
         try:
-            yield int(broker.address.rpartition(":")[2])
+            yield broker
         finally:
             broker.stop()
+
+
+@contextlib.contextmanager
+def moldau() -> Iterator[int]:
+    """The port of a broker of ours."""
+    with ours() as broker:
+        yield int(broker.address.rpartition(":")[2])
 
 
 def ratio(ours: Case, theirs: Case | None) -> str:

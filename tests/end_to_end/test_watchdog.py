@@ -18,7 +18,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     ours = Broker(tmp_path, program=("tests.end_to_end.holding_broker",))
     ours.start()
     yield ours
-    ours.kill(held=True)
+    ours.kill()
 
 
 def ask(broker: Broker, client_id: str, times: int = 1) -> str:
