@@ -36,6 +36,7 @@ class Broker:
     `program` runs in moldau's stead, with the same arguments behind its own; it is called with `environment` as well.
     When it has been stopped or killed, its log must have no line of the watchdog's, or `LoopHeld` is raised; unless its
     loop `may_be_held`.
+    `descriptors`: what `ulimit -n` says for it.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Broker:
         environment: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
         may_be_held: bool = False,
+        descriptors: int | None = None,
     ):
         self.folder = folder
         self.data = folder / "data"
@@ -54,6 +56,7 @@ class Broker:
         self._program = program
         self._environment = {"PYTHONPATH": str(SOURCE), **(environment or {})}
         self._options = options
+        self._shell = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
         self._process: subprocess.Popen[str] | None = None
         self._may_be_held = may_be_held
         self._log_checked = 0
@@ -66,7 +69,18 @@ class Broker:
     def start(self, seconds: float = START_SECONDS_MAX) -> None:
         """Start and wait for the line that says it is ready; the second time on the port of the first."""
         port = self.address.rpartition(":")[2] or "0"
-        command = [sys.executable, "-m", *self._program, "server", "start", "--host", "127.0.0.1", "--port", port]
+        command = [
+            *self._shell,
+            sys.executable,
+            "-m",
+            *self._program,
+            "server",
+            "start",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            port,
+        ]
         command += ["--data-dir", str(self.data), *self._options]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]

@@ -16,6 +16,7 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
@@ -31,7 +32,7 @@ from moldau.handlers.produce import ProduceHandler
 from moldau.handlers.table import Parts, handlers
 from moldau.handlers.verifying import Verifying
 from moldau.log.cleaner import Candidate, Cleaner
-from moldau.log.files import OPEN_FILES_MAX
+from moldau.log.files import LOANS_MAX, OPEN_FILES_MAX
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
@@ -51,8 +52,25 @@ SEND_BUFFER_BYTES, OF_THE_SYSTEM = 256 << 10, -1
 system from growing the receive buffer of a producer with large batches."""
 SWITCH_INTERVAL_S = 0.0005
 """How long the loop waits at most for a thread that runs Python, as the cleaner's does. Python's own is 5 ms."""
-PER_CONNECTION = 2
-"""Descriptors of one connection: its socket and the one its replies leave by."""
+PER_CONNECTION = 3
+"""Descriptors of one connection: its socket, the one its replies leave by, and the file that its reply may hold even
+where replies hold all that they may together."""
+
+
+class Shares(NamedTuple):
+    """What the descriptors of a process go to: files the log keeps open, files that replies hold, connections."""
+
+    open_files: int
+    loans: int
+    connections: int
+
+
+def shares(descriptors: int | None) -> Shares:
+    """How many descriptors there are for each, so that all of them together never run out; None are boundless."""
+    if descriptors is None:
+        return Shares(OPEN_FILES_MAX, LOANS_MAX, 2**31 - 1)
+    open_files, loans = min(OPEN_FILES_MAX, descriptors // 5), min(LOANS_MAX, descriptors // 8)
+    return Shares(open_files, loans, (descriptors - open_files - loans - SPARE_DESCRIPTORS) // PER_CONNECTION)
 
 
 class Broker:
@@ -72,8 +90,7 @@ class Broker:
         self.failed: asyncio.Event = asyncio.Event()
         """Set when the last log folder is lost, or the one with the metadata: there is nothing left to serve."""
         self._store = store
-        self._descriptors = descriptors
-        self._open_files_max = min(OPEN_FILES_MAX, (descriptors or 3 * OPEN_FILES_MAX) // 3)
+        self._shares = shares(descriptors)
         self._loaded = False
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -89,7 +106,7 @@ class Broker:
         config, runtime = self.config, self.runtime
         loop = asyncio.get_running_loop()
         paths = [Path(path).absolute() for path in config.data_folders]
-        folders = self.folders = LogFolders(paths, runtime, self._open_files_max)
+        folders = self.folders = LogFolders(paths, runtime, self._shares.open_files, self._shares.loans)
         undo.push_async_callback(self._close_folders)
         store = self._store or self._embedded(folders)
         directories = folders.directories
@@ -203,7 +220,7 @@ class Broker:
         self.server.limits = self._limits()
 
     def _limits(self) -> Limits:
-        return _limits(self.cluster.config, self._descriptors, self._open_files_max)
+        return _limits(self.cluster.config, self._shares.connections)
 
     async def _close_folders(self) -> None:
         """Last of all. What was not wholly loaded is not closed cleanly: the next start has to recover it."""
@@ -227,18 +244,15 @@ def _reachable(host: str) -> str:
     return host if host not in ("", "0.0.0.0", "::") else socket.gethostname()
 
 
-def _limits(config: BrokerConfig, descriptors: int | None, open_files_max: int) -> Limits:
-    """Connections beyond what leaves the log its files are refused: a flood of them must not take the disk offline."""
-    connections_max = config.max_connections
-    if descriptors is not None:
-        connections_max = min(connections_max, (descriptors - open_files_max - SPARE_DESCRIPTORS) // PER_CONNECTION)
+def _limits(config: BrokerConfig, connections_max: int) -> Limits:
+    """Connections beyond what leaves the log its files are refused."""
     given = config.given
     return Limits(
         config.socket_request_max_bytes,
         config.socket_send_buffer_bytes if "socket.send.buffer.bytes" in given else SEND_BUFFER_BYTES,
         config.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in given else OF_THE_SYSTEM,
         config.connections_max_idle_ms,
-        connections_max,
+        min(config.max_connections, connections_max),
         config.max_connections_per_ip,
     )
 

@@ -56,7 +56,9 @@ MUTATIONS: dict[str, list[Edit]] = {
     "a checkpoint is renamed before its bytes are flushed": [
         Edit("moldau.log.checkpoints:replace_file", "file.flush()", "pass")
     ],
-    "the names of new segments are not flushed": [Edit(f"{FLUSHING}.force", SYNC_PARTITION, "        pass\n")],
+    "the names of new segments are not flushed": [
+        Edit(f"{FLUSHING}._force_names", SYNC_PARTITION, "        pass\n")
+    ],
     "the name of the log folder is not flushed": [
         Edit(f"{FOLDER}._make", "self._disk.sync_folder(each.parent)", "pass")
     ],
@@ -122,7 +124,7 @@ MUTATIONS: dict[str, list[Edit]] = {
         Edit(f"{RECOVERY}:recover_segment", "if header.producer_id >= 0:", "if header.producer_id < -1:")
     ],
     "snapshots are not flushed": [
-        Edit(f"{FLUSHING}.force_snapshots", "checkpoints.flush_file(self._disk, self.snapshots.pop())", "return")
+        Edit(f"{FLUSHING}.force_snapshots", "checkpoints.flush_file(self._disk, path)", "continue")
     ],
     "transaction indexes are not flushed": [
         Edit("moldau.log.segment:Segment.flush", "self.aborted.flush()", "pass")

@@ -73,3 +73,39 @@ def test_where_the_process_may_open_nothing_more_the_longest_open_make_room(tmp_
     lazies = [opened(tmp_path / str(number), files, b"%d" % number) for number in range(40)]
     assert [lazy.get().read(10, 0) for lazy in lazies] == [b"%d" % number for number in range(40)]
     assert len(files) < 40
+
+
+def test_a_lent_file_is_counted_until_the_last_slice_of_it_is_gone(tmp_path: Path) -> None:
+    files = OpenFiles(RealDisk(), limit=8, loans_max=20)
+    lazy = opened(tmp_path / "a", files)
+    first, second = lazy.lend(), lazy.lend()
+    assert first is second and len(files.loans) == 1
+    lazy.let_go()
+    del first
+    assert second.read(10, 0) == b"content" and len(files.loans) == 1
+    assert lazy.get() is second.file
+    del second
+    assert len(files.loans) == 0
+    third = lazy.lend()
+    assert third.read(10, 0) == b"content" and len(files.loans) == 1
+
+
+def test_lent_files_that_the_cache_lets_go_of_are_still_counted(tmp_path: Path) -> None:
+    files = OpenFiles(RealDisk(), limit=8, loans_max=100)
+    held = [opened(tmp_path / str(number), files, b"%d" % number).lend() for number in range(50)]
+    assert len(files) <= 8 and len(files.loans) == 50
+    assert [loan.read(10, 0) for loan in held] == [b"%d" % number for number in range(50)]
+    held.clear()
+    assert not files.loans
+
+
+def test_a_reply_may_hold_half_of_the_files_that_are_left_and_always_one(tmp_path: Path) -> None:
+    files = OpenFiles(RealDisk(), limit=8, loans_max=20)
+    held = []
+    shares = []
+    for client in range(6):
+        shares.append(files.lendable)
+        held += [opened(tmp_path / f"{client}-{number}", files).lend() for number in range(files.lendable)]
+    assert shares == [10, 5, 2, 1, 1, 1]
+    held.clear()
+    assert files.lendable == 10

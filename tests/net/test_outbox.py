@@ -1,12 +1,16 @@
-"""The outbox that goes through a transport: order, back-pressure, and files that cannot be read to their end."""
+"""Both outboxes: order, back-pressure, and files that cannot be read to their end."""
 
+import asyncio
 import errno
+import os
+import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from moldau.net.outbox import COPY_BYTES, TransportOutbox
-from moldau.runtime import FileSlice
+from moldau.net.outbox import COPY_BYTES, SocketOutbox, TransportOutbox
+from moldau.runtime import FileSlice, RealDisk
 
 
 class Held:
@@ -17,10 +21,11 @@ class Held:
         self.written = b""
         self.events: list[str] = []
         self.error: OSError | None = None
+        self.failures: list[OSError] = []
         self.outbox = TransportOutbox(
             self,  # type: ignore[arg-type]
             lambda: self.events.append("room"),
-            lambda: self.events.append("lost"),
+            lambda why: self.events.append(f"lost: {why}"),
         )
 
     def read(self, length: int, at: int) -> bytes:
@@ -34,7 +39,10 @@ class Held:
             self.outbox.full()
 
     def slice(self, length: int) -> Any:
-        return FileSlice(self, 0, length, lambda: self.events.append("left"))  # type: ignore[arg-type]
+        def left() -> None:
+            self.events.append("left")
+
+        return FileSlice(self, 0, length, left, self.failures.append)  # type: ignore[arg-type]
 
 
 def test_pieces_leave_in_order_and_whoever_waits_for_a_file_is_told():
@@ -53,10 +61,77 @@ def test_a_full_transport_is_given_no_more_until_it_has_room():
     assert (held.written, held.events) == (held.data, ["left", "room"])
 
 
-@pytest.mark.parametrize("error", [None, OSError(errno.EIO, "a read failed")])
-def test_a_file_that_ends_early_or_fails_loses_the_connection(error: OSError | None):
+def test_a_file_that_ends_early_loses_the_connection_and_says_why():
     held = Held(b"short")
-    held.error = error
     assert held.outbox.send([b"size", held.slice(100), b"after"])
     assert b"after" not in held.written
-    assert held.events == ["lost"]
+    assert held.events == ["lost: a file ends at 5 or before, and is to be sent up to 100: something else has cut it"]
+    assert not held.failures
+
+
+def test_a_file_that_cannot_be_read_loses_the_connection_and_its_owner_hears_of_it():
+    held = Held(b"short")
+    held.error = OSError(errno.EIO, "a read failed")
+    assert held.outbox.send([b"size", held.slice(100), b"after"])
+    assert b"after" not in held.written
+    assert held.events == ["lost: a file cannot be read: [Errno 5] a read failed"]
+    assert held.failures == [held.error]
+
+
+class Opened:
+    """A file, and the outbox of a socket whose other end a test has."""
+
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop):
+        path.write_bytes(bytes(1000))
+        self.file = RealDisk().open(path)
+        self.ours, self.theirs = socket.socketpair()
+        self.lost: list[str] = []
+        self.failures: list[OSError] = []
+        self.outbox = SocketOutbox(self.ours.fileno(), loop, lambda: None, self.lost.append)
+
+    def send(self, length: int = 1000) -> bool:
+        return self.outbox.send([FileSlice(self.file, 0, length, None, self.failures.append)])
+
+
+def with_socket(path: Path, scenario: Any) -> None:
+    async def live() -> None:
+        opened = Opened(path, asyncio.get_running_loop())
+        try:
+            scenario(opened)
+        finally:
+            opened.outbox.close()
+            opened.ours.close()
+            opened.theirs.close()
+
+    asyncio.run(live())
+
+
+def test_a_disk_that_fails_under_sendfile_is_told_to_the_files_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: int) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def scenario(opened: Opened) -> None:
+        monkeypatch.setattr(os, "sendfile", broken)
+        assert opened.send()
+        assert [error.errno for error in opened.failures] == [errno.EIO]
+        assert opened.lost == ["a file cannot be read: [Errno 5] Input/output error"]
+
+    with_socket(tmp_path / "log", scenario)
+
+
+def test_a_peer_that_is_gone_is_no_failure_of_the_file(tmp_path: Path):
+    def scenario(opened: Opened) -> None:
+        opened.theirs.close()
+        assert opened.send()
+        assert (opened.failures, opened.lost) == ([], [""])
+
+    with_socket(tmp_path / "log", scenario)
+
+
+def test_a_file_that_something_else_has_cut_is_not_sent_on(tmp_path: Path):
+    def scenario(opened: Opened) -> None:
+        assert opened.send(5000)
+        (why,) = opened.lost
+        assert "something else has cut it" in why and not opened.failures
+
+    with_socket(tmp_path / "log", scenario)

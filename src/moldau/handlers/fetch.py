@@ -1,11 +1,15 @@
 """Fetch (key 1), versions 4 to 18: slices of the log, up to where this reader may see.
 
-Kafka's behaviour: the request's and each partition's byte limit hold but for the first batch of the first partition
-that has one, which goes out whole (KIP-74); fewer than `min_bytes` wait for up to `max_wait_ms`, unless a partition
-has an error. In a session (`fetch_sessions`) a request names what changed, and so does its answer. From version 13 on a
-topic is named by its id. Slices end where the watermark stands, or the last stable offset for readers of committed
-records, who are also told which transactions were aborted: an empty list rather than null if none were. A batch that
-contains the offset asked for is sent from its start.
+Kafka's behaviour: the request's and each partition's byte limit hold, except for the first batch of the first
+partition that has one, which goes out whole (KIP-74); fewer than `min_bytes` wait for up to `max_wait_ms`, unless a
+partition has an error. In a session (`fetch_sessions`) a request names what changed, and so does its answer. From
+version 13 on a topic is named by its id. Slices end where the watermark stands, or the last stable offset for readers
+of committed records, who are also told which transactions were aborted: an empty list rather than null if none were. A
+batch that contains the offset asked for is sent from its start.
+
+Not Kafka's: until a reply has left it holds a file open for each partition with records, and the process has only so
+many descriptors. A reply that may hold no more ends there, as at the byte limit: the partitions behind it have no
+records this time. Clients rotate the partitions they ask for, and so do sessions, so each has its turn.
 """
 
 import asyncio
@@ -69,8 +73,10 @@ class FetchHandler:
         _, _, request, _, topics = asked
         loop = asyncio.get_running_loop()
         deadline = loop.time() + request.max_wait_ms / 1000
+        results: list[FetchResult] = []
         while True:  # what came may be part of a transaction, or its end: not all of it is for this reader
             waiters = [hosted.waiters for hosted in hosts]
+            results.clear()  # a request that waits holds no file open
             await Wait(missing, deadline - loop.time(), waiters, loop).done
             results, missing, hosts = self._read(request, topics)
             if missing <= 0 or loop.time() >= deadline:
@@ -79,7 +85,7 @@ class FetchHandler:
     def _read(self, request: Fetch, topics: Sequence[FetchTopic]) -> tuple[list[FetchResult], int, list[Hosted]]:
         """What the partitions have: one result each, how many bytes are missing (none if something must be told at
         once), and the partitions that may get more."""
-        left = min(request.max_bytes, self._bytes_max)
+        left, files = min(request.max_bytes, self._bytes_max), self._partitions.lendable
         committed = request.isolation_level == READ_COMMITTED
         missing = request.min_bytes if topics else 0
         results: list[FetchResult] = []
@@ -101,6 +107,9 @@ class FetchHandler:
                     first = False
                     left -= result.records.length
                     missing -= result.records.length
+                    files -= 1
+                    if files <= 0:  # the reply may hold no more files open: the rest is asked for again
+                        left = missing = 0
         return results, missing, hosts
 
     def _find(

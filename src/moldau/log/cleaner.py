@@ -27,12 +27,13 @@ from moldau.log.log import Log
 from moldau.log.offset_map import OffsetMap
 from moldau.log.segment import Segment
 from moldau.names import TopicPartition
-from moldau.runtime import Runtime
+from moldau.runtime import Runtime, out_of_descriptors
 
 T = TypeVar("T")
 BREATH: Final = 100
 """So many logs are looked at before the loop gets a turn."""
 MEGABYTE: Final = 1_000_000
+DESCRIPTOR_WAIT_S: Final = 1.0
 PAUSE_SECONDS_MAX: Final = 86_400.0
 """Whoever is to wait longer looks again: event loops know no number as large as a setting may be."""
 
@@ -131,11 +132,13 @@ class Cleaner:
         try:
             cleaned = await self._clean(log, dirt)
             await self._offsets.put(log, cleaned.up_to)
-        except (Stopped, KafkaError):
+        except Stopped:
             return not log.offline
+        except KafkaError:
+            return False
         except OSError as error:
-            if not log.offline:
-                log.fail(error)
+            log.fail(error)
+            return not out_of_descriptors(error)
         except StorageError as error:
             logger.error("%s is not compacted: %s", log.tp, error)
             return False
@@ -173,8 +176,7 @@ class Cleaner:
             try:
                 dirt = await self._look(log, stable_offset)
             except OSError as error:
-                if not log.offline:
-                    log.fail(error)
+                log.fail(error)
                 continue
             except KafkaError:
                 continue
@@ -273,14 +275,28 @@ class Cleaner:
         new = writer.segment
         try:
             moved = await self._steps(log, rewrite(round, group, compactor, writer))
-        except (Stopped, Uncleanable):
-            if not log.offline:
-                await run(partial(swapping.discard, new, disk))
+        except (Stopped, Uncleanable, OSError) as error:
+            is_disk = isinstance(error, OSError) and not out_of_descriptors(error)
+            if not (log.offline or is_disk):
+                await run(new.remove)
             raise
         await run(partial(swapping.commit, new, disk))
+        await self._sync(log)
         log.replace_segments(group, new)
         log.remove_later(await run(partial(swapping.finish, group, new, disk)), self._runtime.clock.now_ms())
+        await self._sync(log)
         return new, moved
+
+    async def _sync(self, log: Log) -> None:
+        """Flush the names in a log's folder; where no descriptor is left, wait for one: a swap is never given up."""
+        while True:
+            try:
+                return await self._runtime.run(partial(self._runtime.disk.sync_folder, log.folder))
+            except OSError as error:
+                if not out_of_descriptors(error) or self._stopping.is_set():
+                    raise
+                log.fail(error)
+            await self._pause(DESCRIPTOR_WAIT_S)
 
     async def _steps(self, log: Log, steps: Iterator[int]) -> int:
         """Take steps until there are no more; the bytes of all."""

@@ -27,6 +27,11 @@ class Doomed:
         with self._lock:
             due = [path for due_ms, path in self._due if due_ms <= now_ms]
             self._due = [(due_ms, path) for due_ms, path in self._due if due_ms > now_ms]
-        for path in due:
-            self._disk.remove(path)
+        for at, path in enumerate(due):
+            try:
+                self._disk.remove(path)
+            except OSError:
+                with self._lock:
+                    self._due += [(now_ms, left) for left in due[at:]]
+                raise
         return len(due)

@@ -3,10 +3,10 @@
 A flush takes the segments that were not flushed since they grew, the leader epochs, and the names of new files with the
 file that says whose partition it is; only then does the recovery point move. It blocks and may run beside appends, in
 any thread, one at a time: whoever flushes holds `lock`, and asks again under it whether the log still serves, since a
-failed flush is never tried again.
+failed fsync is never tried again. Where only a descriptor was missing, what is not flushed is still noted as such, and
+the next flush takes it.
 """
 
-import contextlib
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,19 +51,37 @@ class Flushing:
                 segment.flush(active=segment is active and not closing)
         if epochs.dirty:
             epochs.dirty = False
-            checkpoints.write_epochs(self._disk, self._folder, epochs.starts)
+            try:
+                checkpoints.write_epochs(self._disk, self._folder, epochs.starts)
+            except OSError:
+                epochs.dirty = True
+                raise
         self.force_snapshots()
-        if self.unsynced_names:
-            self.unsynced_names = False
+        self._force_names()
+        self.recovery_point = max(self.recovery_point, end)
+
+    def _force_names(self) -> None:
+        if not self.unsynced_names:
+            return
+        self.unsynced_names = False
+        try:
             checkpoints.flush_topic_id(self._disk, self._folder)
             self._disk.sync_folder(self._folder)
             self._disk.sync_folder(self._folder.parent)
-        self.recovery_point = max(self.recovery_point, end)
+        except OSError:
+            self.unsynced_names = True
+            raise
 
     def force_snapshots(self) -> None:
         while self.snapshots:
-            with contextlib.suppress(FileNotFoundError):  # gone with its segment
-                checkpoints.flush_file(self._disk, self.snapshots.pop())
+            path = self.snapshots.pop()
+            try:
+                checkpoints.flush_file(self._disk, path)
+            except FileNotFoundError:  # gone with its segment
+                continue
+            except OSError:
+                self.snapshots.append(path)
+                raise
 
 
 def _first_unflushed(segments: Sequence[Segment]) -> int:

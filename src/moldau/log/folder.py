@@ -30,12 +30,12 @@ from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log import checkpoints, identity
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.deletion import Doomed
-from moldau.log.files import OPEN_FILES_MAX, OpenFiles
+from moldau.log.files import OPEN_FILES_MAX, OpenFiles, no_descriptor
 from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES, NO_BROKER_EPOCH
 from moldau.log.log import Log
 from moldau.log.progress import Progress
 from moldau.names import TopicPartition
-from moldau.runtime import Runtime
+from moldau.runtime import Runtime, out_of_descriptors
 
 T = TypeVar("T")
 LOCK: Final = ".lock"
@@ -110,6 +110,7 @@ class LogFolder:
         self._doomed = Doomed(runtime.disk)
         self._writing = threading.Lock()
         self._touched = False
+        self._half_made: set[TopicPartition] = set()
         self._make(path)
         self._unlock = self._disk.lock(path / LOCK)
         try:
@@ -288,14 +289,19 @@ class LogFolder:
         """A new, empty partition. Raises `KafkaError` (KAFKA_STORAGE_ERROR), `StorageError` if there is one already."""
         self._check()
         path = self.path / str(tp)
-        if tp in self.logs or self._disk.exists(path):
+        if tp in self.logs or (tp not in self._half_made and self._disk.exists(path)):
             raise StorageError(f"{path} is already there")
         self._touched = True
         try:
+            if tp in self._half_made:
+                self._disk.remove(path)
             self._forget(tp)
-            return self._open(tp, topic_id, config, clean=True)
+            log = self._open(tp, topic_id, config, clean=True)
         except OSError as error:
+            self._half_made.add(tp)
             raise self._failure(error) from error
+        self._half_made.discard(tp)
+        return log
 
     def _forget(self, tp: TopicPartition) -> None:
         """What the checkpoints say of an earlier partition of that name must never be taken for this one's."""
@@ -407,12 +413,17 @@ class LogFolder:
         """Take the folder offline, once."""
         if self.failed is None:
             self.failed = error
-            logger.error("the log folder %s is offline: %s", self.path, error)
+            logger.error(
+                "the log folder %s is offline: %s. Its partitions are served again when its disk is mended and the "
+                "broker restarted", self.path, error,
+            )  # fmt: skip
             self._abandon(list(self.logs.values()))
             if self.on_failure is not None:
                 self.on_failure(error)
 
     def _failure(self, error: OSError) -> KafkaError:
+        if out_of_descriptors(error):
+            return no_descriptor(self.path, error)
         self.fail(error)
         return self._storage_error()
 

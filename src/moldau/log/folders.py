@@ -20,12 +20,12 @@ from typing import NamedTuple, TypeVar
 
 from moldau.config import TopicConfig
 from moldau.errors import KafkaError, StorageError
-from moldau.log.files import OPEN_FILES_MAX, OpenFiles
+from moldau.log.files import LOANS_MAX, OPEN_FILES_MAX, OpenFiles
 from moldau.log.folder import LogFolder
 from moldau.log.identity import NO_BROKER_EPOCH
 from moldau.log.log import Log
 from moldau.names import TopicPartition
-from moldau.runtime import Runtime
+from moldau.runtime import Runtime, out_of_descriptors
 
 T = TypeVar("T")
 UNASSIGNED = ""
@@ -48,7 +48,13 @@ class LogFolders:
     """`folders` are those that could be opened, in the order they were named; some of them may have `failed` since.
     `unusable` says why the others could not. `on_failure` is told of every folder that fails from now on."""
 
-    def __init__(self, paths: Sequence[Path], runtime: Runtime, open_files_max: int = OPEN_FILES_MAX):
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        runtime: Runtime,
+        open_files_max: int = OPEN_FILES_MAX,
+        loans_max: int = LOANS_MAX,
+    ):
         """Raises `StorageError` if another process has one of them, `OSError` if none can be opened."""
         self.folders: list[LogFolder] = []
         self.unusable: dict[Path, OSError] = {}
@@ -56,19 +62,20 @@ class LogFolders:
         self.on_failure: Callable[[LogFolder], None] | None = None
         self._runtime = runtime
         self._paths = list(paths)
-        files = OpenFiles(runtime.disk, open_files_max)
+        self.files = OpenFiles(runtime.disk, open_files_max, loans_max)
         try:
             for path in paths:
-                self._open(path, files)
+                self._open(path)
             self._check_ids()
         except BaseException:
             self.close(clean=False)
             raise
 
-    def _open(self, path: Path, files: OpenFiles) -> None:
+    def _open(self, path: Path) -> None:
         try:
-            folder = LogFolder(path, self._runtime, files=files)
+            folder = LogFolder(path, self._runtime, files=self.files)
         except OSError as error:
+            _refuse_without_descriptors(error)
             self.unusable[path] = error
             logger.error("the log folder %s cannot be opened and is left out: %s", path, error)
             return
@@ -132,7 +139,7 @@ class LogFolders:
             try:
                 folder.claim(cluster_id, node_id)
             except OSError as error:
-                folder.fail(error)
+                _failed_at_start(folder, error)
         self._check_left()
 
     def _check_left(self) -> None:
@@ -160,7 +167,7 @@ class LogFolders:
                 found[folder], names = folder.sift(known, deleted)
                 strays.extend(str(folder.path / name) for name in names)
             except OSError as error:
-                folder.fail(error)
+                _failed_at_start(folder, error)
 
         await asyncio.gather(*[self._runtime.run(partial(sift, folder)) for folder in self.serving])
         _refuse_doubles(found)
@@ -184,19 +191,19 @@ class LogFolders:
         try:
             work = await self._runtime.run(lambda: folder.loading(partitions, known, config_of, threads))
         except OSError as error:
-            folder.fail(error)
+            _failed_at_start(folder, error)
             return
         ends = await asyncio.gather(*[self._runtime.run(piece) for piece in work], return_exceptions=True)
         for end in ends:
             if isinstance(end, OSError):
-                folder.fail(end)
+                _failed_at_start(folder, end)
             elif end is not None:
                 raise end
         try:
             if folder.failed is None:
                 await self._runtime.run(folder.settle)
         except OSError as error:
-            folder.fail(error)
+            _failed_at_start(folder, error)
 
     def in_use(self) -> list[FolderUse]:
         """What is in every folder that was named. Blocks."""
@@ -278,6 +285,20 @@ class LogFolders:
             if high_watermarks is not None:
                 own = {tp: offset for tp, offset in high_watermarks.items() if tp in folder.logs}
             folder.close(clean, own, broker_epoch)
+
+
+def _refuse_without_descriptors(error: OSError) -> None:
+    if out_of_descriptors(error):
+        raise StorageError(
+            f"the log folders cannot be opened: {error}. Raise the limit of open files (`ulimit -n`, LimitNOFILE in "
+            "systemd) and start again"
+        ) from error
+
+
+def _failed_at_start(folder: LogFolder, error: OSError) -> None:
+    """The folder is offline, and the others are served; without descriptors no start can do that right."""
+    _refuse_without_descriptors(error)
+    folder.fail(error)
 
 
 def _use_of(path: Path, folder: LogFolder | None) -> FolderUse:

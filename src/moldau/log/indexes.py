@@ -124,19 +124,21 @@ class Index:
         return Entry(*self._entry.unpack(self._file.get().read(size, number * size)))
 
     def append(self, key: int, value: int) -> None:
-        """Add an entry behind all others. The caller sees to the order."""
+        """Add an entry behind all others. The caller sees to the order. Raises `OSError`; the entry was not added
+        then."""
         if not self._grown:
             self._file.get().truncate(self.entries_max * self._entry.size)
             self._grown = True
         start, tail, keys = self._tail
-        tail += self._entry.pack(key, value)
+        entry = self._entry.pack(key, value)
+        is_full = self.entries + 1 - start == PAGE_ENTRIES
+        if is_full or not self.entries:
+            self._file.get().write(tail + entry, start * self._entry.size)
+        tail += entry
         keys.append(key)
         self.entries += 1
         self.last = Entry(key, value)
-        if self.entries == 1:
-            self.save()
-        if self.entries - start == PAGE_ENTRIES:
-            self._file.get().write(tail, start * self._entry.size)
+        if is_full:
             self._page = (start, tail, keys)
             self._tail = (self.entries, bytearray(), array("q"))
 

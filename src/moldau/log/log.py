@@ -7,7 +7,8 @@ point never passes what was flushed. A batch is appended whole or not at all.
 All methods run on one thread, the loop's, but for `open`, `flush` and `close`, which block and may run in an executor.
 Nothing here knows of leaders, requests or watermarks beyond the numbers it is handed. An `OSError` while the log is
 served takes it offline for good: every call from then on raises `KafkaError(KAFKA_STORAGE_ERROR)`, and no fsync is
-tried again.
+tried again. The one exception is a process that has no descriptor left: that call raises the same error, which clients
+retry, and changes nothing.
 """
 
 import logging
@@ -23,7 +24,7 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.log import checkpoints, lookup, recovery, retention, snapshots
 from moldau.log.appended import Appended, not_appended
 from moldau.log.deletion import Doomed
-from moldau.log.files import OpenFiles
+from moldau.log.files import OpenFiles, no_descriptor
 from moldau.log.flushing import Flushing
 from moldau.log.progress import Progress
 from moldau.log.segment import SNAPSHOT_SUFFIX, Segment, TimestampOffset, file_name
@@ -32,7 +33,7 @@ from moldau.log.transactions import AbortedTransaction, aborted_between
 from moldau.names import LeaderEpoch, Offset, TopicPartition
 from moldau.records.batch import Marker, encode_marker, read_header
 from moldau.records.validation import Checked, assign_offsets
-from moldau.runtime import FileSlice, Runtime
+from moldau.runtime import FileSlice, Runtime, out_of_descriptors
 
 LOG_APPEND_TIME: Final = "LogAppendTime"
 _NONE: Final = ErrorCode.NONE
@@ -204,16 +205,25 @@ class Log:
         if error is not None:
             return not_appended(error, self.log_start_offset)
         batch = encode_marker(producer_id, epoch, marker.commits, marker.coordinator_epoch, now_ms)
-        checked = Checked(_NONE, None, read_header(batch), now_ms, 0, len(batch))
+        header = read_header(batch)
+        checked = Checked(_NONE, None, header, now_ms, 0, len(batch))
+        offset = self.log_end_offset
         with self._serving():
-            offset = self.log_end_offset
             if self._active.is_full(len(batch), offset, now_ms, now_ms):
                 self.roll(now_ms)
-            aborted = self.producers.ended(checked.header, marker, offset, now_ms)
+            index = self._active.aborted
+            entries, aborted = index.entries, self.producers.aborted_by(producer_id, marker, offset)
             if aborted is not None:  # noted first, so that whatever flush takes the marker takes this as well
-                self._active.aborted.append(aborted)
+                index.append(aborted)
                 self.has_aborted = self._flushing.unsynced_names = True
-        return self.append(memoryview(batch), checked, leader_epoch, now_ms)
+        try:
+            appended = self.append(memoryview(batch), checked, leader_epoch, now_ms)
+        except KafkaError:
+            index.entries = entries  # the marker comes again, and its entry in this one's place
+            raise
+        if not appended.error:
+            self.producers.ended(header, marker, offset, now_ms)
+        return appended
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -283,7 +293,7 @@ class Log:
         end = self.log_end_offset
         if offset > end or offset < self.log_start_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if offset >= up_to or offset == end:
+        if offset >= up_to or offset == end or (max_bytes <= 0 and not min_one):
             return None
         try:
             segments = self._segments
@@ -314,8 +324,9 @@ class Log:
                 max_bytes = limit - position
                 if limit == segment.size and segment is self._active:
                     segment.mark = (end, limit)
-                return FileSlice(segment.log.get(), position, max_bytes)
-            return FileSlice(segment.log.get(), position, max_bytes, partial(segment.look_ahead, position + max_bytes))
+                return FileSlice(segment.log.lend(), position, max_bytes, None, self.fail)
+            ahead = partial(segment.look_ahead, position + max_bytes)
+            return FileSlice(segment.log.lend(), position, max_bytes, ahead, self.fail)
         except OSError as error:
             raise self._failed(error) from error
 
@@ -453,6 +464,8 @@ class Log:
         alone: its files may be gone under whoever still used it."""
         if self.offline:
             return self._storage_error()
+        if out_of_descriptors(error):
+            return no_descriptor(self.folder, error)
         self.offline = True
         logger.error("%s is offline: %s", self.folder, error)
         if self._on_failure is not None:

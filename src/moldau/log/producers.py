@@ -199,9 +199,18 @@ class Producers:
             self.unsettled = True
             self.verifying.pop(header.producer_id, None)
 
+    def aborted_by(self, producer_id: int, marker: Marker, offset: int) -> AbortedTransaction | None:
+        """What the transaction index has to hold of a marker at `offset`; None if it aborts nothing."""
+        producer = self._known.get(producer_id)
+        if marker.commits or producer is None or producer.transaction_start == NO_TRANSACTION:
+            return None
+        first = producer.transaction_start
+        stable = next((other for other in self._open if other != first), offset + 1)
+        return AbortedTransaction(producer_id, first, offset, stable)
+
     def ended(self, header: BatchHeader, marker: Marker, offset: int, timestamp: int) -> AbortedTransaction | None:
-        """Note a marker that is in the log at `offset`; what the transaction index has to hold, if it aborted
-        something."""
+        """Note a marker that is in the log at `offset`; returns what `aborted_by` does."""
+        aborted = self.aborted_by(header.producer_id, marker, offset)
         producer = self._known.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             producer = self._begin_epoch(header, producer)
@@ -209,14 +218,11 @@ class Producers:
         producer.last_timestamp = timestamp
         self.verifying.pop(header.producer_id, None)
         first = producer.transaction_start
-        if first == NO_TRANSACTION:
-            return None
-        producer.transaction_start = NO_TRANSACTION
-        self._open.pop(first, None)
-        self._ended[first] = offset
-        if marker.commits:
-            return None
-        return AbortedTransaction(header.producer_id, first, offset, next(iter(self._open), offset + 1))
+        if first != NO_TRANSACTION:
+            producer.transaction_start = NO_TRANSACTION
+            self._open.pop(first, None)
+            self._ended[first] = offset
+        return aborted
 
     def replay(self, header: BatchHeader, marker: Marker | None = None) -> AbortedTransaction | None:
         """Note a batch read back from the log, in order of offsets. `marker`: that of a control batch."""

@@ -22,7 +22,7 @@ from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY, CorruptIndex, Entry, In
 from moldau.log.transactions import TransactionIndex
 from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
-from moldau.runtime import Buffer
+from moldau.runtime import Buffer, out_of_descriptors
 
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX = ".txnindex", ".snapshot"
@@ -101,13 +101,19 @@ class Segment:
         segment = cls(folder, base_offset, config, files, 0)
         segment.created_ms = now_ms
         segment.jitter_ms = jitter_ms
-        file = segment.log.create()
-        file.truncate(0)
-        if config.preallocate:
-            file.truncate(config.segment_bytes)
-            segment._has_room = True
-        segment.offsets.create()
-        segment.times.create()
+        is_new = not files.disk.exists(segment.log.path)
+        try:
+            file = segment.log.create()
+            file.truncate(0)
+            if config.preallocate:
+                file.truncate(config.segment_bytes)
+                segment._has_room = True
+            segment.offsets.create()
+            segment.times.create()
+        except OSError as error:
+            if is_new and out_of_descriptors(error):  # the log goes on without it, and must not be cut off there
+                segment.remove()
+            raise
         segment._loaded = True
         return segment
 
@@ -124,7 +130,6 @@ class Segment:
         last = self.times.last
         if last is not None:
             self.max_timestamp, self.max_timestamp_offset = last.key, self.base_offset + last.value
-        self._loaded = True
         position = self.offsets.last.value if self.offsets.last else 0
         self._since_entry = 0
         for found in self.walk(position):
@@ -132,7 +137,7 @@ class Segment:
             if header.max_timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
             self._since_entry += header.batch_length + LOG_OVERHEAD
-        self._doubted = self._doubted_end = True
+        self._doubted = self._doubted_end = self._loaded = True
 
     def has_time(self, entry: Entry) -> bool:
         """Whether an entry of the time index is right: one that was found in the file may have been damaged there."""
@@ -143,12 +148,16 @@ class Segment:
 
     def rebuild_indexes(self) -> None:
         """Write both indexes anew from the batches, trim and flush them: no recovery may look here again."""
-        self.begin_rebuild()
-        for found in self.walk(0):
-            self.index(found.header, found.position)
-        self.close()
-        self.offsets.flush()
-        self.times.flush()
+        try:
+            self.begin_rebuild()
+            for found in self.walk(0):
+                self.index(found.header, found.position)
+            self.close()
+            self.offsets.flush()
+            self.times.flush()
+        except OSError:
+            self._loaded = False  # half an index must not pass for a whole one: `look` finds that, and begins again
+            raise
 
     def begin_rebuild(self) -> None:
         """Empty both indexes; `index` is then called for every batch of the file, in order."""
@@ -189,9 +198,13 @@ class Segment:
         if max_timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
         if self._since_entry > self.config.index_interval_bytes:
-            self.offsets.append(last_offset - self.base_offset, position)
-            self._note_time()
-            self._since_entry = 0
+            try:
+                self.offsets.append(last_offset - self.base_offset, position)
+                self._note_time()
+                self._since_entry = 0
+            except OSError as error:  # the batch is in the log, and a later one gets the entry
+                if not out_of_descriptors(error):
+                    raise
         self._since_entry += size
 
     def is_full(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
@@ -346,6 +359,12 @@ class Segment:
     def let_go(self) -> None:
         for lazy in (self.log, self.offsets.file, self.times.file, self.aborted.file):
             lazy.let_go()
+
+    def remove(self) -> None:
+        """Remove all its files, at once: nothing is in them that counts. Raises `OSError`."""
+        self.let_go()
+        for lazy in (self.log, self.offsets.file, self.times.file, self.aborted.file):
+            self._files.disk.remove(lazy.path)
 
     def doom(self) -> list[Path]:
         """Give all its files the suffix of the deleted; returns their paths. Those who read them go on, and when they

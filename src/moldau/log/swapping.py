@@ -47,27 +47,23 @@ def cleaned_segment(folder: Path, base_offset: int, config: TopicConfig, files: 
     for lazy in (segment.log, segment.offsets.file, segment.times.file, segment.aborted.file):
         lazy.path = lazy.path.with_name(lazy.path.name + CLEANED_SUFFIX)
         files.disk.remove(lazy.path)
-    segment.log.create()
-    segment.begin_rebuild()
+    try:
+        segment.log.create()
+        segment.begin_rebuild()
+    except OSError:
+        segment.remove()
+        raise
     return segment
 
 
-def discard(segment: Segment, disk: Disk) -> None:
-    """Remove a `.cleaned` segment that nobody wants."""
-    segment.let_go()
-    for lazy in (segment.log, segment.offsets.file, segment.times.file, segment.aborted.file):
-        disk.remove(lazy.path)
-
-
 def commit(segment: Segment, disk: Disk) -> None:
-    """Step 2: a flushed `.cleaned` segment becomes the one that counts. Raises `OSError`."""
+    """Step 2 but for the flush: a `.cleaned` segment becomes the one that counts. Raises `OSError`."""
     for lazy in files_of(segment, disk):
         lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(CLEANED_SUFFIX) + SWAP_SUFFIX))
-    disk.sync_folder(segment.folder)
 
 
 def finish(old: Sequence[Segment], new: Segment, disk: Disk) -> list[Path]:
-    """Steps 4 and 5; returns the files that go later. Raises `OSError`."""
+    """Steps 4 and 5 but for the flush; returns the files that go later. Raises `OSError`."""
     gone: list[Path] = []
     for segment in old:
         segment.deleted = True
@@ -82,7 +78,6 @@ def finish(old: Sequence[Segment], new: Segment, disk: Disk) -> list[Path]:
         segment.let_go()
     for lazy in files_of(new, disk):
         lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(SWAP_SUFFIX)))
-    disk.sync_folder(new.folder)
     return gone
 
 

@@ -124,7 +124,11 @@ class TransactionIndex:
     def flush(self) -> None:
         if self._dirty:
             self._dirty = False
-            self.file.get().flush()
+            try:
+                self.file.get().flush()
+            except OSError:
+                self._dirty = True
+                raise
 
 
 def aborted_between(segments: Sequence["Segment"], start: int, end: int) -> list[AbortedTransaction]:

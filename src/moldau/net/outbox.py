@@ -4,10 +4,12 @@ Two outboxes with one face. `SocketOutbox` writes to a descriptor of its own (a 
 can never be somebody else's after the transport closed) at once, and waits for writability only when the kernel takes
 no more. `TransportOutbox` goes through the transport, reading file slices piece by piece: for TLS and for simulated
 networks. `on_room` is called when everything handed in has left after it once had not; until then the connection takes
-no request.
+no request. `on_lost` is called when nothing more can be sent: with nothing if the peer is gone, else with what is wrong
+with a file. The file's owner hears of that by the slice's `on_failed`.
 """
 
 import asyncio
+import errno
 import os
 import socket
 import time
@@ -28,6 +30,35 @@ BURST_BYTES_MAX = 8 << 20
 """One turn of the loop sends no more to one connection, so that the others get theirs."""
 COPY_BYTES = 256 << 10
 """How much of a file slice is read at a time where `sendfile` cannot be used."""
+OF_FILES = frozenset(
+    getattr(errno, name, -1) for name in ("EIO", "ENXIO", "ENODEV", "ENODATA", "ESTALE", "EUCLEAN", "EBADMSG")
+)
+"""Errors of `sendfile` that come from the file's disk. A socket never raises them."""
+
+
+TOO_SHORT = "a file ends at {} or before, and is to be sent up to {}: something else has cut it"
+
+
+class UnreadableFile(Exception):
+    """A file slice cannot be sent, and the peer is not at fault."""
+
+
+def _unreadable(piece: FileSlice, error: OSError) -> UnreadableFile:
+    """Tell the file's owner."""
+    if piece.on_failed is not None:
+        piece.on_failed(error)
+    return UnreadableFile(f"a file cannot be read: {error}")
+
+
+def _read(piece: FileSlice) -> bytes:
+    """The beginning of a slice, as much of it as is copied at a time. Raises `UnreadableFile`."""
+    try:
+        data = piece.file.read(min(piece.length, COPY_BYTES), piece.offset)
+    except OSError as error:
+        raise _unreadable(piece, error) from error
+    if piece.length and not data:
+        raise UnreadableFile(TOO_SHORT.format(piece.offset, piece.offset + piece.length))
+    return data
 
 
 class Outbox(Protocol):
@@ -46,7 +77,7 @@ class SocketOutbox:
         fd: int,
         loop: asyncio.AbstractEventLoop,
         on_room: Callable[[], None],
-        on_lost: Callable[[], None],
+        on_lost: Callable[[str], None],
         busy_polling: BusyPolling | None = None,
     ):
         self._busy_polling = busy_polling
@@ -66,7 +97,7 @@ class SocketOutbox:
             except BlockingIOError:
                 sent = 0
             except OSError:
-                self._lost()
+                self._lost("")
                 return True
             if sent == len(piece):
                 return True
@@ -93,8 +124,11 @@ class SocketOutbox:
                     queue.popleft()
         except BlockingIOError:
             pass
+        except UnreadableFile as error:
+            self._lost(str(error))
+            return True
         except OSError:
-            self._lost()
+            self._lost("")
             return True
         if queue:
             self._wait()
@@ -111,11 +145,15 @@ class SocketOutbox:
             while at < stop:
                 sent = os.sendfile(fd, file, at, min(end - at, SENDFILE_BYTES))
                 if not sent:
-                    raise OSError("a file slice is longer than its file")
+                    raise UnreadableFile(TOO_SHORT.format(at, end))
                 at += sent
+        except OSError as error:
+            if error.errno in OF_FILES:
+                raise _unreadable(piece, error) from error
+            raise
         finally:
             if at < end:
-                self._queue[0] = FileSlice(piece.file, at, end - at, piece.on_left)
+                self._queue[0] = FileSlice(piece.file, at, end - at, piece.on_left, piece.on_failed)
             else:
                 self._queue.popleft()
         if at == end and piece.on_left is not None:
@@ -139,9 +177,9 @@ class SocketOutbox:
                 self._loop.remove_writer(self._fd)
             self._on_room()
 
-    def _lost(self) -> None:
+    def _lost(self, why: str) -> None:
         self.close()
-        self._on_lost()
+        self._on_lost(why)
 
     def close(self) -> None:
         if self._fd < 0:
@@ -157,7 +195,7 @@ class SocketOutbox:
 class TransportOutbox:
     """`room` must be called by the protocol's `resume_writing`, `full` by its `pause_writing`."""
 
-    def __init__(self, transport: asyncio.WriteTransport, on_room: Callable[[], None], on_lost: Callable[[], None]):
+    def __init__(self, transport: asyncio.WriteTransport, on_room: Callable[[], None], on_lost: Callable[[str], None]):
         self._transport = transport
         self._on_room = on_room
         self._on_lost = on_lost
@@ -176,12 +214,10 @@ class TransportOutbox:
                 self._transport.write(bytes(piece))
                 continue
             try:
-                data = piece.file.read(min(piece.length, COPY_BYTES), piece.offset)
-            except OSError:
-                data = b""
-            if piece.length and not data:  # half a frame is out, and the rest of it cannot be had
+                data = _read(piece)
+            except UnreadableFile as error:  # half a frame is out, and the rest of it cannot be had
                 self.close()
-                self._on_lost()
+                self._on_lost(str(error))
                 return True
             self._transport.write(data)
             if len(data) < piece.length:

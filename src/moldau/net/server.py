@@ -410,8 +410,10 @@ class Connection(asyncio.BufferedProtocol):
             self._end()
             self._transport.close()
 
-    def _aborted(self) -> None:
+    def _aborted(self, why: str = "") -> None:
         if not self._closed:
+            if why:
+                log.error("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, why)
             self._end()
             self._transport.abort()
 

@@ -8,6 +8,7 @@ A partition whose log folder is offline or away is not here, and is not made ane
 never was.
 """
 
+import asyncio
 import logging
 import uuid
 from collections.abc import Iterator, Sequence
@@ -44,6 +45,8 @@ class Partitions:
         self._runtime = runtime
         self._by_name: dict[str, list[Hosted | None]] = {}
         self._names: dict[bytes, str] = {}
+        self._following = asyncio.Lock()
+        self._unmade: dict[str, None] = {}
 
     def find(self, name: str | None, topic_id: bytes | None, index: int) -> Hosted | None:
         """The partition of the topic of that id, or of that name where the id is None; None if it is not here."""
@@ -74,6 +77,11 @@ class Partitions:
             for hosted in list(hosts):
                 if hosted is not None and self._by_name.get(name) is hosts:
                     yield hosted
+
+    @property
+    def lendable(self) -> int:
+        """How many files the next reply may hold until it has left."""
+        return self._folders.files.lendable
 
     async def folders_in_use(self) -> list[FolderUse]:
         return await self._runtime.run(self._folders.in_use)
@@ -131,6 +139,18 @@ class Partitions:
 
     async def follow(self, image: Image, names: Sequence[str]) -> None:
         """Be as `image` says for the topics that changed."""
+        async with self._following:
+            await self._follow(image, names)
+
+    async def make_missing(self) -> None:
+        """Make the partitions for which no descriptor was left when their topic was made."""
+        if self._unmade:
+            async with self._following:
+                names = list(self._unmade)
+                self._unmade.clear()
+                await self._follow(self._cluster.image, names)
+
+    async def _follow(self, image: Image, names: Sequence[str]) -> None:
         missing: list[Missing] = []
         gone: list[TopicPartition] = []
         for name in names:
@@ -183,7 +203,10 @@ class Partitions:
             except StorageError as error:
                 logger.error("%s is not served: %s, and is not ours", tp, error)
             except KafkaError:
-                away += 1
+                if folder.failed is None:  # for want of a descriptor
+                    self._unmade[tp.topic] = None
+                else:
+                    away += 1
         if away:
             logger.error("%d partitions are offline: the log folders that they are in are not here", away)
 

@@ -23,8 +23,7 @@ logger = logging.getLogger(__name__)
 
 BREATH = 100
 """So many partitions are looked at before the loop gets a turn."""
-FLUSH_CHECK_MS = 1000
-REMOVE_CHECK_MS = 1000
+FLUSH_CHECK_MS = REMOVE_CHECK_MS = MAKE_CHECK_MS = 1000
 SLEEP_MS_MAX = 2**31
 """A job that is never due runs every few weeks: event loops know no larger number."""
 
@@ -63,6 +62,7 @@ class Upkeep:
             Job("flush of closed segments", FLUSH_CHECK_MS, FLUSH_CHECK_MS, self._flush_closed),
             Job("flush", flush_ms, flush_ms, self._flush),
             Job("removal of deleted files", REMOVE_CHECK_MS, REMOVE_CHECK_MS, self._remove),
+            Job("making of missing partitions", MAKE_CHECK_MS, MAKE_CHECK_MS, self._partitions.make_missing),
             Job("expiry of producers", expiry_ms, expiry_ms, self._expire_producers),
         ]
 

@@ -1,0 +1,37 @@
+"""Lines in the log for the operator, each of which says what is wrong, where, and what to do.
+
+What a client causes with every request must not fill the log: of one kind of line, about one place, at most one is
+written in `EVERY_S` seconds. The next one says how many were left out.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+EVERY_S: Final = 30.0
+PLACES_MAX: Final = 1000
+"""Kinds and places remembered by one `Notices`; the oldest are forgotten first."""
+
+
+class Notices:
+    """What one module has to say, through its `logger`."""
+
+    def __init__(self, logger: logging.Logger, now_s: Callable[[], float] = time.monotonic):
+        self._logger = logger
+        self._now_s = now_s
+        self._written: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def error(self, place: str, line: str, *values: object) -> None:
+        """Write a line, unless one of this kind (its text before `values` are put in) about this place was written
+        lately."""
+        key, now = (line, place), self._now_s()
+        written_s, left_out = self._written.pop(key, (-EVERY_S, 0))
+        if now - written_s < EVERY_S:
+            self._written[key] = written_s, left_out + 1
+            return
+        if len(self._written) >= PLACES_MAX:
+            del self._written[next(iter(self._written))]
+        self._written[key] = now, 0
+        more = f" ({left_out} more like this since the last line)" if left_out else ""
+        self._logger.error("%s%s", line % values, more)

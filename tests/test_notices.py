@@ -1,0 +1,44 @@
+"""Lines for the operator: one of a kind and place in a while, and how many there were."""
+
+import logging
+
+import pytest
+
+from moldau import notices
+from moldau.notices import EVERY_S, Notices
+
+
+class HandTime:
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+def test_one_line_of_a_kind_and_place_is_written_in_a_while_and_the_next_counts_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = HandTime()
+    said = Notices(logging.getLogger("disk"), now)
+    for number in range(5):
+        said.error("a-0", "%s failed: %d", "a-0", number)
+        said.error("b-0", "%s failed: %d", "b-0", number)
+        said.error("a-0", "%s is gone", "a-0")
+    assert caplog.messages == ["a-0 failed: 0", "b-0 failed: 0", "a-0 is gone"]
+    now.s += EVERY_S
+    said.error("a-0", "%s failed: %d", "a-0", 5)
+    assert caplog.messages[3:] == ["a-0 failed: 5 (4 more like this since the last line)"]
+    now.s += EVERY_S
+    said.error("a-0", "%s failed: %d", "a-0", 6)
+    assert caplog.messages[4:] == ["a-0 failed: 6"]
+
+
+def test_few_places_are_remembered(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(notices, "PLACES_MAX", 10)
+    said = Notices(logging.getLogger("disk"), HandTime())
+    for number in range(100):
+        said.error(str(number), "failed")
+    assert len(caplog.messages) == 100 and len(said._written) == 10
+    said.error("99", "failed")
+    assert len(caplog.messages) == 100
