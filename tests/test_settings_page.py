@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from moldau.config import SETTINGS, TOPIC_SETTINGS
+from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS
 from tools import settings_page
 
 
 def test_every_setting_is_on_the_page_with_its_sentence() -> None:
-    lines = settings_page.page(SETTINGS, TOPIC_SETTINGS).splitlines()
-    for setting in [*SETTINGS.values(), *TOPIC_SETTINGS.values()]:
+    lines = settings_page.page(SETTINGS, TOPIC_SETTINGS, GROUP_SETTINGS).splitlines()
+    for setting in [*SETTINGS.values(), *TOPIC_SETTINGS.values(), *GROUP_SETTINGS.values()]:
         assert setting.sentence.endswith(".")
         start = f"| `{setting.name}` |"
         assert any(line.startswith(start) and setting.sentence in line for line in lines), setting.name
@@ -17,4 +17,6 @@ def test_every_setting_is_on_the_page_with_its_sentence() -> None:
 def test_a_changed_setting_changes_the_page() -> None:
     name, setting = next(iter(SETTINGS.items()))
     changed = {**SETTINGS, name: replace(setting, sentence="Something else.")}
-    assert settings_page.page(changed, TOPIC_SETTINGS) != settings_page.page(SETTINGS, TOPIC_SETTINGS)
+    assert settings_page.page(changed, TOPIC_SETTINGS, GROUP_SETTINGS) != settings_page.page(
+        SETTINGS, TOPIC_SETTINGS, GROUP_SETTINGS
+    )

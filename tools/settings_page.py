@@ -8,15 +8,15 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from moldau.config import SETTINGS, TOPIC_SETTINGS, Setting
+from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS, Setting
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 HEAD = """# Settings
 
 Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds are Kafka's. A broker's settings come
 from the properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its
-creation or from `IncrementalAlterConfigs`. A setting of Kafka's that is not here is named in a warning and ignored; a
-name that neither knows is refused.
+creation or from `IncrementalAlterConfigs`, a group's from that alone. A setting of Kafka's that is not here is named in
+a warning and ignored; a name that neither knows is refused.
 """
 
 
@@ -35,13 +35,14 @@ def table(settings: Iterable[Setting]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def page(broker: Mapping[str, Setting], topic: Mapping[str, Setting]) -> str:
-    parts = (HEAD, "## Of a broker\n", table(broker.values()), "## Of a topic\n", table(topic.values()))
+def page(broker: Mapping[str, Setting], topic: Mapping[str, Setting], group: Mapping[str, Setting]) -> str:
+    tables = {"broker": broker, "topic": topic, "consumer group": group}
+    parts = [HEAD, *(f"## Of a {of}\n\n{table(settings.values())}" for of, settings in tables.items())]
     return "\n".join(parts)
 
 
 def main() -> int:
-    written = page(SETTINGS, TOPIC_SETTINGS)
+    written = page(SETTINGS, TOPIC_SETTINGS, GROUP_SETTINGS)
     if "--check" not in sys.argv[1:]:
         PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(written)

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from moldau.client.blocking import Link
+from moldau.client.cluster_view import bootstrap_addresses
+from moldau.protocol.apis import HEARTBEAT
+from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from tests.brokers import Broker
 from tests.clients.test_java_client import QUICK_START
 from tests.environments import kafka_jars
@@ -23,6 +27,7 @@ CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 CONFIGS = "kafka.admin.ConfigCommand"
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 ACLS = "org.apache.kafka.tools.AclCommand"
+CLIENT_METRICS = "org.apache.kafka.tools.ClientMetricsCommand"
 OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 SECONDS_MAX = 60
 
@@ -124,3 +129,31 @@ class TestKafkaTools:
         right = ("--allow-principal", "User:alice", "--operation", "Read", "--topic", "events")
         for options in (("--list",), ("--add", *right), ("--remove", "--force", *right)):
             assert "SecurityDisabledException" in tool(ACLS, *options, code=1)
+
+    def test_settings_of_a_group_are_changed_and_told(self, tool: Tool, group: str) -> None:
+        entity = ("--entity-type", "groups", "--entity-name", group)
+        tool(CONFIGS, *entity, "--alter", "--add-config", "consumer.session.timeout.ms=50000")
+        assert "consumer.session.timeout.ms=50000" in tool(CONFIGS, *entity, "--describe")
+        assert group in tool(CONFIGS, "--entity-type", "groups", "--describe")
+        refused = tool(CONFIGS, *entity, "--alter", "--add-config", "consumer.session.timeout.ms=5", code=1)
+        assert "InvalidConfigurationException: consumer.session.timeout.ms is 5, but must be within" in refused
+        tool(CONFIGS, *entity, "--alter", "--delete-config", "consumer.session.timeout.ms")
+        assert "50000" not in tool(CONFIGS, *entity, "--describe")
+
+    def test_a_loggers_level_is_changed_while_the_broker_runs(self, tool: Tool, broker: Broker, group: str) -> None:
+        entity = ("--entity-type", "broker-loggers", "--entity-name", "1")
+        link = Link(bootstrap_addresses(broker.address)[0], "a member", SECONDS_MAX * 1000)
+        assert "root=INFO" in tool(CONFIGS, *entity, "--describe")
+        link.call(HEARTBEAT, HeartbeatRequest(group_id=group, member_id="before"))
+        tool(CONFIGS, *entity, "--alter", "--add-config", "moldau.groups=DEBUG")
+        link.call(HEARTBEAT, HeartbeatRequest(group_id=group, member_id="after"))
+        link.close()
+        assert '"member": "after"' in broker.log()
+        assert '"member": "before"' not in broker.log()
+        tool(CONFIGS, *entity, "--alter", "--delete-config", "moldau.groups")
+        assert "moldau.groups=INFO" in tool(CONFIGS, *entity, "--describe")
+
+    def test_client_metrics_are_refused_by_name(self, tool: Tool) -> None:
+        assert tool(CLIENT_METRICS, "--list").split() == []
+        options = ("--alter", "--name", "mine", "--interval", "5000")
+        assert "this broker does not collect client metrics" in tool(CLIENT_METRICS, *options, code=1)

@@ -80,5 +80,5 @@ def test_every_setting_is_described_once_in_the_order_of_names() -> None:
 
 
 def test_sources_have_kafkas_numbers() -> None:
-    assert [source.value for source in Source] == [1, 2, 3, 4, 5]
+    assert [source.value for source in Source] == [1, 2, 3, 4, 5, 6, 8]
     assert Synonym("a", None, Source.TOPIC).source == 1

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import moldau
-from moldau.config import SETTINGS, TOPIC_SETTINGS
+from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS
 
 SOURCE = Path(moldau.__file__).parent
 BEHIND_PROPERTIES = {
@@ -16,7 +16,7 @@ BEHIND_PROPERTIES = {
     "broker.id": "node_id",
 }
 BEHIND_PROPERTIES |= {  # they are bounds of that one, and of nothing else
-    f"group.consumer.{bound}.{what}.ms": f"group_consumer_{what.replace('.', '_')}_ms"
+    f"group.consumer.{bound}.{what}.ms": f"consumer_{what.replace('.', '_')}_ms"
     for what in ("session.timeout", "heartbeat.interval", "assignment.interval")
     for bound in ("min", "max")
 }
@@ -32,9 +32,11 @@ def attributes_read() -> set[str]:
     return found
 
 
-def test_every_setting_of_a_broker_is_read_by_someone_or_inherited_by_topics() -> None:
+def test_every_setting_of_a_broker_is_read_by_someone_or_inherited_by_topics_or_groups() -> None:
     read = attributes_read()
-    inherited = {name for setting in TOPIC_SETTINGS.values() for name in setting.broker_names}
+    inherited = {
+        name for setting in (*TOPIC_SETTINGS.values(), *GROUP_SETTINGS.values()) for name in setting.broker_names
+    }
     unread = [
         name
         for name, setting in SETTINGS.items()

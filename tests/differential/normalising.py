@@ -50,6 +50,7 @@ UNORDERED = {
     ("JoinGroup", "members"): ("member_id",),
     ("IncrementalAlterConfigs", "responses"): ("resource_type", "resource_name"),
     ("AlterConfigs", "responses"): ("resource_type", "resource_name"),
+    ("ListConfigResources", "config_resources"): ("resource_type", "resource_name"),
     ("DeleteRecords", "topics"): ("name",),
     ("DeleteRecords", "partitions"): ("partition_index",),
     ("DescribeConfigs", "results"): ("resource_type", "resource_name"),

@@ -30,6 +30,7 @@ class Asker:
             apis.DESCRIBE_CONFIGS: configs.describe,
             apis.ALTER_CONFIGS: configs.replace,
             apis.INCREMENTAL_ALTER_CONFIGS: configs.alter,
+            apis.LIST_CONFIG_RESOURCES: configs.list_resources,
             apis.INIT_PRODUCER_ID: InitProducerId(cluster, transactions),
         }
 

@@ -10,9 +10,9 @@ import pytest
 from moldau.cluster.alterations import Replacement
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import NewTopic
-from moldau.config import SETTINGS, TOPIC_SETTINGS
+from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS
 from moldau.errors import ErrorCode
-from moldau.protocol.apis import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from moldau.protocol.apis import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
 from moldau.protocol.messages import alter_configs
 from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from moldau.protocol.messages.incremental_alter_configs import (
@@ -20,10 +20,11 @@ from moldau.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from moldau.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.cluster.opening import open_cluster
 from tests.handlers.asking import Asker
 
-TOPIC, BROKER, LOGGER = 2, 4, 8
+TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 Scenario = Callable[[Cluster, Asker], Awaitable[Any]]
 
 
@@ -57,7 +58,9 @@ def alteration(*resources: tuple[int, str, list[tuple[str, int, str | None]]], c
 
 
 @pytest.mark.parametrize("version", range(DESCRIBE_CONFIGS.low, DESCRIBE_CONFIGS.high + 1))
-@pytest.mark.parametrize(("kind", "name", "names"), [(TOPIC, "a", TOPIC_SETTINGS), (BROKER, "1", SETTINGS)])
+@pytest.mark.parametrize(
+    ("kind", "name", "names"), [(TOPIC, "a", TOPIC_SETTINGS), (BROKER, "1", SETTINGS), (GROUP, "g", GROUP_SETTINGS)]
+)
 def test_every_setting_is_described_in_every_version(
     tmp_path: Path, version: int, kind: int, name: str, names: dict[str, Any]
 ) -> None:
@@ -103,7 +106,10 @@ def test_only_the_keys_that_are_asked_for_are_described(tmp_path: Path, keys: li
         (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER, "9", ErrorCode.INVALID_REQUEST),
         (BROKER, "x", ErrorCode.INVALID_REQUEST),
-        (LOGGER, "1", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "9", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "", ErrorCode.INVALID_REQUEST),
+        (GROUP, "", ErrorCode.INVALID_REQUEST),
+        (CLIENT_METRICS, "m", ErrorCode.INVALID_REQUEST),
         (0, "a", ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -128,7 +134,11 @@ def test_each_resource_is_altered_or_refused_by_itself(tmp_path: Path, version: 
             (BROKER, "1", [("log.segment.bytes", 0, "2000000")]),
             (BROKER, "", [("log.segment.bytes", 0, "3000000")]),
             (BROKER, "9", []),
-            (LOGGER, "1", []),
+            (LOGGER, "9", []),
+            (CLIENT_METRICS, "m", [("interval.ms", 0, "5000")]),
+            (GROUP, "g", [("consumer.session.timeout.ms", 0, "50000")]),
+            (GROUP, "h", [("consumer.session.timeout.ms", 0, "5")]),
+            (GROUP, "", []),
         )
         return cluster, await asker.ask(INCREMENTAL_ALTER_CONFIGS, version, request)
 
@@ -143,7 +153,12 @@ def test_each_resource_is_altered_or_refused_by_itself(tmp_path: Path, version: 
         ErrorCode.NONE,
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NONE,
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.INVALID_REQUEST,
     ]
+    assert cluster.image.group_overrides == {"g": {"consumer.session.timeout.ms": "50000"}}
     assert all((one.error_message is None) == (one.error_code == 0) for one in response.responses)
     assert cluster.image.topics["a"].overrides == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
     assert cluster.image.topics["b"].overrides == {}
@@ -245,3 +260,44 @@ def test_an_alteration_is_described_at_once_with_its_source(tmp_path: Path) -> N
         ("log.segment.bytes", "1073741824", 5),
     ]
     assert [(each.name, each.value) for each in everyone.results[0].configs] == [("log.segment.bytes", "3000000")]
+
+
+def test_loggers_are_described_with_their_levels(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        return await asker.ask(DESCRIBE_CONFIGS, 3, description(LOGGER, "1", ["root", "moldau", "no.such"]))
+
+    (result,) = play(tmp_path, scenario).results
+    assert [(one.name, one.config_source, one.read_only) for one in result.configs] == [
+        ("root", 6, False),
+        ("moldau", 6, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "kinds", "told"),
+    [
+        (0, [], []),
+        (1, [], [("a", 2), ("b", 2), ("1", 4), ("1", 8), ("g", 32)]),
+        (1, [GROUP, TOPIC, GROUP], [("g", 32), ("a", 2), ("b", 2)]),
+        (1, [CLIENT_METRICS], []),
+    ],
+)
+def test_what_has_settings_is_listed(
+    tmp_path: Path, version: int, kinds: list[int], told: list[tuple[str, int]]
+) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        await cluster.alter_group_configs("g", Replacement([("consumer.session.timeout.ms", "50000")]))
+        return await asker.ask(LIST_CONFIG_RESOURCES, version, ListConfigResourcesRequest(resource_types=kinds))
+
+    response = play(tmp_path, scenario)
+    assert response.error_code == 0
+    assert [(one.resource_name, one.resource_type) for one in response.config_resources] == told
+
+
+@pytest.mark.parametrize("kinds", [[0], [GROUP, 99], [-1]])
+def test_types_that_nobody_knows_are_not_listed(tmp_path: Path, kinds: list[int]) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        return await asker.ask(LIST_CONFIG_RESOURCES, 1, ListConfigResourcesRequest(resource_types=kinds))
+
+    response = play(tmp_path, scenario)
+    assert (response.error_code, response.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, [])

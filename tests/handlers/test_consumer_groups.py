@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from moldau.cluster.image import Image
+from moldau.config import GroupConfig
 from moldau.coordinators.consumer.exchange import ConsumerSettings
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.groups.exchange import GroupSettings
@@ -109,7 +110,9 @@ def test_a_group_takes_no_more_members_than_it_may_have() -> None:
 
 
 def test_members_hear_the_interval_of_their_heartbeats() -> None:
-    (said,) = answers(beat(), settings=ConsumerSettings(heartbeat_interval_ms=123))
+    (said,) = answers(
+        beat(), settings=ConsumerSettings(of_group=lambda _: GroupConfig(consumer_heartbeat_interval_ms=123))
+    )
     assert said.heartbeat_interval_ms == 123
 
 

@@ -35,9 +35,10 @@ def lines_of(caplog: pytest.LogCaptureFixture, scene: Callable[[Group], Coroutin
     return [json.loads(record.getMessage()) for record in caplog.records if record.name == "moldau.groups"]
 
 
-def test_nobody_is_wrapped_where_nobody_asked() -> None:
-    handlers = {api.key: lambda *_: None for api in READERS}
-    assert traced(handlers) is handlers
+def test_what_is_answered_where_nobody_asked_for_lines_is_what_the_handler_answers() -> None:
+    handlers = {api.key: lambda request, _: request for api in READERS}
+    assert not logging.getLogger("moldau.groups").isEnabledFor(logging.DEBUG)
+    assert [handler("as it is", None) for handler in traced(handlers).values()] == ["as it is"] * len(READERS)
 
 
 def test_a_member_of_a_classic_group_is_followed_from_its_first_join_to_its_leave(

@@ -1,5 +1,5 @@
-"""What IncrementalAlterConfigs and AlterConfigs ask of the settings of one topic or broker: pure, as everything the
-controller decides.
+"""What IncrementalAlterConfigs and AlterConfigs ask of the settings of one topic, broker or group: pure, as everything
+the controller decides.
 
 A list can be appended to and subtracted from; where it is not set, it starts from what is in force. Unknown names may
 be deleted: that is how a name goes which an earlier version knew. AlterConfigs, the older request, names all settings
@@ -11,8 +11,18 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.controller import Refusal
-from moldau.config import SETTINGS, TOPIC_SETTINGS, BrokerConfig, Kind, Setting, Value, inherited
-from moldau.errors import ErrorCode
+from moldau.config import (
+    GROUP_SETTINGS,
+    SETTINGS,
+    TOPIC_SETTINGS,
+    BrokerConfig,
+    Kind,
+    Setting,
+    Value,
+    group_config,
+    inherited,
+)
+from moldau.errors import ConfigError, ErrorCode
 
 
 class Operation(enum.IntEnum):
@@ -76,6 +86,18 @@ def broker_overrides(config: BrokerConfig, now: Mapping[str, str], wish: Wish) -
             return Refusal(ErrorCode.INVALID_REQUEST, f"{alteration.name[:200]} {why}")
     in_force = {name: getattr(config, SETTINGS[name].field) for name in DYNAMIC}
     return _altered(now, alterations, SETTINGS, in_force)
+
+
+def group_overrides(config: BrokerConfig, now: Mapping[str, str], wish: Wish) -> dict[str, str] | Refusal:
+    """As `topic_overrides`, for a group; its values are within the bounds that the broker sets."""
+    in_force = {name: inherited(setting, config) for name, setting in GROUP_SETTINGS.items()}
+    overrides = _altered(now, _alterations(now, wish), GROUP_SETTINGS, in_force)
+    if not isinstance(overrides, Refusal):
+        try:
+            group_config(config, overrides)
+        except ConfigError as wrong:
+            return Refusal(ErrorCode.INVALID_CONFIG, str(wrong))
+    return overrides
 
 
 def _alterations(now: Mapping[str, str], wish: Wish) -> Sequence[Alteration]:

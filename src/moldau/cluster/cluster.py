@@ -21,7 +21,7 @@ from moldau.cluster.descriptions import Sources
 from moldau.cluster.image import BrokerImage, Image, TopicImage
 from moldau.cluster.reading import document, read_changes, read_image
 from moldau.cluster.store import Delete, MetadataStore, Operation
-from moldau.config import BrokerConfig, TopicConfig, topic_config, with_changes
+from moldau.config import BrokerConfig, GroupConfig, TopicConfig, group_config, topic_config, with_changes
 from moldau.errors import ConfigError, ErrorCode
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.runtime import Runtime
@@ -62,6 +62,8 @@ class Cluster:
         self._image = image
         self._config = _with_dynamic(config, image)
         self._topic_configs: dict[str, TopicConfig] = {}
+        self._group_config = group_config(self._config, {})
+        self._group_configs: dict[str, GroupConfig] = {}
         self._subscribers: list[Subscriber] = []
         self._changing = asyncio.Lock()
         self._touched: deque[str] = deque()
@@ -97,6 +99,7 @@ class Cluster:
             if image is None:
                 operations += layout.new_cluster(cluster_id or _new_cluster_id(runtime))
             else:
+                operations += layout.missing(store)
                 for topic in controller.lead_again(image, config.node_id, clean=clean, directories=directories):
                     operations += layout.topic_changed(image.topics[topic.name], topic)
             store.multi(operations)
@@ -141,6 +144,16 @@ class Cluster:
             found = self._topic_configs[name] = topic_config(
                 self._config, self._image.topics[name].overrides, judge=False
             )
+        return found
+
+    def group_config(self, group_id: str) -> GroupConfig:
+        """The settings in force for a group, whether it exists or not."""
+        overrides = self._image.group_overrides.get(group_id)
+        if not overrides:
+            return self._group_config
+        found = self._group_configs.get(group_id)
+        if found is None:
+            found = self._group_configs[group_id] = group_config(self._config, overrides, judge=False)
         return found
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -268,6 +281,17 @@ class Cluster:
             await self._commit([layout.config(path, overrides, is_new=now is None)])
         return None
 
+    @_alone
+    async def alter_group_configs(self, group_id: str, wanted: Wish, *, validate_only: bool = False) -> Refusal | None:
+        """Of a group by its name, whether it exists or not."""
+        now = self._image.group_overrides.get(group_id)
+        overrides = alterations.group_overrides(self._config, now or {}, wanted)
+        if isinstance(overrides, Refusal):
+            return overrides
+        if not validate_only and overrides != (now or {}):
+            await self._commit(layout.group_changed(group_id, now, overrides))
+        return None
+
     async def ensure_offsets_topic(self) -> TopicImage | Refusal:
         """The topic that groups keep their offsets in, made when it is first needed."""
         return await self.ensure_topic(OFFSETS_TOPIC)
@@ -351,6 +375,10 @@ class Cluster:
         self._image, names = await self._runtime.run(write)
         if self._image.broker_overrides != before.broker_overrides:
             self._config = _with_dynamic(self._static, self._image)
+            self._group_config = group_config(self._config, {})
+            self._group_configs.clear()
+        if self._image.group_overrides is not before.group_overrides:
+            self._group_configs.clear()
         for name in names:
             self._topic_configs.pop(name, None)
         waiting = [subscriber(self._image, names) for subscriber in self._subscribers]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from moldau.config import SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting, inherited
+from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting, inherited
 
 
 class Source(enum.IntEnum):
@@ -21,6 +21,8 @@ class Source(enum.IntEnum):
     ALL_BROKERS = 3
     STATIC = 4
     DEFAULT = 5
+    LOGGER = 6
+    GROUP = 8
 
 
 class Synonym(NamedTuple):
@@ -55,7 +57,11 @@ class Sources:
 
     def topic(self, overrides: Mapping[str, str]) -> list[Described]:
         """All settings of a topic with these of its own, sorted by name."""
-        return [self._topic_setting(TOPIC_SETTINGS[name], overrides) for name in sorted(TOPIC_SETTINGS)]
+        return [self._own_setting(TOPIC_SETTINGS[name], overrides, Source.TOPIC) for name in sorted(TOPIC_SETTINGS)]
+
+    def group(self, overrides: Mapping[str, str]) -> list[Described]:
+        """All settings of a group with these of its own, sorted by name."""
+        return [self._own_setting(GROUP_SETTINGS[name], overrides, Source.GROUP) for name in sorted(GROUP_SETTINGS)]
 
     def broker(self) -> list[Described]:
         """All settings of this broker, sorted by name."""
@@ -70,12 +76,12 @@ class Sources:
             found.append(Described(setting, text, Source.ALL_BROKERS, [Synonym(name, text, Source.ALL_BROKERS)]))
         return found
 
-    def _topic_setting(self, setting: Setting, overrides: Mapping[str, str]) -> Described:
+    def _own_setting(self, setting: Setting, overrides: Mapping[str, str], source: Source) -> Described:
         synonyms = []
         value = setting.text(inherited(setting, self.in_force))
         if setting.name in overrides:
             value = setting.text(setting.parse(overrides[setting.name]))
-            synonyms.append(Synonym(setting.name, value, Source.TOPIC))
+            synonyms.append(Synonym(setting.name, value, source))
         if setting.broker_names:
             synonyms += self._synonyms(setting.broker_names[0])
         return Described(setting, value, synonyms[0].source if synonyms else Source.DEFAULT, synonyms)

@@ -70,6 +70,7 @@ class Image:
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topics_by_id: Mapping[uuid.UUID, TopicImage] = field(default_factory=dict)
     broker_overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    group_overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     deleted: Mapping[uuid.UUID, str] = field(default_factory=dict)
 
     def topic(self, name: str | None, topic_id: uuid.UUID | None = None) -> TopicImage | None:
@@ -86,6 +87,11 @@ class Image:
             for number, partition in enumerate(topic.partitions):
                 if broker_id in partition.replicas:
                     yield topic, number
+
+    def with_groups(self, changed: Mapping[str, Mapping[str, str] | None]) -> "Image":
+        """The image after some groups got other settings of their own, or (None) none any more."""
+        groups = {**self.group_overrides, **changed}
+        return replace(self, group_overrides={name: own for name, own in groups.items() if own is not None})
 
     def with_topics(self, changed: Mapping[str, TopicImage | None]) -> "Image":
         """The image after some topics were made, changed, or (None) deleted."""

@@ -7,6 +7,7 @@
                                               "directories": {"0": [the id of the log folder on that broker]}}
     /brokers/topics/T/partitions/0/state     {"version": 1, "leader", "leader_epoch", "isr", "controller_epoch"}
     /config/topics/T, /config/brokers/1      {"version": 1, "config": {...}}; /config/brokers/<default> is for all
+    /config/groups/G                         the same, for the group whose name is G once unquoted
     /latest_producer_id_block                {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
     /admin/delete_topics/ID                  {"version": 1, "name": T}: gone, but not yet from every disk
 
@@ -17,12 +18,13 @@ names there, and no document. So are `directories` (of a topic, of a broker): Ka
 
 import base64
 import json
+import urllib.parse
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moldau.cluster.image import BrokerImage, PartitionImage, TopicImage
-from moldau.cluster.store import Create, Delete, Operation, Set
+from moldau.cluster.store import Create, Delete, MetadataStore, Operation, Set
 
 CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"
@@ -30,10 +32,12 @@ BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
+GROUP_CONFIGS = "/config/groups"
 DELETED_TOPICS = "/admin/delete_topics"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 DEFAULT_BROKER = "<default>"
 _TREE = ("/cluster", "/brokers", BROKERS, TOPICS, "/config", TOPIC_CONFIGS, BROKER_CONFIGS, "/admin", DELETED_TOPICS)
+_SINCE = (GROUP_CONFIGS,)  # what clusters that began earlier do not have
 _CONTROLLER_EPOCH = 1
 
 
@@ -52,7 +56,31 @@ def _json(**document: Any) -> bytes:
 
 
 def new_cluster(cluster_id: str) -> list[Operation]:
-    return [*(Create(path) for path in _TREE), Create(CLUSTER_ID, _json(version="1", id=cluster_id))]
+    return [*(Create(path) for path in (*_TREE, *_SINCE)), Create(CLUSTER_ID, _json(version="1", id=cluster_id))]
+
+
+def missing(store: MetadataStore) -> list[Operation]:
+    """What makes the tree of an earlier version today's. Blocks."""
+    return [Create(path) for path, node in zip(_SINCE, store.get_many(_SINCE), strict=True) if node is None]
+
+
+def group_config_path(group_id: str) -> str:
+    """A group may have any name: it is quoted, and so are dots where it is only dots."""
+    quoted = urllib.parse.quote(group_id, safe="")
+    return f"{GROUP_CONFIGS}/{quoted if group_id.strip('.') else quoted.replace('.', '%2E')}"
+
+
+def group_of(path: str) -> str:
+    """The reverse of `group_config_path`."""
+    return urllib.parse.unquote(path.removeprefix(GROUP_CONFIGS + "/"))
+
+
+def group_changed(group_id: str, old: Mapping[str, str] | None, new: Mapping[str, str]) -> list[Operation]:
+    """From settings of a group's own to later ones; a group without any has no node."""
+    path = group_config_path(group_id)
+    if new:
+        return [config(path, new, is_new=old is None)]
+    return [] if old is None else [Delete(path)]
 
 
 def controller(broker_id: int, now_ms: int) -> Operation:

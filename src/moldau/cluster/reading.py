@@ -31,17 +31,22 @@ def read_image(store: MetadataStore) -> Image | None:
         return None
     image = Image(str(document(node, layout.CLUSTER_ID).get("id")))
     image = _with_surroundings(store, image)
+    groups = [f"{layout.GROUP_CONFIGS}/{name}" for name in store.children(layout.GROUP_CONFIGS)]
+    image = image.with_groups(_read_group_overrides(store, groups))
     return image.with_topics(read_topics(store, store.children(layout.TOPICS)))
 
 
 def read_changes(store: MetadataStore, image: Image, paths: Iterable[str]) -> tuple[Image, list[str]]:
     """The image after the nodes at `paths` changed, and the names of the topics that may be different in it."""
     names: dict[str, None] = {}
+    groups: dict[str, None] = {}
     others = False
     for path in paths:
         parent, _, rest = path[1:].partition("/topics/")
         if rest and parent in ("brokers", "config"):
             names[rest.partition("/")[0]] = None
+        elif path.startswith(f"{layout.GROUP_CONFIGS}/"):
+            groups[path] = None
         else:
             others = True
     if others:
@@ -49,6 +54,8 @@ def read_changes(store: MetadataStore, image: Image, paths: Iterable[str]) -> tu
         image = _with_surroundings(store, image)
         if image.broker_overrides != before:
             names.update(dict.fromkeys(image.topics))
+    if groups:
+        image = image.with_groups(_read_group_overrides(store, list(groups)))
     return image.with_topics(read_topics(store, list(names))), list(names)
 
 
@@ -111,6 +118,13 @@ def _read_broker_overrides(store: MetadataStore) -> dict[str, Mapping[str, str]]
         if node:
             found[name] = document(node, f"{layout.BROKER_CONFIGS}/{name}")["config"]
     return found
+
+
+def _read_group_overrides(store: MetadataStore, paths: Sequence[str]) -> dict[str, Mapping[str, str] | None]:
+    return {
+        layout.group_of(path): document(node, path)["config"] if node else None
+        for path, node in zip(paths, store.get_many(paths), strict=True)
+    }
 
 
 def _read_deleted(store: MetadataStore) -> dict[uuid.UUID, str]:

@@ -1,21 +1,26 @@
-"""Every setting: what a broker and a topic can be told, in Kafka's names, types, defaults and bounds."""
+"""Every setting: what a broker, a topic and a group can be told, in Kafka's names, types, defaults and bounds."""
 
 from moldau.config.broker import SETTINGS, BrokerConfig, broker_config, with_changes
+from moldau.config.group import GROUP_SETTINGS, GroupConfig, group_config
+from moldau.config.inheriting import inherited
 from moldau.config.listeners import Listener
 from moldau.config.properties import parse_properties, read_properties
 from moldau.config.setting import Kind, Setting, Value
-from moldau.config.topic import TOPIC_SETTINGS, TopicConfig, inherited, topic_config
+from moldau.config.topic import TOPIC_SETTINGS, TopicConfig, topic_config
 
 __all__ = [
+    "GROUP_SETTINGS",
     "SETTINGS",
     "TOPIC_SETTINGS",
     "BrokerConfig",
+    "GroupConfig",
     "Kind",
     "Listener",
     "Setting",
     "TopicConfig",
     "Value",
     "broker_config",
+    "group_config",
     "inherited",
     "parse_properties",
     "read_properties",

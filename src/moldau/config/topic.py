@@ -1,18 +1,16 @@
 """Every setting of a topic, one line each, and how a topic gets its values: its own, else the broker's, else the
 default.
 
-`broker_names` names the broker settings a topic's default comes from, the strongest first; those in minutes or hours
-are converted. All of Kafka 4.3's names are here, so that DescribeConfigs lists what clients expect; tiered storage is
+All of Kafka 4.3's names are here, so that DescribeConfigs lists what clients expect; tiered storage is
 refused.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
-from moldau.config.broker import COMPRESSION_TYPES, SETTINGS, TIMESTAMP_TYPES, BrokerConfig
+from moldau.config.broker import COMPRESSION_TYPES, TIMESTAMP_TYPES, BrokerConfig
+from moldau.config.inheriting import all_inherited, own_values
 from moldau.config.setting import (
     BOOLEAN,
     DOUBLE,
@@ -23,7 +21,6 @@ from moldau.config.setting import (
     LONG_MAX,
     STRING,
     Setting,
-    Value,
     settings_of,
 )
 from moldau.errors import ConfigError
@@ -80,19 +77,6 @@ class TopicConfig:
 
 
 TOPIC_SETTINGS: dict[str, Setting] = settings_of(TopicConfig)
-_UNITS_MS = {"minutes": 60_000, "hours": 3_600_000}
-
-
-def inherited(setting: Setting, broker: BrokerConfig) -> Value:
-    """What a topic setting is where the topic does not say: the strongest broker setting that has a value."""
-    for name in setting.broker_names:
-        value: Value = getattr(broker, SETTINGS[name].field)
-        if value is not None:
-            unit = name.rpartition(".")[2]
-            if unit in _UNITS_MS and isinstance(value, int):
-                return value * _UNITS_MS[unit] if value >= 0 else value
-            return value
-    return setting.default
 
 
 def topic_config(broker: BrokerConfig, overrides: Mapping[str, str], *, judge: bool = True) -> TopicConfig:
@@ -103,18 +87,7 @@ def topic_config(broker: BrokerConfig, overrides: Mapping[str, str], *, judge: b
     """
     if not overrides:
         return _defaults(broker)
-    values: dict[str, Any] = {}
-    for name, text in overrides.items():
-        setting = TOPIC_SETTINGS.get(name)
-        if setting is None:
-            if not judge:
-                continue
-            close = difflib.get_close_matches(name[:200], TOPIC_SETTINGS, 1)
-            raise ConfigError(
-                f"there is no topic setting {name[:200]!r}" + (f"; did you mean {close[0]}?" if close else "")
-            )
-        values[setting.field] = setting.parse(text)
-    config = replace(_defaults(broker), **values)
+    config = replace(_defaults(broker), **own_values(TOPIC_SETTINGS, overrides, "topic", judge=judge))
     if judge:
         _check(config)
     return config
@@ -123,8 +96,7 @@ def topic_config(broker: BrokerConfig, overrides: Mapping[str, str], *, judge: b
 @lru_cache(maxsize=8)
 def _defaults(broker: BrokerConfig) -> TopicConfig:
     """What a topic has that says nothing itself."""
-    values: dict[str, Any] = {setting.field: inherited(setting, broker) for setting in TOPIC_SETTINGS.values()}
-    return TopicConfig(**values)
+    return TopicConfig(**all_inherited(TOPIC_SETTINGS, broker))
 
 
 def _check(config: TopicConfig) -> None:

@@ -86,9 +86,7 @@ class Coordinators:
             offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
             consumer=ConsumerSettings(
-                session_timeout_ms=config.group_consumer_session_timeout_ms,
-                heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
-                assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+                of_group=self._cluster.group_config,
                 max_size=config.group_consumer_max_size,
                 assignors=config.group_consumer_assignors,
                 migration_policy=config.group_consumer_migration_policy,

@@ -1,23 +1,25 @@
-"""DescribeConfigs (key 32, versions 1 to 4), AlterConfigs (33, 0 to 2) and IncrementalAlterConfigs (44, 0 to 1): of
-topics and of this broker.
+"""DescribeConfigs (key 32, versions 1 to 4), AlterConfigs (33, 0 to 2), IncrementalAlterConfigs (44, 0 to 1) and
+ListConfigResources (74, 0 to 1): the settings of topics, of this broker and its loggers, and of groups.
 
-A broker is named by its number, and all of them by the empty name. No keys, null or empty, means all of them. Each
-resource of an alteration stands alone: one that is refused does not hold up the others. AlterConfigs sets what it
-names and takes everything else back to its default; older clients have nothing else. Other kinds of resources
-(loggers, client metrics, groups) are not there, and refused as INVALID_REQUEST.
+A broker is named by its number, and all of them by the empty name; a group by its id, whether it exists or not. A null
+or empty list of keys means all of them. Each resource of an alteration stands alone: one that is refused does not hold
+up the others. AlterConfigs sets what it names and takes everything else back to its default; older clients have nothing
+else. Client metrics (KIP-714) are refused as INVALID_REQUEST: this broker does not collect them, and version 0 of
+ListConfigResources, which lists nothing else, is answered with nothing.
 """
 
 import enum
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from moldau.cluster.alterations import Alteration, Replacement, Wish
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import Refusal, name_refusal
-from moldau.cluster.descriptions import Described
+from moldau.cluster.descriptions import Described, Source
 from moldau.cluster.layout import DEFAULT_BROKER
 from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.handlers import broker_loggers
 from moldau.handlers.context import Context
 from moldau.protocol.messages import alter_configs, incremental_alter_configs
 from moldau.protocol.messages.describe_configs import (
@@ -28,6 +30,11 @@ from moldau.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from moldau.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 
 class Resource(enum.IntEnum):
@@ -35,6 +42,9 @@ class Resource(enum.IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class Configs:
@@ -48,12 +58,18 @@ class Configs:
         result = DescribeConfigsResult(
             error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
         )
-        found = self._find(resource.resource_type, resource.resource_name)
-        if isinstance(found, Refusal):
-            result.error_code, result.error_message = found
-            return result
-        keys = resource.configuration_keys
-        result.configs = [_setting(one, request) for one in found if not keys or one.setting.name in keys]
+        keys = frozenset(resource.configuration_keys or ())
+        if resource.resource_type == Resource.BROKER_LOGGER:
+            refusal = self._broker_refusal(resource.resource_name, only_one=True)
+            levels = {} if refusal else broker_loggers.levels()
+            result.configs = [_level(name, level) for name, level in levels.items() if not keys or name in keys]
+        else:
+            found = self._find(resource.resource_type, resource.resource_name)
+            refusal = found if isinstance(found, Refusal) else None
+            described = [] if isinstance(found, Refusal) else found
+            result.configs = [_setting(one, request) for one in described if not keys or one.setting.name in keys]
+        if refusal:
+            result.error_code, result.error_message = refusal
         return result
 
     def _find(self, kind: int, name: str) -> list[Described] | Refusal:
@@ -65,11 +81,13 @@ class Configs:
             return name_refusal(name) or Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
         if kind == Resource.BROKER:
             return self._broker_refusal(name) or (sources.broker() if name else sources.all_brokers())
+        if kind == Resource.GROUP:
+            return _group_refusal(name) or sources.group(self._cluster.image.group_overrides.get(name, {}))
         return _no_kind(kind)
 
-    def _broker_refusal(self, name: str) -> Refusal | None:
+    def _broker_refusal(self, name: str, *, only_one: bool = False) -> Refusal | None:
         own = str(self._cluster.broker_id)
-        if name in ("", own):
+        if name == own or (name == "" and not only_one):
             return None
         return Refusal(ErrorCode.INVALID_REQUEST, f"this is broker {own}, not {name[:20]}")
 
@@ -119,7 +137,33 @@ class Configs:
             return refusal or await self._cluster.alter_broker_configs(
                 name or DEFAULT_BROKER, wish, validate_only=validate_only
             )
+        if kind == Resource.GROUP:
+            return _group_refusal(name) or await self._cluster.alter_group_configs(
+                name, wish, validate_only=validate_only
+            )
+        if kind == Resource.BROKER_LOGGER and not isinstance(wish, Replacement):
+            return self._broker_refusal(name, only_one=True) or broker_loggers.alter(wish, validate_only=validate_only)
         return _no_kind(kind)
+
+    def list_resources(self, request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
+        """Everything that has settings, of these types or (none given) of all."""
+        kinds = dict.fromkeys(request.resource_types or Resource) if context.version else [Resource.CLIENT_METRICS]
+        if any(kind not in list(Resource) for kind in kinds):
+            return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        image = self._cluster.image
+        brokers = [str(number) for number in image.brokers]
+        names: Mapping[int, Iterable[str]] = {
+            Resource.TOPIC: image.topics,
+            Resource.BROKER: brokers,
+            Resource.BROKER_LOGGER: brokers,
+            Resource.CLIENT_METRICS: (),
+            Resource.GROUP: image.group_overrides,
+        }
+        return ListConfigResourcesResponse(
+            config_resources=[
+                ConfigResource(resource_name=name, resource_type=kind) for kind in kinds for name in names[kind]
+            ]
+        )
 
 
 def _alterations(resource: incremental_alter_configs.AlterConfigsResource) -> Sequence[Alteration]:
@@ -130,8 +174,20 @@ def _replacement(resource: alter_configs.AlterConfigsResource) -> Replacement:
     return Replacement([(one.name, one.value) for one in resource.configs])
 
 
+def _group_refusal(name: str) -> Refusal | None:
+    return None if name else Refusal(ErrorCode.INVALID_REQUEST, "settings of groups are those of one, by its id")
+
+
 def _no_kind(kind: int) -> Refusal:
+    if kind == Resource.CLIENT_METRICS:
+        return Refusal(ErrorCode.INVALID_REQUEST, "this broker does not collect client metrics")
+    if kind == Resource.BROKER_LOGGER:
+        return Refusal(ErrorCode.INVALID_REQUEST, "levels of loggers are changed by IncrementalAlterConfigs only")
     return Refusal(ErrorCode.INVALID_REQUEST, f"there are no settings of resources of type {kind}")
+
+
+def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(name=logger, value=level, config_source=Source.LOGGER, documentation="")
 
 
 def _setting(one: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

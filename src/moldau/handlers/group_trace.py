@@ -4,8 +4,8 @@
 
 Logger `moldau.groups`, level DEBUG: `moldau server start --log-level moldau.groups=debug`. `epoch` is the generation or
 member epoch the answer has, or else the one that was asked with; `ms` how long the answer took, which for a JoinGroup
-is how long it was parked. What was decided stands in `__consumer_offsets` (`moldau log dump`). Handlers are wrapped
-when the broker is assembled, so that it costs nothing where nobody asked for it. Clients choose ids: they are quoted
+is how long it was parked. What was decided stands in `__consumer_offsets` (`moldau log dump`). The level may change
+while the broker runs (`kafka-configs --entity-type broker-loggers`). Clients choose ids: they are quoted
 and cut, so that a line is a line.
 """
 
@@ -36,9 +36,7 @@ class Line(NamedTuple):
 
 
 def traced(handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
-    """The handlers as they are, or with those of groups wrapped if their answers are to be logged."""
-    if not log.isEnabledFor(logging.DEBUG):
-        return handlers
+    """The handlers, those of groups wrapped so that their answers are logged whenever that is asked for."""
     wrapped = {api.key: _Traced(api.name, handlers[api.key], read) for api, read in READERS.items()}
     return {**handlers, **wrapped}
 
@@ -50,6 +48,8 @@ class _Traced:
         self._read = read
 
     def __call__(self, request: Any, context: Context) -> Any:
+        if not log.isEnabledFor(logging.DEBUG):
+            return self._handler(request, context)
         began_s = asyncio.get_running_loop().time()
         response = self._handler(request, context)
         if isawaitable(response):

@@ -286,5 +286,6 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.LIST_TRANSACTIONS: _transaction_lists("list_transactions"),
     apis.CONSUMER_GROUP_HEARTBEAT: _consumer_groups("heartbeat"),
     apis.CONSUMER_GROUP_DESCRIBE: _consumer_groups("describe"),
+    apis.LIST_CONFIG_RESOURCES: _configs("list_resources"),
     apis.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
 }

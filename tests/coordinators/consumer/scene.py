@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 
 from moldau.cluster.image import Image, PartitionImage, TopicImage
+from moldau.config import GROUP_SETTINGS, GroupConfig
 from moldau.coordinators.consumer.exchange import Assigned, Beat, Beaten, ConsumerSettings
 from moldau.coordinators.consumer.records import ConsumerGroupRecord, Kind
 from moldau.errors import ErrorCode
@@ -40,8 +41,15 @@ def matching(expression: str, topics: Iterable[str]) -> list[str]:
         raise ValueError(str(error)) from None
 
 
+GROUP_FIELDS = {setting.field for setting in GROUP_SETTINGS.values()}
+
+
 def consumer_settings(given: Mapping[str, int]) -> ConsumerSettings:
-    return ConsumerSettings(**{"assignment_interval_ms": 0, **given})  # type: ignore[arg-type]
+    """`given` names settings of groups (`session_timeout_ms`) or of their coordinator (`max_size`)."""
+    of_groups = {"assignment_interval_ms": 0, **given}
+    rest = {name: of_groups.pop(name) for name in given if f"consumer_{name}" not in GROUP_FIELDS}
+    config = GroupConfig(**{f"consumer_{name}": value for name, value in of_groups.items()})
+    return ConsumerSettings(of_group=lambda _: config, **rest)
 
 
 def beat_of(name: str, pairs: Mapping[str, str]) -> Beat:

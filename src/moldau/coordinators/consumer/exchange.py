@@ -4,20 +4,21 @@ Handlers translate from and to the protocol's. A field that is None in a `Beat` 
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from moldau.config import GroupConfig
 from moldau.errors import ErrorCode
+
+_DEFAULTS = GroupConfig()
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """Kafka's settings for groups of the newer protocol."""
+    """Kafka's settings for groups of the newer protocol; `of_group` returns those that a group may have of its own."""
 
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000
+    of_group: Callable[[str], GroupConfig] = lambda _: _DEFAULTS
     max_size: int = 0x7FFFFFFF
     assignors: tuple[str, ...] = ("uniform", "range")
     enabled: bool = True

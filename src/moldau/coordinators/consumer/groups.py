@@ -6,7 +6,7 @@ change by `ConsumerGroup.apply` alone. Decisions build on one another, so they s
 one of them, those behind it are not appended either, and the live groups are what is stored. An answer waits for all
 that was decided before it: no member hears of an epoch that a crash could take back. A change of members,
 subscriptions or topics bumps the group's epoch; the target for it is computed by the next heartbeat, at most once in
-`assignment_interval_ms`. Source: KIP-848, and the answers of Apache Kafka 4.3, asked one by one.
+the group's `consumer.assignment.interval.ms`. Source: KIP-848, and the answers of Apache Kafka 4.3, asked one by one.
 """
 
 import hashlib
@@ -259,7 +259,7 @@ class ConsumerGroups:
         """Compute the target for the group's epoch, unless it is there or another was computed just now."""
         if group.target_epoch >= group.epoch:
             return
-        interval_ms = self.settings.assignment_interval_ms
+        interval_ms = self.settings.of_group(group.group_id).consumer_assignment_interval_ms
         if group.target_stamp_ms and interval_ms and now.stamp_ms < group.target_stamp_ms + interval_ms:
             return
         assign = ASSIGNORS[self.assignor(group)]
@@ -293,7 +293,7 @@ class ConsumerGroups:
         return Beaten(
             member_id=after.member_id,
             epoch=after.epoch,
-            heartbeat_interval_ms=self.settings.heartbeat_interval_ms,
+            heartbeat_interval_ms=self.settings.of_group(group.group_id).consumer_heartbeat_interval_ms,
             assignment=partitions_of(after) if changed else None,
         )
 
@@ -401,8 +401,8 @@ class ConsumerGroups:
         return self.chained(out, now)
 
     def _keep_alive(self, group: ConsumerGroup, member: Member, now: Now) -> None:
-        key = (SESSION, group.group_id, member.member_id)
-        self._deadlines.set(key, now.ms + self.settings.session_timeout_ms)
+        timeout_ms = self.settings.of_group(group.group_id).consumer_session_timeout_ms
+        self._deadlines.set((SESSION, group.group_id, member.member_id), now.ms + timeout_ms)
 
     def _watch_revocation(self, group: ConsumerGroup, member: Member, now: Now) -> None:
         key = (REVOKE, group.group_id, member.member_id)

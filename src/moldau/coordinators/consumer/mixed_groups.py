@@ -260,7 +260,10 @@ class MixedGroups(ConsumerGroups):
 
     def _keep_alive(self, group: ConsumerGroup, member: Member, now: Now) -> None:
         member = group.members.get(member.member_id, member)
-        timeout_ms = self.settings.session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
+        if member.classic is None:
+            super()._keep_alive(group, member, now)
+            return
+        timeout_ms = member.classic.session_timeout_ms
         self._deadlines.set((SESSION, group.group_id, member.member_id), now.ms + timeout_ms)
 
     def _remove(self, group: ConsumerGroup, member: Member, out: Outcome) -> None:

@@ -1,0 +1,68 @@
+"""The loggers of this process and their levels, by Kafka's names: the resource "broker logger" (KIP-412).
+
+A logger has the level that is in force for it, its own or its parent's. Only loggers that exist can be changed, and a
+level lasts until the process ends. Python knows no TRACE: it stands below DEBUG.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from moldau.cluster.alterations import Alteration, Operation
+from moldau.cluster.controller import Refusal
+from moldau.errors import ErrorCode
+
+ROOT = "root"
+LEVELS = {
+    "TRACE": 5,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+OURS = logging.getLogger("moldau")
+"""The parent of all our loggers exists even if nothing logs with it."""
+
+
+def levels() -> dict[str, str]:
+    """Every logger's level, the root's first."""
+    found = {ROOT: _level(logging.root)}
+    for name, logger in sorted(logging.root.manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger):
+            found[name] = _level(logger)
+    return found
+
+
+def _level(logger: logging.Logger) -> str:
+    number = logger.getEffectiveLevel()
+    return next((name for name in reversed(LEVELS) if LEVELS[name] <= number), "TRACE")
+
+
+def alter(wanted: Sequence[Alteration], *, validate_only: bool = False) -> Refusal | None:
+    """Set levels, or take them back to the parent's; all of them, or none and why not."""
+    known = levels()
+    if len({one.name for one in wanted}) < len(wanted):
+        return Refusal(ErrorCode.INVALID_REQUEST, "a logger is named more than once")
+    for one in wanted:
+        refusal = _refusal(one, known.get(one.name))
+        if refusal:
+            return refusal
+    for name, operation, level in () if validate_only else wanted:
+        number = logging.NOTSET if operation == Operation.DELETE else LEVELS[level or ""]
+        (logging.root if name == ROOT else logging.getLogger(name)).setLevel(number)
+    return None
+
+
+def _refusal(one: Alteration, now: str | None) -> Refusal | None:
+    if one.operation not in (Operation.SET, Operation.DELETE):
+        return Refusal(ErrorCode.INVALID_REQUEST, "a logger's level can be set or deleted, and nothing else")
+    if one.operation == Operation.SET and one.value is None:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"{one.name[:200]} has no value")
+    if now is None:
+        return Refusal(ErrorCode.INVALID_CONFIG, f"there is no logger {one.name[:200]}")
+    if one.operation == Operation.DELETE and one.name == ROOT:
+        return Refusal(ErrorCode.INVALID_REQUEST, "the level of the root logger cannot be deleted")
+    if one.operation == Operation.SET and one.value not in LEVELS:
+        choices = ", ".join(LEVELS)
+        return Refusal(ErrorCode.INVALID_CONFIG, f"the level of {one.name[:200]} must be one of {choices}")
+    return None

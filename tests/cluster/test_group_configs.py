@@ -1,0 +1,88 @@
+"""Settings of groups in the cluster's metadata: kept under any name a group may have, and forgotten when they are taken
+back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.cluster import layout
+from moldau.cluster.alterations import Alteration, Operation, Replacement
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.controller import Refusal
+from moldau.cluster.embedded import EmbeddedStore
+from moldau.cluster.store import Delete
+from moldau.errors import ErrorCode
+from tests.cluster.opening import open_cluster
+
+SESSION = "consumer.session.timeout.ms"
+LONGER = [Alteration(SESSION, Operation.SET, "50000")]
+ODD_NAMES = ["g", ".", "..", "...", "a/b", "/", "%2F", "a b", "ü", "<default>", "nul\0", "a" * 32_767]
+
+
+def play(folder: Path, scenario: Callable[[Cluster], Awaitable[Any]]) -> Any:
+    async def whole() -> Any:
+        cluster = await open_cluster(folder)
+        try:
+            return await scenario(cluster)
+        finally:
+            await cluster.close()
+
+    return asyncio.run(whole())
+
+
+def test_a_group_of_any_name_keeps_its_settings_over_a_restart(tmp_path: Path) -> None:
+    async def alter(cluster: Cluster) -> None:
+        for name in ODD_NAMES:
+            assert await cluster.alter_group_configs(name, LONGER) is None
+
+    async def look(cluster: Cluster) -> None:
+        assert set(cluster.image.group_overrides) == set(ODD_NAMES)
+        assert all(cluster.group_config(name).consumer_session_timeout_ms == 50_000 for name in ODD_NAMES)
+        assert cluster.group_config("nobody").consumer_session_timeout_ms == 45_000
+
+    play(tmp_path, alter)
+    play(tmp_path, look)
+
+
+@pytest.mark.parametrize("taken_back", [[Alteration(SESSION, Operation.DELETE, None)], Replacement([])])
+def test_a_group_whose_settings_are_taken_back_is_forgotten(tmp_path: Path, taken_back: Any) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        for _ in range(2):
+            await cluster.alter_group_configs("g", LONGER)
+            assert cluster.group_config("g").consumer_session_timeout_ms == 50_000
+            await cluster.alter_group_configs("g", taken_back)
+            assert cluster.image.group_overrides == {}
+            assert cluster.group_config("g").consumer_session_timeout_ms == 45_000
+
+    play(tmp_path, scenario)
+    store = EmbeddedStore(tmp_path)
+    assert store.children(layout.GROUP_CONFIGS) == []
+    store.close()
+
+
+def test_what_is_refused_or_only_validated_changes_nothing(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        before = cluster.image
+        assert await cluster.alter_group_configs("g", LONGER, validate_only=True) is None
+        refusal = await cluster.alter_group_configs("g", [Alteration(SESSION, Operation.SET, "1")])
+        assert isinstance(refusal, Refusal)
+        assert refusal.code is ErrorCode.INVALID_CONFIG
+        assert cluster.image is before
+
+    play(tmp_path, scenario)
+
+
+def test_a_cluster_that_an_earlier_version_began_gets_the_place_for_them(tmp_path: Path) -> None:
+    async def nothing(cluster: Cluster) -> None: ...
+
+    async def alter(cluster: Cluster) -> None:
+        assert await cluster.alter_group_configs("g", LONGER) is None
+
+    play(tmp_path, nothing)
+    store = EmbeddedStore(tmp_path)
+    store.multi([Delete(layout.GROUP_CONFIGS)])
+    store.close()
+    play(tmp_path, alter)
