@@ -18,6 +18,11 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: `1 segment`, `10,000 partitions`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})

@@ -150,7 +150,7 @@ def test_what_transactions_aborted_left_open_or_marked_is_left_out(
     done = moldau("log", "import", str(tmp_path), "--topic", topic, "--json")
     assert done.json["imported"] == 5
     assert done.json["skipped"] == {"control_batches": 4, "aborted_records": 3, "undecided_records": 1}
-    assert "left out 3 records of aborted transactions\nleft out 1 records of transactions whose end" in done.err
+    assert "left out 3 records of aborted transactions\nleft out 1 record of transactions whose end" in done.err
     expected = [b"plain", b"committed", b"committed later", b"plain of a producer in a transaction", b"last"]
     assert values(broker, topic) == expected
 
@@ -195,7 +195,7 @@ def test_a_damaged_entry_stops_it_and_one_can_go_on_behind_it(
     path = segment(tmp_path, 0, numbered(0, 2), bad, numbered(4, 2))
     stopped = moldau("log", "import", str(path), "--topic", topic)
     assert stopped.error.startswith(f"{path} cannot be read at position {len(numbered(0, 2))}: the ")
-    assert f"2 records are in {topic}, go on behind that with {path} --from-offset 4" in stopped.error
+    assert f"2 records imported into {topic}, go on behind that with {path} --from-offset 4" in stopped.error
     assert moldau("log", "import", str(path), "--topic", topic, "--from-offset", "4").code == 0
     assert values(broker, topic) == [b"v0", b"v1", b"v4", b"v5"]
 
@@ -209,7 +209,7 @@ def test_after_a_cut_off_file_one_can_go_on_with_the_next(
     said = moldau("log", "import", str(tmp_path), "--topic", topic).error
     assert "cut off" in said and said.endswith(f"go on behind that with {tmp_path} --from-offset 3")
     said = moldau("log", "import", str(tmp_path), "--topic", topic, "--from-offset", "3").error
-    assert said.endswith(f"cut off after 29; 1 records are in {topic}")
+    assert said.endswith(f"cut off after 29; 1 record imported into {topic}")
     assert values(broker, topic) == [b"v0", b"v1", b"v3"]
 
 
@@ -218,7 +218,7 @@ def test_zeros_at_the_end_of_a_preallocated_file_are_no_damage(
 ) -> None:
     path = segment(tmp_path, 0, numbered(0, 1), bytes(1000))
     done = moldau("log", "import", str(path), "--topic", (topic := make_topic()))
-    assert (done.code, done.out) == (0, f"imported 1 records into {topic}\n")
+    assert (done.code, done.out) == (0, f"imported 1 record into {topic}\n")
     assert f"{path} holds nothing but zeros from position" in done.err
 
 

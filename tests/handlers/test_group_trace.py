@@ -107,6 +107,28 @@ def test_a_member_of_the_newer_protocol_is_told_with_the_epoch_that_it_reaches(
     assert lines[0]["epoch"] > 0 and lines[1]["epoch"] == 9
 
 
+def test_a_refused_heartbeat_of_the_newer_protocol_has_a_line_that_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(group: Group) -> None:
+        await group.load("g")
+        for refused in (
+            {"member_id": "m", "member_epoch": -7},
+            {"member_id": "m", "member_epoch": 0, "rebalance_timeout_ms": -1},
+            {"member_id": "m", "member_epoch": 3, "server_assignor": "none"},
+            {"member_id": "", "member_epoch": 3},
+        ):
+            request = ConsumerGroupHeartbeatRequest(group_id="g", **refused)  # type: ignore[arg-type]
+            await group.ask(apis.CONSUMER_GROUP_HEARTBEAT, 1, request)
+
+    lines = lines_of(caplog, scene)
+    assert [(line["member"], line["epoch"], line["error"]) for line in lines] == [
+        ("m", -7, "INVALID_REQUEST"),
+        ("m", 0, "INVALID_REQUEST"),
+        ("m", 3, "UNSUPPORTED_ASSIGNOR"),
+        ("", 3, "INVALID_REQUEST"),
+    ]
+    assert "none" in lines[2]["message"] and all(line["message"] for line in lines), lines
+
+
 def test_an_id_that_a_client_chose_is_quoted_and_cut(caplog: pytest.LogCaptureFixture) -> None:
     async def scene(group: Group) -> None:
         await group.load("g")

@@ -60,7 +60,7 @@ def test_a_long_recovery_tells_what_is_left_and_when_it_is_done(
     folder.load({"t": TOPIC_ID}, lambda _: config(segment_bytes=2000))
     said = [record.getMessage() for record in caplog.records if record.name == "moldau.log.progress"]
     assert "was not closed cleanly: 3 partitions, 13 segments" in said[0]
-    assert len(said) > 3 and all(" are left" in line and "segments" in line for line in said[1:-1])
+    assert len(said) > 3 and all(" left" in line and "segments" in line for line in said[1:-1])
     assert "is recovered, after" in said[-1]
     folder.close()
 

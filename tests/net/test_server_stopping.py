@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import os
 import socket
 import struct
@@ -39,6 +40,23 @@ async def serving(handle: Callable[[memoryview, Peer], Answer], host: str = "127
     port = await server.start(host, 0)
     await server.serve()
     return server, port
+
+
+def test_a_stop_says_how_many_connections_it_closes_in_one_line(caplog: pytest.LogCaptureFixture):
+    async def scenario() -> None:
+        server, port = await serving(lambda frame, peer: [bytes(frame)])
+        streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+        while len(server.connections) < len(streams):
+            await asyncio.sleep(0)
+        await server.stop()
+        for reader, writer in streams:
+            assert await reader.read() == b""
+            writer.close()
+
+    with caplog.at_level(logging.INFO):
+        run(scenario())
+    said = [record.getMessage() for record in caplog.records if record.name == server_module.__name__]
+    assert said == ["stopping: closing 5 connections"]
 
 
 def test_a_stop_waits_for_the_request_in_flight_and_takes_no_other():

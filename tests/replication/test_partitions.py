@@ -1,12 +1,14 @@
 """What a broker hosts follows the cluster's image: topics made, grown, changed and deleted, over restarts too."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from moldau.cluster.alterations import Alteration
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic
+from moldau.cluster.image import Image
+from moldau.errors import ErrorCode
 from moldau.log.folders import LogFolders
 from moldau.names import BrokerId
 from moldau.records.batch import Row, encode_batch
@@ -66,6 +68,29 @@ def test_a_topic_that_was_made_can_be_written_to_at_once_and_is_there_after_a_re
 
     in_broker(tmp_path, make)
     in_broker(tmp_path, look)
+
+
+def test_a_partition_whose_log_is_still_being_made_is_not_led_yet_and_no_folder_is_blamed(tmp_path: Path):
+    """As Kafka 4.3.1 answers a topic that is deleted and created again under load: 6, and 3 in between."""
+
+    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
+        answers: list[ErrorCode] = []
+
+        def look(image: Image, names: Sequence[str]) -> None:  # before `follow` has had a turn
+            topic_id = image.topics["a"].id.bytes
+            last = len(image.topics["a"].partitions) - 1
+            answers.extend([partitions.absence("a", None, last), partitions.absence(None, topic_id, last)])
+            answers.append(partitions.absence("a", None, last + 1))
+
+        cluster.subscribe(look)
+        await cluster.create_topics([NewTopic("a", 1, 1)])
+        await cluster.create_partitions([MorePartitions("a", 2)])
+        not_led, unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert answers == [not_led, not_led, unknown] * 2
+        assert partitions.absence("b", None, 0) is unknown
+        assert partitions.absence(None, bytes(16), 0) is ErrorCode.UNKNOWN_TOPIC_ID
+
+    in_broker(tmp_path, scenario)
 
 
 def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_path: Path):

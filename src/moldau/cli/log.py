@@ -26,6 +26,7 @@ from moldau.log.inspection.decoding import DECODERS, OF_TOPIC
 from moldau.log.inspection.documents import documents
 from moldau.log.inspection.findings import Seen
 from moldau.log.inspection.log_folders import verify as verify_folder
+from moldau.names import counted
 from moldau.runtime import RealDisk
 
 __all__ = ["adopt", "dump", "import_files", "verify"]
@@ -86,7 +87,7 @@ def _dump_columns(disk: RealDisk, files: list[Path], arrow: Path | None, parquet
         if target is not None:
             problems.clear()
             count = write_columns(disk, files, target, parquet=is_parquet, say=problems.append)
-            note(f"{count:,} records: {target}")
+            note(f"{counted(count, 'record')}: {target}")
     for problem in problems:
         note(problem)
     return 1 if problems else 0

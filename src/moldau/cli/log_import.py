@@ -23,6 +23,7 @@ from moldau.client.admin import Admin
 from moldau.client.delivery import Delivery
 from moldau.client.producer import Producer
 from moldau.errors import ConfigError, MoldauError
+from moldau.names import counted
 
 SETTLED_AT_ONCE = 10_000
 PROGRESS_S = 2.0
@@ -219,7 +220,7 @@ class _Progress:
         if now_s - self._shown_s >= PROGRESS_S:
             self._shown_s = now_s
             percent = 100 * (sum(self._sizes[:number]) + found.read_bytes) // sum(self._sizes)
-            note(f"{percent} %: {imported:,} records, now at offset {found.record.offset} of {found.path}")
+            note(f"{percent} %: {counted(imported, 'record')}, now at offset {found.record.offset} of {found.path}")
 
 
 def _check_topic(bootstrap_server: str, topic: str, targets: list[int | None]) -> int | None:
@@ -250,10 +251,11 @@ def _report(work: _Import, passed: Passed, found: list[Source], as_json: bool) -
         outcome = {"topic": work.topic, "imported": work.imported, "skipped": skipped}
         print_json({**outcome, "stopped": work.stopped or None, "go_on": resume})
     elif not work.stopped:
-        print(f"imported {work.imported:,} records into {work.topic}")
+        print(f"imported {counted(work.imported, 'record')} into {work.topic}")
     _notes(passed)
     if work.stopped:
-        note(f"error: {work.stopped}; {work.imported:,} records are in {work.topic}{_how_to_go_on(work, resume)}")
+        imported = f"{counted(work.imported, 'record')} imported into {work.topic}"
+        note(f"error: {work.stopped}; {imported}{_how_to_go_on(work, resume)}")
     elif resume:
         note(f"there is more: go on with {_command(resume)}")
     if work.interrupted:
@@ -265,9 +267,9 @@ def _notes(passed: Passed) -> None:
     for path, position in passed.zeros:
         note(f"{path} holds nothing but zeros from position {position} on, as files that were preallocated do")
     if passed.aborted_records:
-        note(f"left out {passed.aborted_records:,} records of aborted transactions")
+        note(f"left out {counted(passed.aborted_records, 'record')} of aborted transactions")
     if passed.undecided_records:
-        note(f"left out {passed.undecided_records:,} records of transactions whose end is not in these files")
+        note(f"left out {counted(passed.undecided_records, 'record')} of transactions whose end is not in these files")
 
 
 def _how_to_go_on(work: _Import, resume: dict[str, Any] | None) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from moldau.cli.output import named_content, time_text
 from moldau.log.inspection.findings import Finding, Seen
+from moldau.names import counted
 
 _TIMES = ("timestamp_ms", "base_timestamp_ms", "max_timestamp_ms", "delete_horizon_ms")
 
@@ -115,20 +116,16 @@ def finding_as_json(finding: Finding) -> bytes:
 
 def seen_as_text(seen: Seen, errors: int, notes: int) -> bytes:
     counts = (
-        _count(seen.partitions, "partition"),
-        _count(seen.segments, "segment"),
-        _count(seen.batches, "batch", "batches"),
-        _count(seen.records, "record"),
-        _count(seen.bytes, "byte"),
+        counted(seen.partitions, "partition"),
+        counted(seen.segments, "segment"),
+        counted(seen.batches, "batch", "batches"),
+        counted(seen.records, "record"),
+        counted(seen.bytes, "byte"),
     )
-    outcome = _count(errors, "error") if errors else "all is well"
-    noted = f", {_count(notes, 'note')}" if notes else ""
+    outcome = counted(errors, "error") if errors else "all is well"
+    noted = f", {counted(notes, 'note')}" if notes else ""
     return f"{', '.join(counts)}: {outcome}{noted}\n".encode()
 
 
 def seen_as_json(seen: Seen, errors: int, notes: int) -> bytes:
     return json_line({"type": "summary", **dataclasses.asdict(seen), "errors": errors, "notes": notes})
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -11,6 +11,7 @@ import typer
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import print_json
 from moldau.errors import ConfigError
+from moldau.names import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,8 @@ def load(
         print_json(result)
     elif result["manifest"]:
         print(
-            f"loaded {result['records']:,} records ({result['bytes'] / 1e6:,.1f} MB, files: {result['files']:,}) in "
+            f"loaded {counted(result['records'], 'record')} "
+            f"({result['bytes'] / 1e6:,.1f} MB, files: {result['files']:,}) in "
             f"{result['seconds']:.1f} s, {result['records_per_second']:,.0f} records/s: {result['manifest']}"
         )
     else:

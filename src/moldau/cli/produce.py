@@ -13,6 +13,7 @@ from moldau.cli.output import note, print_json
 from moldau.client.delivery import Delivery
 from moldau.client.producer import Producer
 from moldau.errors import MoldauError
+from moldau.names import counted
 
 SETTLED_AT_ONCE = 10_000
 
@@ -56,7 +57,8 @@ def produce(
     if as_json:
         print_json({"topic": topic, "delivered": report.delivered, "failed": report.failed})
     if report.failed:
-        note(f"error: {report.failed} of {report.failed + report.delivered} records not delivered: {report.reason}")
+        asked = counted(report.failed + report.delivered, "record")
+        note(f"error: {report.failed:,} of {asked} not delivered: {report.reason}")
         return 1
     return 0
 

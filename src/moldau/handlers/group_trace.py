@@ -4,9 +4,9 @@
 
 Logger `moldau.groups`, level DEBUG: `moldau server start --log-level moldau.groups=debug`. `epoch` is the generation or
 member epoch the answer has, or else the one that was asked with; `ms` how long the answer took, which for a JoinGroup
-is how long it was parked. What was decided stands in `__consumer_offsets` (`moldau log dump`). The level may change
-while the broker runs (`kafka-configs --entity-type broker-loggers`). Clients choose ids: they are quoted
-and cut, so that a line is a line.
+is how long it was parked. A refused ConsumerGroupHeartbeat also has the `message` that its member was sent. What was
+decided stands in `__consumer_offsets` (`moldau log dump`). The level may change while the broker runs
+(`kafka-configs --entity-type broker-loggers`). Clients choose ids: they are quoted and cut, so that a line is a line.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from moldau.protocol import apis
 log = logging.getLogger("moldau.groups")
 
 ID_CHARS_MAX = 200
+MESSAGE_CHARS_MAX = 1000
 NAMES = {int(code): code.name for code in ErrorCode}
 
 
@@ -33,6 +34,7 @@ class Line(NamedTuple):
     member: str
     epoch: int
     error: int
+    message: str | None = None
 
 
 def traced(handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
@@ -64,7 +66,7 @@ class _Traced:
 
     def _write(self, request: Any, context: Context, began_s: float, response: Any) -> None:
         ms = round((asyncio.get_running_loop().time() - began_s) * 1000)
-        for member, epoch, error in self._read(request, response):
+        for member, epoch, error, message in self._read(request, response):
             said = {
                 "api": self._api,
                 "group": request.group_id[:ID_CHARS_MAX],
@@ -74,6 +76,8 @@ class _Traced:
                 "error": NAMES[error],
                 "ms": ms,
             }
+            if message:
+                said["message"] = message[:MESSAGE_CHARS_MAX]
             log.debug("%s", json.dumps(said))
 
 
@@ -94,7 +98,7 @@ def _leave(request: Any, response: Any) -> Iterator[Line]:
 
 def _beat(request: Any, response: Any) -> Iterator[Line]:
     epoch = request.member_epoch if response.error_code else response.member_epoch
-    yield Line(response.member_id or request.member_id, epoch, response.error_code)
+    yield Line(response.member_id or request.member_id, epoch, response.error_code, response.error_message)
 
 
 def _commit(request: Any, response: Any) -> Iterator[Line]:

@@ -26,7 +26,7 @@ from moldau.log.dirtiness import Dirt, dirt_of, first_dirty, is_overdue
 from moldau.log.log import Log
 from moldau.log.offset_map import OffsetMap
 from moldau.log.segment import Segment
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, counted
 from moldau.runtime import Runtime, out_of_descriptors
 
 T = TypeVar("T")
@@ -155,9 +155,9 @@ class Cleaner:
     @staticmethod
     def _report(log: Log, cleaned: Cleaned) -> None:
         logger.info(
-            "%s is compacted up to offset %d: %d of %d bytes are left, %d keys noted, %.1f MB/s",
-            log.tp, cleaned.up_to, cleaned.bytes_after, cleaned.bytes_before, cleaned.keys,
-            cleaned.megabytes_per_second,
+            "%s is compacted up to offset %d: %d of %s left, %s noted, %.1f MB/s",
+            log.tp, cleaned.up_to, cleaned.bytes_after, counted(cleaned.bytes_before, "byte"),
+            counted(cleaned.keys, "key"), cleaned.megabytes_per_second,
         )  # fmt: skip
 
     async def _choose(self) -> tuple[Log, Dirt] | None:

@@ -30,7 +30,7 @@ from moldau.log.progress import Progress
 from moldau.log.segment import SNAPSHOT_SUFFIX, Segment, TimestampOffset, file_name
 from moldau.log.swapping import spliced
 from moldau.log.transactions import AbortedTransaction, aborted_between
-from moldau.names import LeaderEpoch, Offset, TopicPartition
+from moldau.names import LeaderEpoch, Offset, TopicPartition, counted
 from moldau.records.batch import Marker, encode_marker, read_header
 from moldau.records.validation import Checked, assign_offsets
 from moldau.runtime import FileSlice, Runtime, out_of_descriptors
@@ -385,7 +385,8 @@ class Log:
                 self.remove_later(segment.doom(), now_ms)
             self._flushing.unsynced_names = True
         self.has_aborted = any(segment.aborted.entries for segment in self._segments)
-        logger.info("%s: %d segments deleted (%s), the log starts at %d", self.tp, count, why, self.log_start_offset)
+        deleted = counted(count, "segment")
+        logger.info("%s: %s deleted (%s), the log starts at %d", self.tp, deleted, why, self.log_start_offset)
         return gone
 
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:

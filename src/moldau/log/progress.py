@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from moldau.log.segment import LOG_SUFFIX
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, counted
 from moldau.runtime import Runtime
 
 EVERY_MS: Final = 10_000
@@ -62,7 +62,7 @@ class Progress:
             now_ms = self._clock.now_ms()
             if now_ms - self._said_ms >= EVERY_MS:
                 self._said_ms = now_ms
-                logger.info("recovering %s: %s are left", self._path, self._left())
+                logger.info("recovering %s: %s left", self._path, self._left())
 
     def partition_done(self) -> None:
         with self._lock:
@@ -72,4 +72,5 @@ class Progress:
                 logger.info("%s is recovered, after %.1f seconds", self._path, seconds)
 
     def _left(self) -> str:
-        return f"{self.partitions} partitions, {max(self.segments, 0)} segments, {max(self.bytes, 0) / 1e6:.1f} MB"
+        partitions, segments = counted(self.partitions, "partition"), counted(max(self.segments, 0), "segment")
+        return f"{partitions}, {segments}, {max(self.bytes, 0) / 1e6:.1f} MB"

@@ -40,7 +40,7 @@ from moldau.log.segment import (
 )
 from moldau.log.swapping import LEFTOVER_SUFFIXES, SEGMENT_SUFFIXES, base_of, finish_leftovers, is_segment_name
 from moldau.log.transactions import ENTRY, AbortedTransaction
-from moldau.names import Offset
+from moldau.names import Offset, counted
 from moldau.records.batch import (
     ATTRIBUTES_AT,
     HEADER_SIZE,
@@ -249,8 +249,8 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
         if loading.progress is not None:
             loading.progress.segment_done(size)
         if segment.size < size:
-            lost = size - segment.size
-            logger.warning("%s was cut by %d bytes: a batch there does not hold", segment.log.path, lost)
+            lost = counted(size - segment.size, "byte")
+            logger.warning("%s was cut by %s: a batch there is damaged or incomplete", segment.log.path, lost)
         elif not later or end == later[0].base_offset or not gapless or loading.tolerates_gaps:
             if later:
                 segment.close()

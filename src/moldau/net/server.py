@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from moldau.errors import ProtocolViolation
+from moldau.names import counted
 from moldau.net.busy_polling import BusyPolling, processors
 from moldau.net.inbox import Inbox, Pool
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox
@@ -163,13 +164,17 @@ class Server:
         if self._sweeper:
             self._sweeper.cancel()
         self._emptied = asyncio.get_running_loop().create_future()
+        if self.connections:
+            log.info("stopping: closing %s", counted(len(self.connections), "connection"))
         for connection in list(self.connections):
-            connection.finish("the broker stops")
+            connection.finish()
         if self.connections:
             await asyncio.wait([self._emptied], timeout=GRACE_S)
         cut_off = [task for task in (connection.in_flight for connection in self.connections) if task is not None]
+        if cut_off:
+            log.info("stopping: %s not answered within %.0f s", counted(len(cut_off), "request"), GRACE_S)
         for connection in list(self.connections):
-            connection.lose("the broker stops")
+            connection.close()
         if cut_off:
             await asyncio.wait(cut_off, timeout=GRACE_S)
 
@@ -356,7 +361,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._closed or self._task is not None:
             return
         if self._finishing:
-            self._close()
+            self.close()
             return
         self._busy = False
         self.active_at = self.loop.time()
@@ -388,24 +393,24 @@ class Connection(asyncio.BufferedProtocol):
     def lose(self, why: str) -> None:
         if not self._closed:
             log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, why)
-            self._close()
+            self.close()
 
-    def finish(self, why: str) -> None:
+    def finish(self) -> None:
         """Take no more requests, answer the one in flight, close."""
         if self._busy:
             self._finishing = True
         else:
-            self.lose(why)
+            self.close()
 
     def _close_after(self, ready: list[Piece]) -> None:
         """Send what was answered before, then close."""
         if self._send(ready):
-            self._close()
+            self.close()
         else:
             self._busy = self._finishing = True
             self._pause_reading()
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if not self._closed:
             self._end()
             self._transport.close()

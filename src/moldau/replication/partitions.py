@@ -4,8 +4,8 @@
 removes what is gone; it is awaited before the change is answered, so a topic that was created can be written to. The
 look-up by name or id is what every request pays: a few subscripts, no object made.
 
-A partition whose log folder is offline or away is not here, and is not made anew: `absence` tells it from one that
-never was.
+A partition whose log folder is offline or away is not here, and is not made anew: `absence` distinguishes it from one
+that is still being made and from one that does not exist.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from moldau.cluster.cluster import Cluster
 from moldau.cluster.image import Image, TopicImage
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.folders import FolderUse, LogFolders
-from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
+from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition, counted
 from moldau.replication.hosted import FLUSH_NEVER, Hosted
 from moldau.replication.partition import Partition
 from moldau.runtime import Runtime
@@ -61,15 +61,17 @@ class Partitions:
         return topic_id in self._names
 
     def absence(self, name: str | None, topic_id: bytes | None, index: int) -> ErrorCode:
-        """Why `find` did not find it: its log folder is offline, or there is no such topic or partition."""
-        if topic_id is not None:
-            name = self._names.get(topic_id)
-            if name is None:
-                return ErrorCode.UNKNOWN_TOPIC_ID
-        partition = self._cluster.image.partition(TopicPartition(name or "", index))
-        if partition is not None and self._local in partition.replicas:
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        """Why `find` did not find it: the topic or partition does not exist, its log folder is offline, or its log is
+        still being made. Codes as Kafka's: after NOT_LEADER_OR_FOLLOWER clients ask for metadata and try again."""
+        image = self._cluster.image
+        topic = image.topics.get(name or "") if topic_id is None else image.topics_by_id.get(uuid.UUID(bytes=topic_id))
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_id is None else ErrorCode.UNKNOWN_TOPIC_ID
+        if not 0 <= index < len(topic.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        was_tried = topic.id.bytes in self._names and index < len(self._by_name[topic.name])
+        is_ours = self._local in topic.partitions[index].replicas
+        return ErrorCode.KAFKA_STORAGE_ERROR if was_tried and is_ours else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def __iter__(self) -> Iterator[Hosted]:
         """Those that are there when their turn comes: who iterates may await."""
@@ -208,7 +210,8 @@ class Partitions:
                 else:
                     away += 1
         if away:
-            logger.error("%d partitions are offline: the log folders that they are in are not here", away)
+            offline = f"{counted(away, 'partition')} {'is' if away == 1 else 'are'}"
+            logger.error("%s offline: the log folders that hold them are offline or missing", offline)
 
     def _host(self, topic: TopicImage) -> None:
         config = self._cluster.topic_config(topic.name)

@@ -100,6 +100,14 @@ def test_subscriptions_of_any_version_are_understood(version: int) -> None:
     assert one.topics == frozenset({"t"})
 
 
+@pytest.mark.parametrize("version", [1, 2, 3, 99, -1])
+def test_a_member_that_says_another_version_than_it_writes_reads_what_version_0_says(version: int) -> None:
+    one = group(member("a", ("range", version.to_bytes(2, signed=True) + subscription("t")[2:])))
+    one.move_to(State.PREPARING_REBALANCE, 0)
+    one.begin_generation(0)
+    assert [topic for topic in "tu" if one.is_subscribed(topic)] == ["t"]
+
+
 @given(st.binary(max_size=40))
 def test_metadata_that_is_no_subscription_leaves_the_topics_unknown(metadata: bytes) -> None:
     one = group(member("a", ("range", subscription("t"))), member("b", ("range", b"\0\1" + metadata[:3])))

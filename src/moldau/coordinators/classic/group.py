@@ -16,9 +16,10 @@ from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.consumer import ConsumerProtocolSubscription
 from moldau.protocol.internal import GroupMetadataValue, MemberMetadata
-from moldau.protocol.primitives import read_int16
 
 CONSUMER_PROTOCOL = "consumer"
+VERSION_BYTES = 2
+"""In front of a subscription."""
 
 
 class State(enum.Enum):
@@ -271,16 +272,15 @@ class Group:
         return group
 
     def _subscribed(self) -> frozenset[str] | None:
+        """The topics of all members. Of each subscription only the fields of version 0 are read, as Kafka does: a
+        member may say any version and write another."""
         if not self.is_consumer:
             return None
         topics: dict[str, None] = {}
         for member in self.members.values():
             try:
                 metadata = member.metadata(self.protocol)
-                version, at = read_int16(metadata, 0) if len(metadata) >= 2 else (-1, 0)
-                if version < 0:
-                    return None
-                subscription, _ = schema.read(ConsumerProtocolSubscription, min(version, 3), False, metadata, at)
+                subscription, _ = schema.read(ConsumerProtocolSubscription, 0, False, metadata, VERSION_BYTES)
             except ProtocolViolation:
                 return None
             topics.update(dict.fromkeys(subscription.topics))
