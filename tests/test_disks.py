@@ -235,6 +235,21 @@ def test_a_lock_is_held_by_one_until_it_is_released(ground: Ground) -> None:
     again()
 
 
+def test_a_lock_knows_whether_its_path_leads_elsewhere(ground: Ground) -> None:
+    disk, folder = ground.disk, ground.folder / "used"
+    disk.make_folder(folder)
+    lock = disk.lock(folder / ".lock")
+    assert lock.in_place()
+    disk.rename(folder, ground.folder / "away")
+    assert not lock.in_place()
+    disk.make_folder(folder)
+    assert not lock.in_place()
+    disk.rename(folder, ground.folder / "empty")
+    disk.rename(ground.folder / "away", folder)
+    assert lock.in_place()
+    lock()
+
+
 def test_a_lock_needs_its_folder(ground: Ground) -> None:
     with pytest.raises(FileNotFoundError):
         ground.disk.lock(ground.folder / "missing" / ".lock")

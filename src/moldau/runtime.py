@@ -65,6 +65,17 @@ def out_of_descriptors(error: OSError) -> bool:
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
+class Lock(Protocol):
+    """A lock file that is held, in a folder that is in use."""
+
+    def __call__(self) -> None:
+        """Release it."""
+
+    def in_place(self) -> bool:
+        """Whether the folder's path still leads to the folder; not once it is renamed, or another disk or none is
+        mounted there. Raises `OSError`."""
+
+
 class Disk(Protocol):
     """A file system below some folder."""
 
@@ -94,8 +105,8 @@ class Disk(Protocol):
     def sync_folder(self, folder: Path) -> None:
         """Make the names in the folder last."""
 
-    def lock(self, path: Path) -> Callable[[], None]:
-        """Hold the lock file; returns what releases it. Raises `StorageError` if another process holds it."""
+    def lock(self, path: Path) -> Lock:
+        """Hold the lock file, and with it the folder. Raises `StorageError` if another process holds it."""
 
     def space(self, folder: Path) -> tuple[int, int]:
         """The bytes of the volume that the folder is on: all of them, and those that can still be used."""
@@ -190,6 +201,34 @@ class RealFile:
         return self._fd
 
 
+class RealLock:
+    def __init__(self, path: Path):
+        """Raises `StorageError`, `OSError`."""
+        self._folder = path.parent
+        self._folder_fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError:
+            os.close(self._folder_fd)
+            raise
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self()
+            sentence = f"another broker uses {path.parent}: stop it, or give this one a --data-dir of its own"
+            raise StorageError(sentence) from None
+
+    def __call__(self) -> None:
+        os.close(self._fd)
+        os.close(self._folder_fd)
+
+    def in_place(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._folder), os.fstat(self._folder_fd))
+        except FileNotFoundError:
+            return False
+
+
 class RealDisk:
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
         flags = (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0) | os.O_CLOEXEC
@@ -235,15 +274,8 @@ class RealDisk:
         found = os.statvfs(folder)
         return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
 
-    def lock(self, path: Path) -> Callable[[], None]:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            sentence = f"another broker uses {path.parent}: stop it, or give this one a --data-dir of its own"
-            raise StorageError(sentence) from None
-        return lambda: os.close(fd)
+    def lock(self, path: Path) -> Lock:
+        return RealLock(path)
 
 
 def is_locked(path: Path) -> bool:

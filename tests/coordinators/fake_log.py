@@ -39,6 +39,8 @@ class FakeLog:
     """`batches` is what is committed. While `gate` is closed, appends wait; the next ones raise `refusals`. Of
     producers it knows what a log does."""
 
+    name = "__of_tests"
+
     def __init__(self) -> None:
         self.batches: dict[int, list[bytes]] = {}
         self.producers: dict[int, Producers] = {}

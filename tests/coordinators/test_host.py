@@ -1,6 +1,7 @@
 """The host loads, decides, appends, applies and answers in that order, whatever the log does; in virtual time."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -185,6 +186,60 @@ def test_a_refusal_is_told_and_a_doubt_loads_the_partition_anew(
         assert log.loads == loads
         assert groups.offsets("simple") == {}
         assert await answered(groups.commit(commit(2))) == [ErrorCode.NONE]
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+class DamagedLog(FakeLog):
+    """Reading it fails with this, until it is mended."""
+
+    damage: Exception | None = None
+
+    async def read_all(self, partition: int) -> AsyncIterator[bytes]:
+        async for batch in super().read_all(partition):
+            if self.damage is not None:
+                raise self.damage
+            yield batch
+
+
+@pytest.mark.parametrize("damage", [KafkaError(ErrorCode.CORRUPT_MESSAGE), ValueError("no record at all")])
+def test_a_partition_that_cannot_be_loaded_is_named_once_and_loaded_when_it_is_mended(
+    damage: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play() -> None:
+        log = DamagedLog()
+        log.name = f"__broken_{type(damage).__name__}"
+        groups = await leading(log, "simple")
+        assert await answered(groups.commit(commit(1))) == [ErrorCode.NONE]
+        partition = groups.partition_of("simple")
+        groups.resign(partition)
+        log.damage = damage
+        groups.lead(partition)
+        await asyncio.sleep(5)
+        assert log.loads > 5
+        with pytest.raises(KafkaError, match="LOAD_IN_PROGRESS"):
+            groups.offsets("simple")
+        lines = [line for line in caplog.messages if f"{log.name}-{partition} cannot be loaded" in line]
+        assert len(lines) == 1 and str(damage) in lines[0] and "moldau log verify" in lines[0]
+        log.damage = None
+        await groups.loaded("simple")
+        assert list(groups.offsets("simple")) == [TP]
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_a_topic_that_takes_no_record_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    async def play() -> None:
+        log = FakeLog()
+        log.name = "__too_small"
+        groups = await leading(log, "simple")
+        log.sizes_max = 10
+        for _ in range(3):
+            assert await answered(groups.commit(commit(1))) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        (line,) = [line for line in caplog.messages if "__too_small" in line]
+        assert "takes no record" in line and "MESSAGE_TOO_LARGE" in line and "Change its settings" in line
         await groups.stop()
 
     in_virtual_time(play())

@@ -1,6 +1,7 @@
 """Fetch sessions: what is remembered, what is told again, when a session ends, and which one makes room."""
 
 import itertools
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -149,3 +150,26 @@ def test_all_sessions_together_hold_no_more_than_they_may(monkeypatch: pytest.Mo
     assert begun(held, topic("b", 0, 1)) == NO_SESSION
     assert held.go_on(request(number, 1, topic("b", 0, 1)), False, 0) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert begun(held, topic("b", 0, 1, 2)) != NO_SESSION
+
+
+def test_a_session_within_its_share_takes_the_place_of_the_largest(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fetch_sessions, "HELD_MAX", 10)
+    held = sessions()
+    small, large = begun(held, topic("a", 0)), begun(held, topic("a", *range(9)))
+    assert begun(held, topic("b", 0, 1, 2, 3)) == NO_SESSION
+    assert begun(held, topic("b", 0, 1, 2)) != NO_SESSION
+    assert held.go_on(request(large, 1), False, 0) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    gone_on(held, request(small, 1))
+    assert begun(held, topic("a", *range(9))) == NO_SESSION, "the largest does not come back in place of others"
+
+
+def test_sessions_of_very_many_partitions_take_no_more_memory_than_one():
+    held = sessions(slots=1000)
+    wide = [topic("a", *range(99_000))]
+    tracemalloc.start()
+    try:
+        numbers = [held.begin(wide, [result(index) for index in range(99_000)], False, 0) for _ in range(5)]
+        assert tracemalloc.get_traced_memory()[0] < 60e6
+    finally:
+        tracemalloc.stop()
+    assert numbers == [1, NO_SESSION, NO_SESSION, NO_SESSION, NO_SESSION]

@@ -7,6 +7,7 @@ given away.
 """
 
 import asyncio
+import logging
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -22,8 +23,9 @@ from moldau.cluster.image import BrokerImage, Image, TopicImage
 from moldau.cluster.reading import document, read_changes, read_image
 from moldau.cluster.store import Delete, MetadataStore, Operation
 from moldau.config import BrokerConfig, GroupConfig, TopicConfig, group_config, topic_config, with_changes
-from moldau.errors import ConfigError, ErrorCode
+from moldau.errors import ConfigError, ErrorCode, StorageError
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from moldau.notices import Notices
 from moldau.runtime import Runtime
 
 Place = Callable[[int], Sequence[str]]
@@ -32,6 +34,8 @@ Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
 P = ParamSpec("P")
 T = TypeVar("T")
 PRODUCER_IDS_PER_BLOCK = 1000
+
+notices = Notices(logging.getLogger(__name__))
 
 
 def _alone(
@@ -43,7 +47,16 @@ def _alone(
     async def whole(self: "Cluster", /, *args: P.args, **named: P.kwargs) -> T:
         async def in_turn() -> T:
             async with self._changing:
-                return await change(self, *args, **named)
+                try:
+                    return await change(self, *args, **named)
+                except StorageError as error:
+                    notices.error(
+                        "",
+                        "%s. What was asked for (topics, settings, producer ids) was refused and nothing was changed. "
+                        "Mend or empty the disk that holds this file",
+                        error,
+                    )
+                    raise
 
         return await asyncio.shield(asyncio.ensure_future(in_turn()))
 

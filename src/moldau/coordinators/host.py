@@ -17,10 +17,12 @@ from typing import Any, Generic, Protocol, TypeVar
 from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
 from moldau.coordinators.replaying import Buffer, Step, steps
 from moldau.errors import ErrorCode, KafkaError
+from moldau.notices import Notices
 from moldau.records.batch import encode_batch
 from moldau.runtime import Clock
 
 log = logging.getLogger(__name__)
+notices = Notices(log)
 
 BATCH_BYTES_MAX = 512 * 1024
 """What is gathered into one batch at most; a single record may be larger, as far as the topic takes it."""
@@ -40,6 +42,9 @@ NOT_TAKEN = frozenset(
 )
 """Errors after which the batch is certainly not in the log."""
 
+OF_THE_TOPIC = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+"""Those of them that an operator can do something about."""
+
 RETRY_LOAD_S = 0.5
 STOOD_STILL_MS_MIN, HEAR_FIRST_MS = 1000, 500
 """A timer that comes so late finds a process that did not run: what was sent to it meanwhile is heard before anybody is
@@ -54,6 +59,8 @@ START_BITS = 200
 class InternalLog(Protocol):
     """The partitions of one internal topic."""
 
+    @property
+    def name(self) -> str: ...
     def read_all(self, partition: int) -> AsyncIterator[Buffer]:
         """Whole batches from the start of the log to its end, in chunks."""
 
@@ -277,6 +284,8 @@ class Host(Generic[M]):
                 return
             if error.code not in NOT_TAKEN:
                 raise
+            if error.code in OF_THE_TOPIC:
+                self._complain(hosted.partition, "takes no record", error, "Change its settings, or mend its replicas")
             for outcome in outcomes:
                 self._refuse(outcome, client_error(error.code))
             return
@@ -335,8 +344,15 @@ class Host(Generic[M]):
         hosted = self._hosted[partition] = Coordinated(partition, self._machine(partition))
         hosted.task = asyncio.get_running_loop().create_task(self._replay(hosted))
 
+    def _complain(self, partition: int, what: str, error: Exception, remedy: str) -> None:
+        notices.error(
+            f"{self._log.name}-{partition} {what}",
+            "%s-%d %s: %s. Clients whose groups or transactional ids are in it are refused. %s",
+            self._log.name, partition, what, error, remedy,
+        )  # fmt: skip
+
     def _start_over(self, hosted: Coordinated[M], error: KafkaError) -> None:
-        log.warning("partition %d of an internal topic is loaded again: %s", hosted.partition, error)
+        log.warning("%s-%d is loaded again: %s", self._log.name, hosted.partition, error)
         if self._hosted.get(hosted.partition) is hosted:
             self.resign(hosted.partition, client_error(error.code))
             self._load(hosted.partition)
@@ -352,8 +368,11 @@ class Host(Generic[M]):
             while more:
                 async with self._loading:
                     more = await self._replay_chunk(hosted, chunks)
-        except KafkaError as error:
-            log.warning("partition %d of an internal topic cannot be loaded, trying again: %s", hosted.partition, error)
+        except Exception as error:
+            if not isinstance(error, KafkaError):
+                log.debug("what a coordinator loads cannot be read", exc_info=error)
+            remedy = "Loading is tried again; `moldau log verify` says what is wrong with its files"
+            self._complain(hosted.partition, "cannot be loaded", error, remedy)
             await asyncio.sleep(RETRY_LOAD_S)
             if self._hosted.get(hosted.partition) is hosted:
                 self._load(hosted.partition)

@@ -4,8 +4,10 @@ what changed. Pure: time and new ids are handed in.
 A full request may begin a session (epoch 0) or end one (epoch -1); the requests that follow count its epoch up and say
 which partitions are new, read elsewhere or no longer wanted. A partition is told of if it has records or an error, or
 if its high watermark or log start is not what its reader was told last; those that had records go behind the others, so
-that each gets its turn. How many sessions there are is bounded, as is what all of them hold together: a new one takes
-the place of one that nobody used for two minutes, or of a smaller one that is older than that, or is not begun.
+that each gets its turn. How many sessions there are is bounded: a new one takes the place of one that nobody used for
+two minutes, or of a smaller one that is older than that, or is not begun. So is what all of them hold together: a new
+one takes the place of the largest if it holds no more than its equal share, or is not begun. A reader without a session
+sends full requests.
 Source: KIP-227, KIP-516; what Kafka 4.3 answers.
 """
 
@@ -19,8 +21,8 @@ NO_SESSION: Final = 0
 FINAL_EPOCH, INITIAL_EPOCH = -1, 0
 EPOCH_MAX: Final = 2**31 - 1
 EVICTION_MS: Final = 120_000
-HELD_MAX: Final = 500_000
-"""Partitions in all sessions together: a bound on their memory, which Kafka does not have."""
+HELD_MAX: Final = 100_000
+"""Partitions in all sessions together, each about 400 bytes: a bound on their memory, which Kafka does not have."""
 NOTHING: Final = -1
 
 Key: TypeAlias = tuple[str | None, bytes | None, int]
@@ -164,8 +166,10 @@ class FetchSessions:
 
     def _make_room(self, size: int, now_ms: int) -> bool:
         """Whether one more session of so many partitions may be begun."""
-        if self._held + size > HELD_MAX or not self._slots:
+        if not self._slots or (self._held + size > HELD_MAX and size > HELD_MAX // (len(self._sessions) + 1)):
             return False
+        while self._held + size > HELD_MAX:
+            self._end(max(self._sessions.values(), key=lambda session: len(session.held)))
         if len(self._sessions) < self._slots:
             return True
         idle = next(iter(self._sessions.values()))

@@ -4,17 +4,20 @@ The first question makes the internal topic that the coordinator keeps its state
 Key types: 0 a group, 1 a transactional id, 2 a share group, which is not offered (INVALID_REQUEST).
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from moldau.cluster.image import Image
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.context import Context
 from moldau.names import TopicPartition
+from moldau.notices import Notices
 from moldau.protocol.lifts import FIND_COORDINATOR_BATCHES, lift_find_coordinator, lower_find_coordinator
 from moldau.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP, TRANSACTION = 0, 1
+notices = Notices(logging.getLogger(__name__))
 
 
 class Kind(NamedTuple):
@@ -47,8 +50,12 @@ class FindCoordinatorHandler:
     ) -> FindCoordinatorResponse:
         try:
             await kind.make()
-        except KafkaError:
-            pass  # then it is not in the image, and the answer says to try again
+        except (StorageError, KafkaError) as error:  # it is not in the image, and the answer says to try again
+            notices.error(
+                kind.topic,
+                "the topic %s cannot be made: %s. Clients that look for a coordinator are refused until it can be",
+                kind.topic, error,
+            )  # fmt: skip
         return self._find(request, version, kind)
 
     def _find(self, request: FindCoordinatorRequest, version: int, kind: Kind | None) -> FindCoordinatorResponse:

@@ -16,6 +16,7 @@ whole folder offline: every log in it, for good, and no clean-shutdown marker is
 
 import base64
 import contextlib
+import errno
 import logging
 import re
 import threading
@@ -326,6 +327,16 @@ class LogFolder:
             self._disk.sync_folder(self.path)
         except OSError as error:
             raise self._failure(error) from error
+
+    def check_place(self) -> None:
+        """Take the folder offline if its path leads elsewhere now: what is open would be read and written on, and no
+        start would find it. Blocks."""
+        try:
+            if self.failed is None and not self._unlock.in_place():
+                self.fail(OSError(errno.ENODEV, "another disk, or none, is mounted there now, or it was renamed"))
+        except OSError as error:
+            if not out_of_descriptors(error):
+                self.fail(error)
 
     def remove_due(self, now_ms: int) -> int:
         """Remove deleted files and folders whose time has come. Blocks. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""

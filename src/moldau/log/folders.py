@@ -249,6 +249,11 @@ class LogFolders:
             if own:
                 _quietly(partial(folder.delete_all, own, now_ms))
 
+    def check_places(self) -> None:
+        """Take folders offline whose paths lead elsewhere now."""
+        for folder in self.serving:
+            folder.check_place()
+
     def remove_due(self, now_ms: int) -> int:
         """Remove deleted files and folders whose time has come; how many those were."""
         return sum(_quietly(partial(folder.remove_due, now_ms)) or 0 for folder in self.serving)

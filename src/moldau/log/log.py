@@ -31,6 +31,7 @@ from moldau.log.segment import SNAPSHOT_SUFFIX, Segment, TimestampOffset, file_n
 from moldau.log.swapping import spliced
 from moldau.log.transactions import AbortedTransaction, aborted_between
 from moldau.names import LeaderEpoch, Offset, TopicPartition, counted
+from moldau.notices import Notices
 from moldau.records.batch import Marker, encode_marker, read_header
 from moldau.records.validation import Checked, assign_offsets
 from moldau.runtime import FileSlice, Runtime, out_of_descriptors
@@ -39,6 +40,7 @@ LOG_APPEND_TIME: Final = "LogAppendTime"
 _NONE: Final = ErrorCode.NONE
 
 logger = logging.getLogger(__name__)
+notices = Notices(logger)
 
 
 class Log:
@@ -324,9 +326,9 @@ class Log:
                 max_bytes = limit - position
                 if limit == segment.size and segment is self._active:
                     segment.mark = (end, limit)
-                return FileSlice(segment.log.lend(), position, max_bytes, None, self.fail)
+                return FileSlice(segment.log.lend(), position, max_bytes, None, partial(self._unreadable, segment))
             ahead = partial(segment.look_ahead, position + max_bytes)
-            return FileSlice(segment.log.lend(), position, max_bytes, ahead, self.fail)
+            return FileSlice(segment.log.lend(), position, max_bytes, ahead, partial(self._unreadable, segment))
         except OSError as error:
             raise self._failed(error) from error
 
@@ -455,10 +457,22 @@ class Log:
             yield
         except OSError as error:
             raise self._failed(error) from error
+        except KafkaError as error:
+            if error.code is ErrorCode.CORRUPT_MESSAGE:
+                notices.error(
+                    str(self.folder),
+                    "%s is damaged: %s. Requests that need that batch are refused; `moldau log verify` says more",
+                    self.folder, error,
+                )  # fmt: skip
+            raise
 
     def fail(self, error: OSError) -> None:
         """What others did to its files went wrong."""
         self._failed(error)
+
+    def _unreadable(self, segment: Segment, error: OSError) -> None:
+        """A slice of a segment could not be sent."""
+        self._failed(OSError(error.errno, error.strerror, str(segment.log.path)))
 
     def _failed(self, error: OSError) -> KafkaError:
         """Take the log, and by `on_failure` its whole folder, offline. One that was let go (its topic is deleted) fails

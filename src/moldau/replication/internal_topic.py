@@ -19,13 +19,13 @@ from moldau.runtime import Runtime
 
 class InternalTopic:
     def __init__(self, name: str, partitions: Partitions, read_bytes: int, runtime: Runtime):
-        self._name = name
+        self.name = name
         self._partitions = partitions
         self._read_bytes = read_bytes
         self._runtime = runtime
 
     def _hosted(self, partition: int) -> Hosted:
-        hosted = self._partitions.find(self._name, None, partition)
+        hosted = self._partitions.find(self.name, None, partition)
         if hosted is None or not hosted.state.leads:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return hosted

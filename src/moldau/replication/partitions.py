@@ -20,11 +20,13 @@ from moldau.cluster.image import Image, TopicImage
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.folders import FolderUse, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition, counted
+from moldau.notices import Notices
 from moldau.replication.hosted import FLUSH_NEVER, Hosted
 from moldau.replication.partition import Partition
 from moldau.runtime import Runtime
 
 logger = logging.getLogger(__name__)
+notices = Notices(logger)
 
 
 class Missing(NamedTuple):
@@ -70,8 +72,17 @@ class Partitions:
         if not 0 <= index < len(topic.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         was_tried = topic.id.bytes in self._names and index < len(self._by_name[topic.name])
-        is_ours = self._local in topic.partitions[index].replicas
-        return ErrorCode.KAFKA_STORAGE_ERROR if was_tried and is_ours else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        partition = topic.partitions[index]
+        if not was_tried or self._local not in partition.replicas:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        directory = partition.directory_of(self._local)
+        notices.error(
+            directory,
+            "%s-%d and what else is in the log folder with directory.id=%s cannot be served: the folder is offline or "
+            "missing. Mend its disk, name it in log.dirs, and start the broker again",
+            topic.name, index, directory or "(not assigned)",
+        )  # fmt: skip
+        return ErrorCode.KAFKA_STORAGE_ERROR
 
     def __iter__(self) -> Iterator[Hosted]:
         """Those that are there when their turn comes: who iterates may await."""

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 BREATH = 100
 """So many partitions are looked at before the loop gets a turn."""
-FLUSH_CHECK_MS = REMOVE_CHECK_MS = MAKE_CHECK_MS = 1000
+FLUSH_CHECK_MS = REMOVE_CHECK_MS = MAKE_CHECK_MS = PLACE_CHECK_MS = 1000
 SLEEP_MS_MAX = 2**31
 """A job that is never due runs every few weeks: event loops know no larger number."""
 
@@ -62,6 +62,7 @@ class Upkeep:
             Job("flush of closed segments", FLUSH_CHECK_MS, FLUSH_CHECK_MS, self._flush_closed),
             Job("flush", flush_ms, flush_ms, self._flush),
             Job("removal of deleted files", REMOVE_CHECK_MS, REMOVE_CHECK_MS, self._remove),
+            Job("look at the log folders", PLACE_CHECK_MS, PLACE_CHECK_MS, self._check_places),
             Job("making of missing partitions", MAKE_CHECK_MS, MAKE_CHECK_MS, self._partitions.make_missing),
             Job("expiry of producers", expiry_ms, expiry_ms, self._expire_producers),
         ]
@@ -129,6 +130,9 @@ class Upkeep:
                     await self._runtime.run(hosted.log.flush_closed)
             elif turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
+
+    async def _check_places(self) -> None:
+        await self._runtime.run(self._folders.check_places)
 
     async def _remove(self) -> None:
         """Deleted topics have left the served folders by now, so the cluster need not remember them."""

@@ -9,12 +9,11 @@ lost.
 import errno
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from moldau.errors import StorageError
-from moldau.runtime import Buffer, File
+from moldau.runtime import Buffer, File, Lock
 from moldau.simulation.faults import Faults
 from moldau.simulation.platter import SECTOR_BYTES, Folder, Inode, Node
 
@@ -83,6 +82,19 @@ class SimulatedFile:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
+class SimulatedLock:
+    def __init__(self, path: Path, disk: "SimulatedDisk"):
+        self._path = path
+        self._disk = disk
+        self._folder = disk.node(path.parent)
+
+    def __call__(self) -> None:
+        self._disk.unlock(self._path)
+
+    def in_place(self) -> bool:
+        return self._disk.node(self._path.parent) is self._folder
+
+
 class SimulatedDisk:
     """See `runtime.Disk`.
 
@@ -123,7 +135,7 @@ class SimulatedDisk:
         if self.faults is not None and (error := self.faults.meet(name, path)) is not None:
             raise error
 
-    def _find(self, path: Path) -> Node | None:
+    def node(self, path: Path) -> Node | None:
         """What is at a path; None if nothing is, or not even the folder."""
         node: Node | None = self._root
         for name in path.parts[1:]:
@@ -134,7 +146,7 @@ class SimulatedDisk:
 
     def _folder(self, path: Path) -> Folder:
         self.check_alive()
-        node = self._find(path)
+        node = self.node(path)
         if isinstance(node, Folder):
             return node
         self._check_no_file(path)
@@ -143,7 +155,7 @@ class SimulatedDisk:
     def _check_no_file(self, path: Path) -> None:
         """Nothing can be below a file."""
         for each in (path, *path.parents):
-            if isinstance(self._find(each), Inode):
+            if isinstance(self.node(each), Inode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
@@ -160,12 +172,12 @@ class SimulatedDisk:
         return SimulatedFile(found, path, writable, self)
 
     def exists(self, path: Path) -> bool:
-        return self._find(path) is not None
+        return self.node(path) is not None
 
     def size(self, path: Path) -> int:
         self._folder(path.parent)
         self.call("stat", path)
-        found = self._find(path)
+        found = self.node(path)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         return found.now.size if isinstance(found, Inode) else 0
@@ -185,7 +197,7 @@ class SimulatedDisk:
         return sorted(found.now)
 
     def make_folder(self, folder: Path) -> None:
-        if isinstance(self._find(folder), Inode):
+        if isinstance(self.node(folder), Inode):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder))
         self._check_no_file(folder)
         at = self._root
@@ -218,7 +230,7 @@ class SimulatedDisk:
             source.change((old.name, None))
 
     def remove(self, path: Path) -> None:
-        node = self._find(path)
+        node = self.node(path)
         if isinstance(node, Folder):
             for name in sorted(node.now):
                 self.remove(path / name)
@@ -242,9 +254,12 @@ class SimulatedDisk:
         self._folder(folder)
         return 2**62, 2**62
 
-    def lock(self, path: Path) -> Callable[[], None]:
+    def lock(self, path: Path) -> Lock:
         if str(path) in self._locked:
             raise StorageError(f"another broker uses {path.parent}: stop it, or give this one a --data-dir of its own")
         self.open(path, create=True)
         self._locked[str(path)] = None
-        return lambda: self._locked.pop(str(path), None)
+        return SimulatedLock(path, self)
+
+    def unlock(self, path: Path) -> None:
+        self._locked.pop(str(path), None)

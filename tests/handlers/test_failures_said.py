@@ -1,0 +1,134 @@
+"""Every error that an operator must act on has a line in the log: what is wrong, where, and what to do."""
+
+import asyncio
+import errno
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from moldau.cluster.embedded import FILE_NAME
+from moldau.errors import ErrorCode
+from moldau.protocol.apis import CREATE_TOPICS, FETCH, FIND_COORDINATOR, INIT_PRODUCER_ID, LIST_OFFSETS, PRODUCE
+from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
+from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
+from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from moldau.records.batch import ATTRIBUTES_AT
+from tests.handlers.living import Living, batch, outcomes, produce, run
+from tests.handlers.test_fetch import at, fetch, fill, parts_of
+
+
+def said(caplog: pytest.LogCaptureFixture, *words: str) -> int:
+    """How many lines have all of these words."""
+    return sum(all(word in line for word in words) for line in caplog.messages)
+
+
+def rename_table(folder: Path, old: str, new: str) -> None:
+    """Take the metadata's only table away, or bring it back."""
+    metadata = sqlite3.connect(folder / FILE_NAME)
+    with metadata:
+        metadata.execute(f"ALTER TABLE {old} RENAME TO {new}")
+    metadata.close()
+
+
+def test_metadata_that_cannot_be_written_is_said_once_for_many_requests(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async def scenario(alive: Living) -> None:
+        wire = await alive.dial()
+        rename_table(tmp_path, "node", "away")
+        for number in range(3):
+            topic = CreatableTopic(name=f"a{number}", num_partitions=1, replication_factor=1)
+            made = await wire.ask(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
+            assert made.topics[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        answer = await wire.ask(INIT_PRODUCER_ID, 2, InitProducerIdRequest(transactional_id=None))
+        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert said(caplog, str(tmp_path / FILE_NAME), "no such table", "Mend or empty the disk") == 1
+        found = await wire.ask(FIND_COORDINATOR, 3, FindCoordinatorRequest(key="g"))
+        assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert said(caplog, "the topic __consumer_offsets cannot be made", str(tmp_path / FILE_NAME)) == 1
+
+        rename_table(tmp_path, "away", "node")
+        assert (await wire.ask(INIT_PRODUCER_ID, 2, InitProducerIdRequest(transactional_id=None))).error_code == 0
+
+    run(scenario, tmp_path)
+
+
+def test_partitions_of_a_folder_that_is_offline_are_named_with_what_brings_them_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", 2)
+        wire = await alive.dial()
+        folder = alive.broker.folders.folders[1]
+        folder.fail(OSError(errno.EIO, os.strerror(errno.EIO)))
+        while all(alive.broker.partitions.find("a", None, number) for number in range(2)):
+            await asyncio.sleep(0)
+        for _ in range(3):
+            parts = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0, 0)), ("a", at(0, 1)))))
+            assert sorted(part.error_code for part in parts) == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+        assert said(caplog, f"the log folder {folder.path} is offline", "Input/output error", "broker restarted") == 1
+        assert said(caplog, "a-", folder.directory_id, "Mend its disk") == 1
+
+    run(scenario, tmp_path, log_dirs=f"{tmp_path / '0'},{tmp_path / '1'}")
+
+
+def test_a_disk_that_fails_while_a_file_is_sent_takes_its_folder_offline_and_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(*_: int) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        await fill(alive, "a", batch(b"x"))
+        wire = await alive.dial()
+        monkeypatch.setattr(os, "sendfile", broken)
+        wire.send(FETCH, 12, fetch(("a", at(0))))
+        with pytest.raises(asyncio.IncompleteReadError):
+            await wire.receive(FETCH, 12)
+        path = tmp_path / "a-0" / "00000000000000000000.log"
+        assert said(caplog, f"the log folder {tmp_path} is offline", f"Input/output error: '{path}'") == 1
+        assert said(caplog, "closing the connection from 127.0.0.1", "a file cannot be read") == 1
+        assert alive.broker.folders.lost
+
+    run(scenario, tmp_path)
+
+
+def test_a_damaged_batch_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        await fill(alive, "a", batch(b"x"))
+        log = next((tmp_path / "a-0").glob("*.log"))
+        data = bytearray(log.read_bytes())
+        data[ATTRIBUTES_AT + 1] |= 7  # a codec that none is
+        log.write_bytes(data)
+        wire = await alive.dial()
+        part = ListOffsetsPartition(partition_index=0, timestamp=1)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="a", partitions=[part])])
+        for _ in range(3):
+            answer = await wire.ask(LIST_OFFSETS, 7, request)
+            assert answer.topics[0].partitions[0].error_code == ErrorCode.CORRUPT_MESSAGE
+        assert said(caplog, str(tmp_path / "a-0"), "is damaged", "moldau log verify") == 1
+        assert outcomes(await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"y")))))[0][1] == 0
+
+    run(scenario, tmp_path)
+
+
+def test_a_folder_whose_disk_was_taken_from_under_it_goes_offline(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        await fill(alive, "a", batch(b"x"))
+        (tmp_path / "data").rename(tmp_path / "away")
+        (tmp_path / "data").mkdir()
+        async with asyncio.timeout(20):
+            await alive.broker.failed.wait()
+        assert said(caplog, f"the log folder {tmp_path / 'data'} is offline", "another disk, or none, is mounted") == 1
+        wire = await alive.dial()
+        (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0)))))
+        assert part.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    run(scenario, tmp_path / "data")
+    assert not list((tmp_path / "data").iterdir())
