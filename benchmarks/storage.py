@@ -35,7 +35,7 @@ from moldau.records import columns
 from moldau.records.batch import encode_batch
 from moldau.records.validation import Rules, check_produce
 from tests.log.compacting import cleaner_of
-from tests.log.making import NOW_MS, append, config, open_log
+from tests.log.making import NOW_MS, append, config, offset_for_time, open_log
 
 VALUE_BYTES = 200
 BATCHES = {"16 KB": 80, "84 KB": 400, "840 KB": 4000}
@@ -245,7 +245,7 @@ def looking_up(folder: Path, segments: int) -> tuple[float, float]:
             times.append(time.perf_counter_ns() - began)
         return statistics.median(times) / 1000
 
-    found = each(lambda at: log.read(at, 1, end)), each(lambda at: log.offset_for_time(NOW_MS + at // 80))
+    found = each(lambda at: log.read(at, 1, end)), each(lambda at: offset_for_time(log, NOW_MS + at // 80))
     log.abandon()
     shutil.rmtree(folder / "log")
     return found

@@ -158,7 +158,7 @@ class Broker:
                     lambda: coordinators.groups,
                     lambda: coordinators.transactions,
                     lambda: coordinators.markers,
-                    runtime.clock.now_ms,
+                    runtime,
                 )
             ),
         )

@@ -15,6 +15,7 @@ from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, BatchHeader, batches, crc_holds, read_header
 from moldau.records.rows import Record, iterate
 from tests.crash_points.model import Partition, Replayed, Written
+from tests.log.making import offset_for_time, offset_of_max_timestamp
 
 TIMES = 3
 """So many look-ups by time are made at each check."""
@@ -151,7 +152,7 @@ def check_lookups(partition: Partition, log: Log, served: list[Served], compacte
     asked = {seed.choice(records).timestamp_ms for _ in range(TIMES)} if records else set()
     for time in (*asked, 0, 2**60):
         expected = next(((r.timestamp_ms, r.offset) for r in records if r.timestamp_ms >= time), None)
-        answer = log.offset_for_time(time)
+        answer = offset_for_time(log, time)
         if (None if answer is None else (answer.timestamp_ms, answer.offset)) != expected:
             broken(f"{partition.tp}: the first record at or after {time} is {expected}, and {answer} was found")
     if not compacted:
@@ -159,7 +160,7 @@ def check_lookups(partition: Partition, log: Log, served: list[Served], compacte
 
 
 def check_newest(partition: Partition, log: Log, records: list[Record]) -> None:
-    answer = log.offset_of_max_timestamp()
+    answer = offset_of_max_timestamp(log)
     if not records or (answer is not None and answer.offset < log.log_start_offset):
         return
     newest = max(records, key=lambda record: record.timestamp_ms).timestamp_ms

@@ -17,7 +17,17 @@ from moldau.records.batch import Row, batches, crc_holds
 from moldau.runtime import FileSlice, Runtime
 from tests.grounds import Ground
 from tests.log.compacting import COMPACTED, compact, latest, put
-from tests.log.making import NOW_MS, TOPIC_ID, TP, HandClock, append, config, read_all
+from tests.log.making import (
+    NOW_MS,
+    TOPIC_ID,
+    TP,
+    HandClock,
+    append,
+    config,
+    offset_for_time,
+    offset_of_max_timestamp,
+    read_all,
+)
 
 STEP_MS = 1000
 ROWS = 3
@@ -92,8 +102,8 @@ def check_holds(log: Log, start: int, end: int) -> None:
         data = bytes_of(log.read(at, 1, end))
         (_, header), *more = batches(data)
         assert header.base_offset <= at <= header.last_offset and not more and crc_holds(data)
-        assert log.offset_for_time(time_of(at)) == log.offset_for_time(time_of(at) - STEP_MS + 1) == (time_of(at), at)
-    assert log.offset_for_time(time_of(end)) is None
+        assert offset_for_time(log, time_of(at)) == offset_for_time(log, time_of(at) - STEP_MS + 1) == (time_of(at), at)
+    assert offset_for_time(log, time_of(end)) is None
     for outside in (start - 1, end + 1):
         with pytest.raises(KafkaError) as raised:
             log.read(outside, 1, end)
@@ -111,14 +121,14 @@ class LogBehaviour:
         for again in (stand.restart, stand.kill, stand.restart):
             check_holds(stand.log, 0, 0)
             assert stand.log.read(0, 1000, 0) is None
-            assert stand.log.offset_of_max_timestamp() is None
+            assert offset_of_max_timestamp(stand.log) is None
             again()
 
     def test_what_is_appended_is_read_back_over_all_segments(self, stand: Stand) -> None:
         stand.fill(60)
         assert len(stand.log.segments) > 5
         check_holds(stand.log, 0, 180)
-        assert stand.log.offset_of_max_timestamp() == (time_of(179), 179)
+        assert offset_of_max_timestamp(stand.log) == (time_of(179), 179)
 
     def test_a_read_takes_whole_batches_up_to_its_limit(self, stand: Stand) -> None:
         stand.fill(9)

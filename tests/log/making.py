@@ -3,11 +3,13 @@
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from moldau.config import TopicConfig
 from moldau.log.appended import Appended
 from moldau.log.log import Log
+from moldau.log.segment import TimestampOffset
+from moldau.log.times import Search
 from moldau.names import TopicPartition
 from moldau.records.batch import Row, batches, encode_batch
 from moldau.records.rows import Record, iterate
@@ -61,6 +63,24 @@ def read_all(log: Log, offset: int | None = None) -> list[Record]:
         found += (record for record in iterate(data) if record.offset >= at)
         at = max(header.next_offset for _, header in batches(data))  # compaction leaves empty batches
     return found
+
+
+def carried_out(search: Search, result: Any = None) -> TimestampOffset | None:
+    """What a search returns, with every step taken here and now. `result`: of the step it is at, if it has begun."""
+    try:
+        while True:
+            step = search.send(result)
+            result = None if step is None else step()
+    except StopIteration as found:
+        return cast(TimestampOffset | None, found.value)
+
+
+def offset_for_time(log: Log, timestamp_ms: int) -> TimestampOffset | None:
+    return carried_out(log.offset_for_time(timestamp_ms))
+
+
+def offset_of_max_timestamp(log: Log) -> TimestampOffset | None:
+    return carried_out(log.offset_of_max_timestamp())
 
 
 def names(folder: Path, suffix: str = "") -> list[str]:

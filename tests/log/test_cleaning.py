@@ -9,7 +9,17 @@ from moldau.records.batch import BatchHeader, Marker, Row, read_header
 from moldau.records.rows import Record
 from moldau.runtime import Runtime
 from tests.log.compacting import COMPACTED, clean_offsets, compact, compacted_log, latest, put
-from tests.log.making import NOW_MS, HandClock, append, config, names, open_log, read_all
+from tests.log.making import (
+    NOW_MS,
+    HandClock,
+    append,
+    config,
+    names,
+    offset_for_time,
+    offset_of_max_timestamp,
+    open_log,
+    read_all,
+)
 
 DAY_MS = 86_400_000
 
@@ -64,7 +74,7 @@ def test_the_largest_timestamp_of_a_batch_is_that_of_what_is_left(tmp_path: Path
     first = headers(log)[0]
     assert (first.base_timestamp, first.max_timestamp) == (NOW_MS - 5, NOW_MS - 5)
     assert [record.timestamp_ms for record in read_all(log)] == [NOW_MS - 5, NOW_MS - 7, NOW_MS]
-    assert log.offset_for_time(NOW_MS - 6) == (NOW_MS - 5, 0)
+    assert offset_for_time(log, NOW_MS - 6) == (NOW_MS - 5, 0)
 
 
 def test_under_log_append_time_the_time_of_a_batch_stays(tmp_path: Path) -> None:
@@ -375,7 +385,7 @@ def test_the_record_with_the_largest_timestamp_is_found_behind_an_emptied_batch(
     put(log, ("a", "2" * 600))
     assert compact(log)
     assert [header.count for header in headers(log)] == [0, 1]
-    assert log.offset_of_max_timestamp() == (NOW_MS, 1)
+    assert offset_of_max_timestamp(log) == (NOW_MS, 1)
 
 
 def test_a_log_whose_records_have_no_time_stays_as_old_as_it_was(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from moldau.records.batch import Marker, Row
 from moldau.records.rows import Record
 from moldau.runtime import Runtime
 from tests.log.compacting import COMPACTED, clean_offsets
-from tests.log.making import HandClock, append, config, open_log, read_all
+from tests.log.making import HandClock, append, config, offset_for_time, open_log, read_all
 
 RETENTION_MS = 1000
 CONFIG: dict[str, Any] = {**COMPACTED, "delete_retention_ms": RETENTION_MS, "segment_index_bytes": 2000}
@@ -140,7 +140,7 @@ class CompactedLog(RuleBasedStateMachine):
         assert unstable == (self.open[0] if self.open else None)
         for record in random.Random(len(records)).sample(records, min(3, len(records))):
             assert next(iter(read_all(self.log, record.offset))) == record
-            found = self.log.offset_for_time(record.timestamp_ms)
+            found = offset_for_time(self.log, record.timestamp_ms)
             assert found is not None and record.timestamp_ms <= found.timestamp_ms and found.offset <= record.offset
 
     @invariant()

@@ -28,7 +28,7 @@ from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, crc_ho
 from moldau.records.rows import Record, iterate
 from moldau.runtime import File, RealDisk, RealFile, Runtime
 from tests.log.compacting import COMPACTED, compact, put
-from tests.log.making import NOW_MS, HandClock, append, config
+from tests.log.making import NOW_MS, HandClock, append, config, offset_for_time
 
 LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 FLIPS = 20_000 if LONG else 500
@@ -208,7 +208,7 @@ def check_served(log: Log, tp: TopicPartition, held: Held, flip: Flip) -> None:
         assert crc_holds(data) and next(iterate(data, offset, control=True)).offset == offset
     moments = list(dict.fromkeys(times.values()))
     for time in moments if is_index else moments[:: 1 + len(moments) // 7]:
-        found = log.offset_for_time(time)
+        found = offset_for_time(log, time)
         assert found is not None and found.offset == next(at for at in times if times[at] >= time)
 
 

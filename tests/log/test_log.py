@@ -7,7 +7,18 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.log.log import Log
 from moldau.records.batch import Row, batches, crc_holds
 from moldau.runtime import FileSlice, Runtime
-from tests.log.making import NOW_MS, HandClock, append, config, names, open_log, read_all, rows
+from tests.log.making import (
+    NOW_MS,
+    HandClock,
+    append,
+    config,
+    names,
+    offset_for_time,
+    offset_of_max_timestamp,
+    open_log,
+    read_all,
+    rows,
+)
 
 DAY_MS = 86_400_000
 
@@ -147,7 +158,7 @@ def test_log_append_time_is_written_and_answered(tmp_path: Path) -> None:
     log = open_log(tmp_path / "p", config=config(message_timestamp_type="LogAppendTime"))
     assert append(log, rows(2, 5), now_ms=NOW_MS + 7).log_append_time_ms == NOW_MS + 7
     assert {(record.timestamp_ms, record.timestamp_type) for record in read_all(log)} == {(NOW_MS + 7, 1)}
-    assert log.offset_for_time(NOW_MS + 7) == (NOW_MS + 7, 0)
+    assert offset_for_time(log, NOW_MS + 7) == (NOW_MS + 7, 0)
 
 
 def test_a_time_finds_the_first_record_at_or_after_it(tmp_path: Path) -> None:
@@ -155,11 +166,11 @@ def test_a_time_finds_the_first_record_at_or_after_it(tmp_path: Path) -> None:
     for number in range(200):
         append(log, [Row(None, b"v", NOW_MS + 10 * number + 3 * within) for within in range(3)])
     for asked, found in ((0, 0), (NOW_MS, 0), (NOW_MS + 1, 1), (NOW_MS + 1006, 302), (NOW_MS + 1007, 303)):
-        answer = log.offset_for_time(asked)
+        answer = offset_for_time(log, asked)
         assert answer is not None and answer.offset == found
-    assert log.offset_for_time(NOW_MS + 1997) is None
+    assert offset_for_time(log, NOW_MS + 1997) is None
     log.delete_records_before(302)
-    assert log.offset_for_time(0) == (NOW_MS + 1006, 302)
+    assert offset_for_time(log, 0) == (NOW_MS + 1006, 302)
 
 
 def test_a_time_is_found_among_records_that_are_not_in_order_of_time(tmp_path: Path) -> None:
@@ -169,14 +180,14 @@ def test_a_time_is_found_among_records_that_are_not_in_order_of_time(tmp_path: P
         append(log, rows(1, time))
     for asked in range(NOW_MS, NOW_MS + 1000, 13):
         expected = next(((time, offset) for offset, time in enumerate(times) if time >= asked), None)
-        assert log.offset_for_time(asked) == expected
-    assert log.offset_of_max_timestamp() == (max(times), times.index(max(times)))
+        assert offset_for_time(log, asked) == expected
+    assert offset_of_max_timestamp(log) == (max(times), times.index(max(times)))
 
 
 def test_an_empty_log_has_no_largest_timestamp(tmp_path: Path) -> None:
     log = open_log(tmp_path / "p")
-    assert log.offset_of_max_timestamp() is None
-    assert log.offset_for_time(0) is None
+    assert offset_of_max_timestamp(log) is None
+    assert offset_for_time(log, 0) is None
 
 
 def test_a_duplicate_is_answered_with_its_first_offset_and_not_appended(tmp_path: Path) -> None:

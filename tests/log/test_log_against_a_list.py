@@ -14,7 +14,7 @@ from moldau.records.batch import Row
 from moldau.records.rows import iterate
 from moldau.runtime import Disk, RealDisk, Runtime
 from moldau.simulation.disk import SimulatedDisk
-from tests.log.making import NOW_MS, HandClock, append, config, open_log, read_all
+from tests.log.making import NOW_MS, HandClock, append, config, offset_for_time, open_log, read_all
 
 HOUR_MS = 3_600_000
 PRODUCER = 7
@@ -172,7 +172,7 @@ class LogAgainstAList(RuleBasedStateMachine):
     def look_for_a_time(self, age: int) -> None:
         time = NOW_MS - age * HOUR_MS
         expected = next(((self.times[at], at) for at in sorted(self.times) if self.times[at] >= time), None)
-        assert self.log.offset_for_time(time) == expected
+        assert offset_for_time(self.log, time) == expected
 
 
 class LogOnADiskThatLosesPower(LogAgainstAList):

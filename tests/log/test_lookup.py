@@ -10,7 +10,7 @@ from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.records.batch import batches
 from moldau.runtime import FileSlice, RealFile
-from tests.log.making import NOW_MS, append, config, open_log, rows
+from tests.log.making import NOW_MS, append, config, offset_for_time, open_log, rows
 
 
 def test_a_time_is_looked_for_in_few_segments_however_many_there_are(
@@ -19,13 +19,13 @@ def test_a_time_is_looked_for_in_few_segments_however_many_there_are(
     log = open_log(tmp_path / "p", config=config(segment_bytes=80))
     for number in range(200):
         append(log, rows(1, NOW_MS + number))
-    assert log.offset_for_time(NOW_MS + 5) == (NOW_MS + 5, 5)
+    assert offset_for_time(log, NOW_MS + 5) == (NOW_MS + 5, 5)
     asked = []
     largest_timestamp = Segment.largest_timestamp
     monkeypatch.setattr(Segment, "largest_timestamp", lambda self: asked.append(self) or largest_timestamp(self))
     for number in (0, 17, 150, 199):
-        assert log.offset_for_time(NOW_MS + number) == (NOW_MS + number, number)
-    assert log.offset_for_time(NOW_MS + 200) is None
+        assert offset_for_time(log, NOW_MS + number) == (NOW_MS + number, number)
+    assert offset_for_time(log, NOW_MS + 200) is None
     assert len(asked) == 5
 
 
@@ -39,7 +39,7 @@ def test_times_are_found_as_segments_come_and_go(tmp_path: Path) -> None:
         start = int(log.log_start_offset)
         for asked in (NOW_MS, NOW_MS + 20, NOW_MS + 45, NOW_MS + 50):
             there = ((time, at) for at, time in enumerate(times[: number + 1]) if at >= start and time >= asked)
-            assert log.offset_for_time(asked) == next(there, None)
+            assert offset_for_time(log, asked) == next(there, None)
 
 
 @pytest.mark.parametrize("cut", [0, 5], ids=["between two batches", "in a batch"])

@@ -13,7 +13,17 @@ from moldau.log.folder import LogFolder
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
-from tests.log.making import NOW_MS, TOPIC_ID, TP, HandClock, append, config, read_all
+from tests.log.making import (
+    NOW_MS,
+    TOPIC_ID,
+    TP,
+    HandClock,
+    append,
+    config,
+    offset_for_time,
+    offset_of_max_timestamp,
+    read_all,
+)
 
 ROOT = Path("/data")
 SEEDS = range(40)
@@ -138,8 +148,8 @@ def test_a_segment_that_was_closed_after_the_last_flush_has_the_indexes_of_what_
         log.roll(NOW_MS)
 
     place, _ = after(story, seed)
-    assert place.log.offset_of_max_timestamp() == (NOW_MS, 0)
-    assert place.log.offset_for_time(NOW_MS) == (NOW_MS, 0)
+    assert offset_of_max_timestamp(place.log) == (NOW_MS, 0)
+    assert offset_for_time(place.log, NOW_MS) == (NOW_MS, 0)
 
 
 @pytest.mark.parametrize("seed", MANY)
@@ -159,7 +169,7 @@ def test_an_index_that_was_built_anew_after_a_clean_stop_lasts(seed: int) -> Non
     place.lose_power(seed)
     segment = place.log.segments[0]
     assert [segment.find(offset).header.base_offset for offset in range(8)] == list(range(8))
-    assert place.log.offset_for_time(NOW_MS) == (NOW_MS, 0)
+    assert offset_for_time(place.log, NOW_MS) == (NOW_MS, 0)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

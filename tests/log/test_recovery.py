@@ -5,7 +5,7 @@ import pytest
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
 from moldau.records.batch import Row
-from tests.log.making import NOW_MS, append, config, names, open_log, read_all, rows
+from tests.log.making import NOW_MS, append, config, names, offset_for_time, open_log, read_all, rows
 
 SMALL = config(segment_bytes=1000, index_interval_bytes=100)
 
@@ -129,7 +129,7 @@ def test_a_damaged_index_is_built_anew(tmp_path: Path, suffix: str, clean: bool,
     again = open_log(folder, config=SMALL, clean=clean)
     assert values(again) == list(range(60))
     for number in range(60):
-        assert again.offset_for_time(NOW_MS + number) == (NOW_MS + number, number)
+        assert offset_for_time(again, NOW_MS + number) == (NOW_MS + number, number)
         assert int(next(iter(read_all(again, number))).value or b"") == number
     again.close()
     if damage != "empty":

@@ -5,10 +5,16 @@ timestamp (version 7), -4 the first local offset (8) and -5 the last tiered one 
 (11): with nothing tiered the first is the log's start and the other two are unknown (-1). A time answers the first
 record at or after it. Readers of committed records (version 2) see up to the last stable offset, others up to the high
 watermark.
+
+A time is searched for in steps (see `log/times`), and a request is answered in turns: other connections are served
+while it has much to look at.
 """
+
+from collections.abc import Awaitable
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
+from moldau.handlers.turns import Steps, Turns
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -24,23 +30,40 @@ READ_COMMITTED = 1
 FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 
-class ListOffsetsHandler:
-    def __init__(self, partitions: Partitions):
-        self._partitions = partitions
+TURN, PLACE, SEARCH = 1024, 1, 64
+"""What a turn may cost, and what it costs to name a place, and to search for one."""
 
-    def __call__(self, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+
+class ListOffsetsHandler:
+    def __init__(self, partitions: Partitions, turns: Turns):
+        self._partitions = partitions
+        self._turns = turns
+
+    def __call__(
+        self, request: ListOffsetsRequest, context: Context
+    ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+        return self._turns.carry_out(self._answer(request, context.version))
+
+    def _answer(self, request: ListOffsetsRequest, version: int) -> Steps[ListOffsetsResponse]:
         asked: dict[tuple[str, int], int] = {}
+        left = TURN
         for topic in request.topics:
             for part in topic.partitions:
+                if left <= 0:
+                    left = yield from _turn()
+                left -= PLACE
                 asked[topic.name, part.partition_index] = asked.get((topic.name, part.partition_index), 0) + 1
         committed = request.isolation_level == READ_COMMITTED
         topics = []
         for topic in request.topics:
             parts = []
             for part in topic.partitions:
+                if left <= 0:
+                    left = yield from _turn()
+                left -= SEARCH if part.timestamp >= 0 or part.timestamp == MAX_TIMESTAMP else PLACE
                 times = asked[topic.name, part.partition_index]
                 if times == 1:
-                    parts.append(self._one(topic.name, part, context.version, committed))
+                    parts.append((yield from self._one(topic.name, part, version, committed)))
                 elif times > 1:  # one error tells of all of them
                     parts.append(_error(part, ErrorCode.INVALID_REQUEST))
                     asked[topic.name, part.partition_index] = 0
@@ -49,7 +72,7 @@ class ListOffsetsHandler:
 
     def _one(
         self, topic: str, part: ListOffsetsPartition, version: int, committed: bool
-    ) -> ListOffsetsPartitionResponse:
+    ) -> Steps[ListOffsetsPartitionResponse]:
         hosted = self._partitions.find(topic, None, part.partition_index)
         if hosted is None:
             return _error(part, self._partitions.absence(topic, None, part.partition_index))
@@ -61,31 +84,42 @@ class ListOffsetsHandler:
         if part.timestamp < EARLIEST_PENDING_UPLOAD:
             return _error(part, ErrorCode.UNSUPPORTED_VERSION)
         try:
-            end = hosted.last_stable_offset if committed else hosted.high_watermark
-            timestamp, offset, epoch = _look_up(hosted, part.timestamp, end)
-        except KafkaError as error:
-            return _error(part, error.code)
+            timestamp, offset, epoch = yield from _look_up(hosted, part.timestamp, committed)
+        except KafkaError as error:  # a partition that was deleted or moved meanwhile has let go of its log
+            return _error(part, hosted.leadership_error(part.current_leader_epoch) or error.code)
+        code = hosted.leadership_error(part.current_leader_epoch)
+        if code:
+            return _error(part, code)
         return ListOffsetsPartitionResponse(
             partition_index=part.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch
         )
 
 
-def _look_up(hosted: Hosted, timestamp: int, end: int) -> tuple[int, int, int]:
-    """(timestamp, offset, leader epoch), each -1 if there is no such record below `end`."""
+def _turn() -> Steps[int]:
+    """Let others have theirs; returns what the next one may cost."""
+    yield None
+    return TURN
+
+
+def _look_up(hosted: Hosted, timestamp: int, committed: bool) -> Steps[tuple[int, int, int]]:
+    """(timestamp, offset, leader epoch), each -1 if this reader may see no such record. Raises `KafkaError`."""
+    log = hosted.log
     if timestamp == LATEST:
+        end = _end(hosted, committed)
         return -1, end, hosted.epoch_at(end)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        start = hosted.log.log_start_offset
+        start = log.log_start_offset
         return -1, start, hosted.epoch_at(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
-    if timestamp == MAX_TIMESTAMP:
-        found = hosted.log.offset_of_max_timestamp()
-    else:
-        found = hosted.log.offset_for_time(timestamp)
-    if found is None or found.offset >= end:
+    found = yield from log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
+    if found is None or found.offset >= _end(hosted, committed):
         return -1, -1, -1
-    return *found, hosted.log.epoch_of_batch(found.offset)
+    return *found, log.epoch_of_batch(found.offset)
+
+
+def _end(hosted: Hosted, committed: bool) -> int:
+    return hosted.last_stable_offset if committed else hosted.high_watermark
 
 
 def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

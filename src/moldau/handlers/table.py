@@ -15,6 +15,7 @@ from moldau.handlers.group_trace import traced
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis
 from moldau.replication.partitions import Partitions
+from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
     from moldau.coordinators.groups.coordinator import GroupCoordinator
@@ -30,7 +31,7 @@ class Parts(NamedTuple):
     groups: "Callable[[], GroupCoordinator]"
     transactions: "Callable[[], TransactionCoordinator]"
     markers: "Callable[[], MarkerWriter]"
-    now_ms: Callable[[], int]
+    runtime: Runtime
 
 
 class OnFirstUse:
@@ -111,8 +112,9 @@ def _producer_ids(parts: Parts) -> Handler:
 
 def _list_offsets(parts: Parts) -> Handler:
     from moldau.handlers.list_offsets import ListOffsetsHandler
+    from moldau.handlers.turns import Turns
 
-    return ListOffsetsHandler(parts.partitions)
+    return ListOffsetsHandler(parts.partitions, Turns(parts.runtime))
 
 
 def _offset_for_leader_epoch(parts: Parts) -> Handler:
@@ -193,7 +195,7 @@ def _transaction_lists(method: str) -> Callable[[Parts], Handler]:
     def make(parts: Parts) -> Handler:
         from moldau.handlers.transaction_admin import TransactionLists
 
-        handler: Handler = getattr(TransactionLists(parts.transactions(), parts.now_ms), method)
+        handler: Handler = getattr(TransactionLists(parts.transactions(), parts.runtime.clock.now_ms), method)
         return handler
 
     return make

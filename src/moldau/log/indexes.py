@@ -177,6 +177,11 @@ class Index:
         low = bisect_left(range(self.entries), value, key=lambda number: self.entry(number).value)
         return self.entry(low) if low < self.entries else None
 
+    def ceiling(self, key: int) -> Entry | None:
+        """The first entry whose key is at or above `key`."""
+        low = bisect_left(range(self.entries), key, key=lambda number: self.entry(number).key)
+        return self.entry(low) if low < self.entries else None
+
     def _page_for(self, key: int, pages: int) -> tuple[Buffer, Sequence[int]]:
         """The whole page that holds the last entry at or below `key`, and its keys; the first one if there is none.
 

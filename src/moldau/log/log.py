@@ -21,14 +21,15 @@ from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import checkpoints, lookup, recovery, retention, snapshots
+from moldau.log import checkpoints, lookup, recovery, retention, snapshots, times
 from moldau.log.appended import Appended, not_appended
 from moldau.log.deletion import Doomed
 from moldau.log.files import OpenFiles, no_descriptor
 from moldau.log.flushing import Flushing
 from moldau.log.progress import Progress
-from moldau.log.segment import SNAPSHOT_SUFFIX, Segment, TimestampOffset, file_name
+from moldau.log.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from moldau.log.swapping import spliced
+from moldau.log.times import Search
 from moldau.log.transactions import AbortedTransaction, aborted_between
 from moldau.names import LeaderEpoch, Offset, TopicPartition, counted
 from moldau.notices import Notices
@@ -78,7 +79,7 @@ class Log:
         self._on_failure: Callable[[OSError], None] | None = None
         self._segments: list[Segment] = loaded.segments
         self._active = loaded.segments[-1]
-        self._times = lookup.SegmentTimes()
+        self._times = times.SegmentTimes()
         self.has_aborted = any(segment.aborted.entries for segment in loaded.segments)
         self._flushing = Flushing(files.disk, folder, loaded, runtime.clock.now_ms())
         self.config = config
@@ -342,15 +343,28 @@ class Log:
         with self._serving():
             return lookup.epoch_of_batch(self._segments, offset)
 
-    def offset_for_time(self, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record at or after a time, among those at or after the log's start; None if there is none."""
-        with self._serving():
-            return lookup.first_since(self._segments, self._times, timestamp_ms, self.log_start_offset)
+    def offset_for_time(self, timestamp_ms: int) -> Search:
+        """Search for the first record at or after a time, among those at or after the log's start."""
+        while True:
+            start = int(self.log_start_offset)
+            since = partial(times.first_since, times=self._times, timestamp_ms=timestamp_ms, log_start=start)
+            found = yield from self._search(since)
+            if found is None or found.offset >= self.log_start_offset:
+                return found
 
-    def offset_of_max_timestamp(self) -> TimestampOffset | None:
-        """The first record that has the largest timestamp of all; None if the log is empty."""
-        with self._serving():
-            return lookup.first_of_largest(self._segments)
+    def offset_of_max_timestamp(self) -> Search:
+        """Search for the first record that has the largest timestamp of all."""
+        return self._search(times.first_of_largest)
+
+    def _search(self, begin: Callable[[Sequence[Segment]], Search]) -> Search:
+        """Carry a search through, anew where the segment that it looked at was deleted or compacted meanwhile. Raises
+        `KafkaError`: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR, also if the log went offline or was let go meanwhile."""
+        while True:
+            with self._serving():
+                try:
+                    return (yield from begin(self._segments))
+                except times.Replaced:
+                    continue
 
     def delete_records_before(self, offset: int) -> Offset:
         """Move the log's start to `offset`, if that is ahead; returns where it is. Segments go with the next retention.
@@ -446,6 +460,7 @@ class Log:
         """Let go of all files; every call from now on is refused."""
         self.offline = True
         for segment in self._segments:
+            segment.deleted = True
             segment.let_go()
 
     @contextmanager

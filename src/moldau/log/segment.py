@@ -28,6 +28,9 @@ LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX = ".txnindex", ".snapshot"
 DELETED_SUFFIX: Final = ".deleted"
 RELATIVE_MAX: Final = 2**31 - 1
+INTERVAL_BYTES_MAX: Final = 64 << 10
+"""Entries of the offset index are not further apart than this and one batch, whatever `index.interval.bytes` says: it
+is what bounds every walk over headers on the loop."""
 SCAN_BYTES: Final = 8192
 """Headers are looked for this many bytes at a time; an index entry is at most one batch and 4 KiB away."""
 AHEAD_MAX: Final = 8
@@ -175,7 +178,7 @@ class Segment:
         last_offset, max_timestamp = header.last_offset, header.max_timestamp
         if max_timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
-        if self._since_entry > self.config.index_interval_bytes:
+        if self._since_entry > INTERVAL_BYTES_MAX or self._since_entry > self.config.index_interval_bytes:
             self.offsets.append(last_offset - self.base_offset, position)
             self._note_time()
             self._since_entry = 0
@@ -197,10 +200,10 @@ class Segment:
             self._first_timestamp = max_timestamp
         if max_timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
-        if self._since_entry > self.config.index_interval_bytes:
+        if self._since_entry > INTERVAL_BYTES_MAX or self._since_entry > self.config.index_interval_bytes:
             try:
+                self._note_time()  # first, so that no entry of the other index goes without the times before it
                 self.offsets.append(last_offset - self.base_offset, position)
-                self._note_time()
                 self._since_entry = 0
             except OSError as error:  # the batch is in the log, and a later one gets the entry
                 if not out_of_descriptors(error):
@@ -255,6 +258,14 @@ class Segment:
             if header.base_offset <= offset:
                 return Found(behind.value, header)
         return self._first(position, offset, ANYWHERE)
+
+    def walk_start(self, offset: int) -> int:
+        """Where the last batch with an index entry begins that does not end behind `offset`; the file's start if there
+        is none. The batch of `offset` is at most one batch and `INTERVAL_BYTES_MAX` away."""
+        entry = self.offsets.floor(offset - self.base_offset)
+        if self._doubted and not self._is_right(entry):
+            entry = self.offsets.floor(offset - self.base_offset)
+        return entry.value if entry is not None else 0
 
     def _first(self, position: int, offset: int, beyond: int) -> Found | None:
         """The first batch from `position` on that ends at or behind `offset` and behind the position `beyond`."""

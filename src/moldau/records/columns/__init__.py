@@ -1,18 +1,19 @@
 """The one compiled extension: all work that is done per record.
 
-`scanning` checks records on append and before they are read, `decoding` makes columns and rows of them, `encoding`
-writes them, `cleaning` compacts them. All are Cython in its pure-Python mode: compiled where there was a compiler,
-interpreted elsewhere, from the same files.
+`scanning` checks records on append and before they are read, and finds one by its time; `seeking` passes over batches
+by their headers, `decoding` makes columns and rows of records, `encoding` writes them, `cleaning` compacts them.
+All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted elsewhere, from the same files.
 """
 
-from moldau.records.columns import cleaning, decoding, encoding, scanning
+from moldau.records.columns import cleaning, decoding, encoding, scanning, seeking
 from moldau.records.columns.cleaning import MASK as HASH_MASK
 from moldau.records.columns.cleaning import choose, copy_chosen, keyed_hash, note_keys
 from moldau.records.columns.decoding import Binary, Columns, decode, refused, rows
 from moldau.records.columns.encoding import Source, encode_columns, encode_rows, header_block
-from moldau.records.columns.scanning import FLAWS, Section, measure, plain, scan
+from moldau.records.columns.scanning import FLAWS, Section, first_timed, measure, plain, scan
+from moldau.records.columns.seeking import seek
 
-COMPILED: bool = scanning.COMPILED and decoding.COMPILED and encoding.COMPILED and cleaning.COMPILED
+COMPILED: bool = all(module.COMPILED for module in (scanning, seeking, decoding, encoding, cleaning))
 
 __all__ = [
     "COMPILED",
@@ -27,6 +28,7 @@ __all__ = [
     "decode",
     "encode_columns",
     "encode_rows",
+    "first_timed",
     "header_block",
     "keyed_hash",
     "measure",
@@ -35,4 +37,5 @@ __all__ = [
     "refused",
     "rows",
     "scan",
+    "seek",
 ]

@@ -2,14 +2,14 @@
 # mypy: ignore-errors
 # ruff: noqa: F821  (a C variable is declared without a value)
 """Looking at every record of a batch where it lies, without an object for any: `scan` on append, `measure` before
-reading.
+reading; `first_timed` finds one by its time.
 
     record = length varint | attributes 1 | timestamp delta varlong | offset delta varint
              | key length varint (-1 null), key | value length varint (-1 null), value
              | header count varint | headers: key length varint, key | value length varint (-1 null), value
 
-`walk` alone looks at bytes that nobody has vouched for: it reads nothing outside [at, end), and what it passed is
-sound. Varints are zig-zag, at most 5 bytes (varlongs 10). Nothing here knows of headers of batches or of compression.
+`walk` and `first_timed` look at bytes that nobody has vouched for: they read nothing outside [at, end), and what `walk`
+passed is sound. Varints are zig-zag, at most 5 bytes (varlongs 10). Nothing here knows of compression.
 Interpreted, the same lines work on memoryviews where compiled ones have pointers; types mean nothing to mypy.
 """
 
@@ -387,6 +387,11 @@ def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
     return header, found.max_timestamp, found.at_max, found.min_timestamp, found.null_keys
 
 
+def bad_record(index: int, base_offset: int, flaw: int) -> KafkaError:
+    where = f"record {index} of the batch at offset {base_offset}"
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{where} is bad: {FLAWS[flaw]}")
+
+
 def measure(sections: Sequence[Section]) -> tuple[int, ...]:
     """Check the records of whole batches and add up those that are wanted.
 
@@ -413,8 +418,7 @@ def measure(sections: Sequence[Section]) -> tuple[int, ...]:
         with cython.nogil:
             flaw = walk(p, start, stop, count, last, base_timestamp, low, high, cython.address(found))
         if flaw != 0:
-            where = f"record {found.bad} of the batch at offset {base_offset}"
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{where} is bad: {FLAWS[flaw]}")
+            raise bad_record(found.bad, base_offset, flaw)
     return (
         found.rows,
         found.null_keys,
@@ -427,3 +431,58 @@ def measure(sections: Sequence[Section]) -> tuple[int, ...]:
         found.null_header_values,
         found.header_value_bytes,
     )
+
+
+def first_timed(section: Section, earliest: cython.longlong, latest: cython.longlong) -> tuple[int, int] | None:
+    """(timestamp, offset) of the first wanted record of a batch with a timestamp in [earliest, latest]; None if none
+    has one. Of the records before it no more is checked than this needs, and of those behind it nothing.
+
+    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no records.
+    """
+    data: cython.const[cython.uchar][::1] = section.records
+    at: cython.Py_ssize_t = section.start
+    end: cython.Py_ssize_t = section.stop
+    stop: cython.Py_ssize_t
+    count: cython.longlong = section.count
+    base_timestamp: cython.longlong = section.base_timestamp
+    low: cython.longlong = section.low
+    high: cython.longlong = section.high
+    length: cython.longlong
+    timestamp: cython.longlong = 0
+    delta: cython.longlong = -1
+    i: cython.longlong = 0
+    flaw: cython.int = 0
+    fixed = section.append_timestamp
+    if not 0 <= at <= end <= len(data):
+        raise ValueError("a section outside its buffer")
+    if fixed is not None:
+        if not earliest <= fixed <= latest:
+            return None
+        earliest, latest = -1 - INT64_MAX, INT64_MAX
+    p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
+    with cython.nogil:
+        while i < count:
+            length, at = varint(p, at, end)
+            if at < 0 or length < 1 or length > end - at:
+                flaw = 1 if at < 0 else 2
+                break
+            stop = at + length
+            timestamp, at = varlong(p, at + 1, stop)
+            if at < 0:
+                flaw = 3
+                break
+            if (timestamp > 0) == (base_timestamp > 0) and past_int64(base_timestamp, timestamp):
+                flaw = 4
+                break
+            delta, at = varint(p, at, stop)
+            if at < 0:
+                flaw = 5
+                break
+            timestamp += base_timestamp
+            if low <= delta < high and earliest <= timestamp <= latest:
+                break
+            at, delta = stop, -1
+            i += 1
+    if flaw != 0:
+        raise bad_record(i, section.base_offset, flaw)
+    return None if delta < 0 else (timestamp if fixed is None else fixed, section.base_offset + delta)

@@ -1,0 +1,66 @@
+"""Answering a request that is more than a turn's work: piece by piece, so that other connections are served meanwhile.
+
+Such an answer is a generator. It yields None after a turn's worth, or a callable that is too much for the loop, and
+returns the response. What needs neither is answered at once. Everything else takes its turns one after the other with
+all the other requests of its kind: `AT_ONCE` of them have a turn or a thread of the executor, which leaves the other
+threads to heavy batches and flushes; the rest wait in the order in which they came, for each piece anew. A place is
+given back when its work has ended, also if the client has left before. Whoever is answered so is muted (D14).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Final, TypeAlias, TypeVar
+
+from moldau.runtime import Runtime
+
+T = TypeVar("T")
+Step: TypeAlias = Callable[[], Any] | None
+Steps: TypeAlias = Generator[Step, Any, T]
+
+AT_ONCE: Final = 2
+
+
+class Turns:
+    """For one kind of request. Belongs to the loop."""
+
+    def __init__(self, runtime: Runtime):
+        self._runtime = runtime
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    def carry_out(self, steps: Steps[T]) -> T | Awaitable[T]:
+        """What the steps return: at once if they need no more than this turn."""
+        try:
+            step = next(steps)
+        except StopIteration as answered:
+            return answered.value  # type: ignore[no-any-return]
+        return self._go_on(steps, step)
+
+    async def _go_on(self, steps: Steps[T], step: Step) -> T:
+        try:
+            while True:
+                if step is None:
+                    async with self._places:
+                        await asyncio.sleep(0)
+                        step = next(steps)
+                    continue
+                try:
+                    result = await self._elsewhere(step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as answered:
+            return answered.value  # type: ignore[no-any-return]
+        finally:
+            steps.close()
+
+    async def _elsewhere(self, work: Callable[[], Any]) -> Any:
+        await self._places.acquire()
+        running = asyncio.ensure_future(self._runtime.run(work))
+        running.add_done_callback(self._ended)
+        return await asyncio.shield(running)
+
+    def _ended(self, running: "asyncio.Future[Any]") -> None:
+        self._places.release()
+        if not running.cancelled():
+            running.exception()  # it may be that nobody waits for it any more

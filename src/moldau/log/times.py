@@ -1,0 +1,216 @@
+"""Finding a record by its time, in steps: nothing here holds the loop for long, however large a batch or a log is.
+
+A search runs on its log's own thread and is a generator. It yields
+
+    None         it has done a turn's worth: others go first, then it goes on
+    a callable   work that reads, inflates or passes over too much for the loop: its result is sent back, or what it
+                 raised is thrown in; it may run in any thread, as it knows an open file and nothing of the log
+
+and returns what it found. Of the segments only those that can hold the answer are looked into. Since timestamps need
+not rise, the time index is what bounds the rest: a batch that reaches a time for the first time lies between the
+entries of the offset index around the time index's first entry that does. Where no index can tell (the record of that
+entry was deleted from the front), all headers from there on are passed over, by `columns.seek`.
+
+Between two steps the log may go on: segments are deleted, compacted, closed. `Replaced` then asks for a new search.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from moldau.errors import ErrorCode, KafkaError
+from moldau.log.indexes import Entry
+from moldau.log.segment import NO_TIMESTAMP, SCAN_BYTES, Found, Segment, TimestampOffset
+from moldau.names import Offset
+from moldau.records import columns
+from moldau.records.batch import HEADER_SIZE, BatchHeader, crc_holds, read_header
+from moldau.records.sections import section_of
+from moldau.records.validation import INLINE_BYTES, MAX_INFLATED_MAX, needs_executor
+from moldau.runtime import File
+
+INT64_MAX: Final = (1 << 63) - 1
+SEGMENTS_A_TURN: Final = 64
+"""Segments that are opened, as happens once to each, before the loop gets a turn."""
+READS_ON_LOOP: Final = 8
+"""Pieces of `SCAN_BYTES` in which headers are passed over on the loop."""
+READ_BYTES, READS_ELSEWHERE = 1 << 20, 256
+"""The same in the executor, before another search may have it."""
+
+Step: TypeAlias = Callable[[], Any] | None
+Search: TypeAlias = Generator[Step, Any, TimestampOffset | None]
+
+
+class Replaced(Exception):
+    """The segment that was looked at is no longer part of the log."""
+
+
+class Wanted(NamedTuple):
+    """The first record with a timestamp in [earliest, latest], at or behind an offset."""
+
+    earliest: int
+    latest: int
+    start_offset: int
+
+
+class SegmentTimes:
+    """The largest timestamp up to and including each closed segment: these rise, so that the first segment that
+    reaches a time is searched for, however many there are. Noted anew for segments that were not there before."""
+
+    __slots__ = ("_rising", "_segments")
+
+    def __init__(self) -> None:
+        self._segments: Sequence[Segment] = ()
+        self._rising: list[int] = []
+
+    def first_reaching(self, segments: Sequence[Segment], timestamp_ms: int) -> Generator[Step, Any, int]:
+        """Where in the list is the first segment with a timestamp at or after this one; the last one if none is."""
+        if segments is not self._segments:
+            known = len(self._rising)
+            rising = self._rising[:] if segments[:known] == self._segments[:known] else []
+            for number in range(len(rising), len(segments) - 1):
+                largest = segments[number].largest_timestamp()
+                rising.append(max(largest, rising[-1]) if rising else largest)
+                if number % SEGMENTS_A_TURN == SEGMENTS_A_TURN - 1:
+                    yield from _elsewhere(None, segments[number])
+            self._segments, self._rising = segments, rising
+        return bisect_left(self._rising, timestamp_ms)
+
+
+def first_since(segments: Sequence[Segment], times: SegmentTimes, timestamp_ms: int, log_start: int) -> Search:
+    """The first record at or after a time, among those at or after the log's start; None if there is none."""
+    wanted = Wanted(timestamp_ms, INT64_MAX, log_start)
+    first = yield from times.first_reaching(segments, timestamp_ms)
+    for number, segment in enumerate(segments[first:], 1):
+        if segment.largest_timestamp() >= timestamp_ms:
+            found = yield from _first_from(segment, _start_of(segment, wanted), wanted)
+            if found is not None:
+                return found
+        if number % SEGMENTS_A_TURN == 0:
+            yield from _elsewhere(None, segment)
+    return None
+
+
+def first_of_largest(segments: Sequence[Segment]) -> Search:
+    """The first record that has the largest timestamp of all; None if there is no record with a time, or, as Kafka
+    says, if compaction has emptied the batch that had it."""
+    largest = NO_TIMESTAMP
+    for number, segment in enumerate(segments, 1):
+        segment.look()
+        if segment.size:
+            largest = max(largest, segment.max_timestamp)
+        if number % SEGMENTS_A_TURN == 0:
+            yield from _elsewhere(None, segment)
+    for segment in segments if largest >= 0 else ():
+        if segment.max_timestamp == largest:
+            start = segment.walk_start(segment.max_timestamp_offset)
+            found = yield from _first_from(segment, start, Wanted(largest, largest, 0))
+            if found is not None:
+                return found
+    return None
+
+
+def _start_of(segment: Segment, wanted: Wanted) -> int:
+    """Where in a segment that reaches the time no batch before it does."""
+    before, reaching = _around(segment, wanted.earliest)
+    if not all(segment.has_time(entry) for entry in (before, reaching) if entry is not None):
+        segment.rebuild_indexes()
+        before, reaching = _around(segment, wanted.earliest)
+    if reaching is not None:
+        offset = reaching.value - 1
+    else:  # behind the last entry, if the file of the index has all that were in it
+        offset = 0 if before is None else before.value
+    return segment.walk_start(max(segment.base_offset + offset, wanted.start_offset))
+
+
+def _around(segment: Segment, timestamp_ms: int) -> tuple[Entry | None, Entry | None]:
+    """The last entry of the time index before a time, and the first one that reaches it."""
+    return segment.times.floor(timestamp_ms - 1), segment.times.ceiling(timestamp_ms)
+
+
+def _first_from(segment: Segment, position: int, wanted: Wanted) -> Search:
+    """The first such record in a segment from the batch at a position on."""
+    while True:
+        found = yield from _seek(segment, position, wanted)
+        if found is None:
+            return None
+        at, header = found
+        answer = _told_by_header(header, wanted)
+        if answer is None:
+            answer = yield from _look_into(segment, at, header, wanted)
+        if answer is not None:
+            return answer
+        position = at + header.size
+
+
+def _seek(segment: Segment, position: int, wanted: Wanted) -> Generator[Step, Any, Found | None]:
+    """The first batch from a position on whose header says that it can have such a record."""
+    file, end = segment.log.get(), segment.size
+    found, position = _pass_over(file, position, end, wanted, SCAN_BYTES, READS_ON_LOOP)
+    while found is None and end - position >= HEADER_SIZE:
+        work = partial(_pass_over, file, position, end, wanted, READ_BYTES, READS_ELSEWHERE)
+        found, position = yield from _elsewhere(work, segment)
+    return found
+
+
+def _pass_over(
+    file: File, position: int, end: int, wanted: Wanted, read_bytes: int, reads: int
+) -> tuple[Found | None, int]:
+    """The batch found in so many reads, or None and where to go on. Raises `KafkaError` (CORRUPT_MESSAGE)."""
+    size = read_bytes
+    while reads > 0 and end - position >= HEADER_SIZE:
+        reads -= 1
+        chunk = file.read(min(size, end - position), position)
+        is_there, at = columns.seek(chunk, *wanted)
+        if is_there:
+            return Found(position + at, read_header(chunk, at)), position
+        if at < 0 or len(chunk) < HEADER_SIZE:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no batch is where one should be, near byte {position}")
+        size = SCAN_BYTES if at - len(chunk) > SCAN_BYTES else read_bytes  # of large batches only the headers are read
+        position += at
+    return None, position
+
+
+def _told_by_header(header: BatchHeader, wanted: Wanted) -> TimestampOffset | None:
+    """The record, where nothing but the header is needed for it; None if the records must be looked at."""
+    if header.count == header.last_offset_delta + 1 and (header.count == 1 or header.log_append_time):
+        return TimestampOffset(header.max_timestamp, Offset(max(header.base_offset, wanted.start_offset)))
+    return None
+
+
+def _look_into(segment: Segment, position: int, header: BatchHeader, wanted: Wanted) -> Search:
+    """The first such record of one batch: on the loop if that is little work."""
+    file = segment.log.get()
+    inflated_max = max(MAX_INFLATED_MAX, segment.config.max_message_bytes)
+    if header.size <= INLINE_BYTES:
+        batch = file.read(header.size, position)
+        if not needs_executor(batch):
+            return first_in(batch, wanted, INLINE_BYTES)
+        work = partial(first_in, batch, wanted, inflated_max)
+    else:
+        work = partial(_first_at, file, position, header.size, wanted, inflated_max)
+    found = yield from _elsewhere(work, segment)
+    assert found is None or isinstance(found, TimestampOffset)
+    return found
+
+
+def _first_at(file: File, position: int, size: int, wanted: Wanted, inflated_max: int) -> TimestampOffset | None:
+    return first_in(file.read(size, position), wanted, inflated_max)
+
+
+def first_in(batch: bytes, wanted: Wanted, inflated_max: int) -> TimestampOffset | None:
+    """The first such record of one batch. Raises `KafkaError` (CORRUPT_MESSAGE)."""
+    header = read_header(batch)
+    if not crc_holds(batch):
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is damaged")
+    section = section_of(memoryview(batch), 0, header, wanted.start_offset, inflated_max=inflated_max)
+    found = columns.first_timed(section, wanted.earliest, wanted.latest)
+    return None if found is None else TimestampOffset(found[0], Offset(found[1]))
+
+
+def _elsewhere(step: Step, segment: Segment) -> Generator[Step, Any, Any]:
+    """Take a step; raises `Replaced` if the segment that is looked at is no longer there after it."""
+    result = yield step
+    if segment.deleted:
+        raise Replaced
+    return result

@@ -1,0 +1,91 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# mypy: ignore-errors
+# ruff: noqa: F821  (a C variable is declared without a value)
+"""Passing over many batches by their headers alone: `seek` finds the first one that can hold a time.
+
+The header is drawn in `batch`. Nothing is read outside the bytes given, whatever lengths they claim; records are not
+looked at.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+    from cython.cimports.cpython.buffer import Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+except (ImportError, AttributeError):
+    from moldau.records import untyped as cython
+
+COMPILED: bool = cython.compiled
+
+HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
+LOG_OVERHEAD = cython.declare(cython.Py_ssize_t, 12)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def signed(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.int) -> cython.longlong:
+    """The big-endian number of `size` bytes at p[at]."""
+    i: cython.int
+    value: cython.longlong = p[at]
+    if value > 127:
+        value -= 256
+    for i in range(1, size):
+        value = value * 256 + p[at + i]
+    return value
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def passed(
+    p: cython.p_const_uchar,
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    earliest: cython.longlong,
+    latest: cython.longlong,
+    start_offset: cython.longlong,
+) -> tuple[cython.bint, cython.Py_ssize_t]:
+    """(True, position of the batch found) or (False, position behind the last whole header; -1 if it is no batch)."""
+    length: cython.longlong
+    max_timestamp: cython.longlong
+    while end - at >= HEADER_SIZE:
+        length = signed(p, at + 8, 4)
+        if length < HEADER_SIZE - LOG_OVERHEAD or p[at + 16] != 2:
+            return False, -1
+        max_timestamp = signed(p, at + 35, 8)
+        if (
+            earliest <= max_timestamp <= latest
+            and signed(p, at + 57, 4) > 0
+            and signed(p, at, 8) + signed(p, at + 23, 4) >= start_offset
+        ):
+            return True, at
+        at += length + LOG_OVERHEAD
+    return False, at
+
+
+def seek(
+    data: object, earliest: cython.longlong, latest: cython.longlong, start_offset: cython.longlong
+) -> tuple[bool, int]:
+    """The first of the batches in `data` with records, a largest timestamp in [earliest, latest] and a last offset at
+    or behind `start_offset`.
+
+    Returns (True, its position), or (False, the position of the next batch, which may lie behind the data; -1 if there
+    is no batch but something else).
+    """
+    buffer: Py_buffer
+    p: cython.p_const_uchar
+    end: cython.Py_ssize_t = len(data)
+    found: cython.bint
+    at: cython.Py_ssize_t
+    if cython.compiled:
+        PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
+        p = cython.cast(cython.p_const_uchar, buffer.buf)
+    else:
+        p = data
+    with cython.nogil:
+        found, at = passed(p, 0, end, earliest, latest, start_offset)
+    if cython.compiled:
+        PyBuffer_Release(cython.address(buffer))
+    return bool(found), at

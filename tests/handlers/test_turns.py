@@ -1,0 +1,118 @@
+"""An answer in turns: at once if it can be, else beside the others, and never with more than its share of the
+executor."""
+
+import asyncio
+import threading
+from typing import Any
+
+from moldau.handlers.turns import AT_ONCE, Step, Steps, Turns
+from moldau.runtime import Runtime
+
+
+def steps(*given: Step, answer: Any = "answered") -> Steps[Any]:
+    """An answer that takes these steps and returns what came back from them."""
+    came_back = []
+    for step in given:
+        came_back.append((yield step))
+    return answer, came_back
+
+
+def test_what_needs_no_step_is_answered_at_once():
+    async def scenario() -> None:
+        assert Turns(Runtime()).carry_out(steps()) == ("answered", [])
+
+    asyncio.run(scenario())
+
+
+def test_steps_come_back_with_what_they_did_and_turns_with_nothing():
+    async def scenario() -> None:
+        answer = await Turns(Runtime()).carry_out(steps(lambda: 7, None, lambda: 8))
+        assert answer == ("answered", [7, None, 8])
+
+    asyncio.run(scenario())
+
+
+def test_what_a_step_raises_is_raised_where_it_was_asked_for():
+    def careful() -> Steps[str]:
+        def fail() -> None:
+            raise OSError("a read failed")
+
+        try:
+            yield fail
+        except OSError as error:
+            return str(error)
+        return "nothing"
+
+    async def scenario() -> None:
+        assert await Turns(Runtime()).carry_out(careful()) == "a read failed"
+
+    asyncio.run(scenario())
+
+
+def test_others_have_their_turn_between_two_turns():
+    order = []
+
+    def noting(name: str) -> Steps[None]:
+        for number in range(3):
+            order.append((name, number))
+            yield None
+
+    async def scenario() -> None:
+        turns = Turns(Runtime())
+        await asyncio.gather(*[turns.carry_out(noting(name)) for name in ("a", "b")])
+
+    asyncio.run(scenario())
+    assert order[:4] == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+
+
+def assert_set(over: threading.Event) -> None:
+    assert over.wait(60)
+
+
+def test_however_many_ask_the_executor_has_threads_left_for_others():
+    over, begun = threading.Event(), []
+
+    def work() -> None:
+        begun.append(None)
+        assert_set(over)
+
+    async def scenario() -> None:
+        runtime = Runtime()
+        turns = Turns(runtime)
+        answers = [asyncio.ensure_future(turns.carry_out(steps(work, work))) for _ in range(20)]
+        while len(begun) < AT_ONCE:
+            await asyncio.sleep(0.001)
+        for _ in range(5):
+            await runtime.run(lambda: None)
+        assert len(begun) == AT_ONCE
+        over.set()
+        await asyncio.gather(*answers)
+        assert len(begun) == 40
+
+    asyncio.run(scenario())
+
+
+def test_who_leaves_keeps_its_place_until_its_work_has_ended():
+    over, begun = threading.Event(), []
+
+    def work() -> None:
+        begun.append(None)
+        assert_set(over)
+
+    async def scenario() -> None:
+        runtime = Runtime()
+        turns = Turns(runtime)
+        for wave in range(3):
+            leaving = [asyncio.ensure_future(turns.carry_out(steps(work))) for _ in range(AT_ONCE)]
+            while not wave and len(begun) < AT_ONCE:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
+            for task in leaving:
+                task.cancel()
+            await asyncio.wait(leaving)
+        await runtime.run(lambda: None)
+        assert len(begun) == AT_ONCE
+        over.set()
+        assert await turns.carry_out(steps(lambda: 1)) == ("answered", [1])
+
+    asyncio.run(scenario())
