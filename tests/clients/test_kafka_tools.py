@@ -1,5 +1,6 @@
 """Apache Kafka's own command-line tools, as their users call them."""
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -28,6 +29,8 @@ CONFIGS = "kafka.admin.ConfigCommand"
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 ACLS = "org.apache.kafka.tools.AclCommand"
 CLIENT_METRICS = "org.apache.kafka.tools.ClientMetricsCommand"
+ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 SECONDS_MAX = 60
 
@@ -157,3 +160,27 @@ class TestKafkaTools:
         assert tool(CLIENT_METRICS, "--list").split() == []
         options = ("--alter", "--name", "mine", "--interval", "5000")
         assert "this broker does not collect client metrics" in tool(CLIENT_METRICS, *options, code=1)
+
+    def test_what_has_nothing_to_do_on_one_broker_says_so(self, tool: Tool, topic: str, tmp_path: Path) -> None:
+        tool(TOPICS, "--create", "--topic", topic, "--partitions", "2")
+        elect = ("--election-type", "preferred", "--topic", topic, "--partition")
+        assert f"Valid replica already elected for partitions {topic}-0" in tool(ELECTION, *elect, "0")
+        assert "UnknownTopicOrPartitionException" in tool(ELECTION, *elect, "7", code=1)
+        plan, wrong = tmp_path / "plan.json", tmp_path / "wrong.json"
+        for path, replicas in ((plan, [1]), (wrong, [2])):
+            moves = [{"topic": topic, "partition": number, "replicas": replicas} for number in range(2)]
+            path.write_text(json.dumps({"version": 1, "partitions": moves}))
+        done = tool(REASSIGN, "--reassignment-json-file", str(plan), "--execute")
+        assert "Successfully started partition reassignments" in done
+        verified = tool(REASSIGN, "--reassignment-json-file", str(plan), "--verify")
+        assert verified.count("is completed") == 2
+        assert "No partition reassignments found." in tool(REASSIGN, "--list")
+        tool(REASSIGN, "--reassignment-json-file", str(wrong), "--execute", code=1)
+
+    def test_quotas_and_users_are_none_and_cannot_be_made(self, tool: Tool) -> None:
+        user = ("--entity-type", "users", "--entity-name", "alice")
+        assert tool(CONFIGS, *user, "--describe").strip() == ""
+        quota = ("--alter", "--add-config", "producer_byte_rate=1000")
+        assert "this broker has no client quotas" in tool(CONFIGS, *user, *quota, code=1)
+        secret = ("--alter", "--add-config", "SCRAM-SHA-256=[password=secret]")
+        assert "this broker has no SASL" in tool(CONFIGS, *user, *secret, code=1)

@@ -12,6 +12,7 @@ from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
 from moldau.config import broker_config
 from moldau.errors import ErrorCode
+from moldau.names import TopicPartition
 
 CONFIG = broker_config({"num.partitions": "2"})[0]
 THREE = {number: BrokerImage(number, f"host{number}", 9092) for number in (1, 2, 3)}
@@ -223,3 +224,23 @@ def test_a_broker_takes_over_what_nobody_leads_if_it_is_in_sync() -> None:
     )
     (changed,) = controller.lead_again(image(orphan), 1, clean=True)
     assert [(part.leader, part.leader_epoch) for part in changed.partitions] == [(1, 5), (-1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("where", "replicas", "code"),
+    [
+        (("a", 0), [1], None),
+        (("a", 0), None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
+        (("a", 0), [], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (("a", 0), [9], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (("a", 0), [1, 1], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (("a", 0), [2], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (("a", 7), [1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (("b", 0), None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_a_partition_can_be_assigned_to_where_it_is_and_nowhere_else(
+    where: tuple[str, int], replicas: list[int] | None, code: ErrorCode | None
+) -> None:
+    refusal = controller.reassignment_refusal(image(topic("a")), TopicPartition(*where), replicas)
+    assert (refusal and refusal.code) == code

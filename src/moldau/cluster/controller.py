@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from moldau.cluster.image import NO_LEADER, Image, PartitionImage, TopicImage
 from moldau.config import BrokerConfig, topic_config
 from moldau.errors import ConfigError, ErrorCode
+from moldau.names import TopicPartition
 
 PARTITIONS_MAX = 10_000
 RECORDS_MAX = 10_000
@@ -278,6 +279,40 @@ def _create_partitions(image: Image, wish: MorePartitions, start: int, most: int
             if refusal:
                 return refusal
     return topic._replace(partitions=topic.partitions + tuple(_new_partition(image, who) for who in replicas))
+
+
+def election_refusal(image: Image, tp: TopicPartition, *, unclean: bool) -> Refusal:
+    """Why no leader of this partition is elected. Its preferred replica leads whenever it is up, so an election has
+    nothing to choose from."""
+    part = image.partition(tp)
+    if part is None:
+        return Refusal(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp.partition} of {_cut(tp.topic)}"
+        )
+    if part.leader == part.replicas[0] or (unclean and part.leader != NO_LEADER):
+        return Refusal(ErrorCode.ELECTION_NOT_NEEDED, "the partition is led by the replica that should lead it")
+    code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE if unclean else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    return Refusal(code, "the log folder of the partition is offline")
+
+
+def reassignment_refusal(image: Image, tp: TopicPartition, replicas: Sequence[int] | None) -> Refusal | None:
+    """Why this partition cannot be given these replicas, or (None) why moving it cannot be cancelled."""
+    part = image.partition(tp)
+    if part is None:
+        return Refusal(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp.partition} of {_cut(tp.topic)}"
+        )
+    if replicas is None:
+        return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    refusal = _assignment_refusal(image, replicas, None)
+    if refusal is None and tuple(replicas) != part.replicas:
+        refusal = Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas are not moved from broker to broker here")
+    return refusal
+
+
+def _cut(name: str) -> str:
+    """A name that a client sent, short enough for a sentence."""
+    return repr(name[:NAME_MAX])
 
 
 def with_overrides(image: Image, config: BrokerConfig, name: str, overrides: Mapping[str, str]) -> TopicImage | Refusal:

@@ -249,6 +249,48 @@ def _describe_topic_partitions(parts: Parts) -> Handler:
     return DescribeTopicPartitions(parts.cluster)
 
 
+def _alter_replica_log_dirs(parts: Parts) -> Handler:
+    from moldau.handlers.alter_replica_log_dirs import AlterReplicaLogDirs
+
+    return AlterReplicaLogDirs(parts.partitions)
+
+
+def _elect_leaders(parts: Parts) -> Handler:
+    from moldau.handlers.elections import ElectLeaders
+
+    return ElectLeaders(lambda: parts.cluster.image)
+
+
+def _reassignments(method: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers.reassignments import Reassignments
+
+        handler: Handler = getattr(Reassignments(lambda: parts.cluster.image), method)
+        return handler
+
+    return make
+
+
+def _client_quotas(function: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers import client_quotas
+
+        handler: Handler = getattr(client_quotas, function)
+        return handler
+
+    return make
+
+
+def _scram_credentials(function: str) -> Callable[[Parts], Handler]:
+    def make(parts: Parts) -> Handler:
+        from moldau.handlers import scram_credentials
+
+        handler: Handler = getattr(scram_credentials, function)
+        return handler
+
+    return make
+
+
 TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.LIST_OFFSETS: _list_offsets,
     apis.METADATA: _metadata,
@@ -277,11 +319,19 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.DELETE_ACLS: _acls("delete_acls"),
     apis.DESCRIBE_CONFIGS: _configs("describe"),
     apis.ALTER_CONFIGS: _configs("replace"),
+    apis.ALTER_REPLICA_LOG_DIRS: _alter_replica_log_dirs,
     apis.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     apis.CREATE_PARTITIONS: _topics("create_partitions"),
     apis.DELETE_GROUPS: _group_admin("delete_groups"),
+    apis.ELECT_LEADERS: _elect_leaders,
     apis.INCREMENTAL_ALTER_CONFIGS: _configs("alter"),
+    apis.ALTER_PARTITION_REASSIGNMENTS: _reassignments("alter"),
+    apis.LIST_PARTITION_REASSIGNMENTS: _reassignments("list_reassignments"),
     apis.OFFSET_DELETE: _offsets("delete"),
+    apis.DESCRIBE_CLIENT_QUOTAS: _client_quotas("describe"),
+    apis.ALTER_CLIENT_QUOTAS: _client_quotas("alter"),
+    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: _scram_credentials("describe"),
+    apis.ALTER_USER_SCRAM_CREDENTIALS: _scram_credentials("alter"),
     apis.DESCRIBE_CLUSTER: _describe_cluster,
     apis.DESCRIBE_PRODUCERS: _describe_producers,
     apis.DESCRIBE_TRANSACTIONS: _transaction_lists("describe"),

@@ -205,6 +205,12 @@ class LogFolders:
         except OSError as error:
             _failed_at_start(folder, error)
 
+    @property
+    def named(self) -> dict[str, bool]:
+        """The path of every folder that was named, and whether it is served."""
+        serving = {folder.path for folder in self.serving}
+        return {str(path): path in serving for path in self._paths}
+
     def in_use(self) -> list[FolderUse]:
         """What is in every folder that was named. Blocks."""
         by_path = {folder.path: folder for folder in self.serving}

@@ -99,6 +99,16 @@ class Partitions:
     async def folders_in_use(self) -> list[FolderUse]:
         return await self._runtime.run(self._folders.in_use)
 
+    @property
+    def log_dirs(self) -> dict[str, bool]:
+        """The path of every log folder, and whether it is served."""
+        return self._folders.named
+
+    def log_dir_of(self, tp: TopicPartition) -> str | None:
+        """The path of the log folder that a partition is served from."""
+        folder = self._folders.folder_of(tp)
+        return None if folder is None else str(folder.path)
+
     def high_watermarks(self) -> dict[TopicPartition, int]:
         return {hosted.tp: hosted.high_watermark for hosted in self}
 

@@ -38,6 +38,7 @@ from tests.differential.steps import (
     transaction_states,
     transaction_stories,
     transactions,
+    unchanged,
 )
 
 SCRIPT: tuple[Step, ...] = (
@@ -47,6 +48,7 @@ SCRIPT: tuple[Step, ...] = (
     *configs.STEPS,
     *old_configs.STEPS,
     *group_configs.STEPS,
+    *unchanged.STEPS,
     *acls.STEPS,
     *produce.STEPS,
     *fetch.STEPS,

@@ -1,0 +1,61 @@
+"""AlterReplicaLogDirs (key 34, versions 1 and 2): a partition stays in the log folder that it is in.
+
+To ask for the folder that a partition is in succeeds, as by Kafka (KIP-113). To ask for another one of ours is refused
+as INVALID_REQUEST, with a line in the log since the answer has no room for a sentence: partitions are not moved between
+folders while the broker runs. Of several wishes for one partition the last one counts.
+"""
+
+import logging
+
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.names import TopicPartition
+from moldau.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from moldau.replication.partitions import Partitions
+
+logger = logging.getLogger(__name__)
+
+
+class AlterReplicaLogDirs:
+    def __init__(self, partitions: Partitions):
+        self._partitions = partitions
+
+    def __call__(self, request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
+        wanted = {
+            TopicPartition(topic.name, number): folder.path
+            for folder in request.dirs
+            for topic in folder.topics
+            for number in topic.partitions
+        }
+        served = self._partitions.log_dirs
+        topics: dict[str, AlterReplicaLogDirTopicResult] = {}
+        moves = 0
+        for tp, path in wanted.items():
+            error = self._error(tp, path, served.get(path))
+            moves += error is ErrorCode.INVALID_REQUEST
+            topic = topics.setdefault(tp.topic, AlterReplicaLogDirTopicResult(topic_name=tp.topic))
+            topic.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=tp.partition, error_code=error))
+        if moves:
+            logger.warning(
+                "%s asked to move %d partitions to other log folders, which is refused: this broker does not move them "
+                "while it runs",
+                context.client_host,
+                moves,
+            )
+        return AlterReplicaLogDirsResponse(results=list(topics.values()))
+
+    def _error(self, tp: TopicPartition, path: str, is_served: bool | None) -> ErrorCode:
+        """`is_served` is None for a path that is not in log.dirs."""
+        if is_served is None:
+            return ErrorCode.LOG_DIR_NOT_FOUND
+        if not is_served:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        now = self._partitions.log_dir_of(tp)
+        if now is None:
+            return self._partitions.absence(tp.topic, None, tp.partition)
+        return ErrorCode.NONE if now == path else ErrorCode.INVALID_REQUEST

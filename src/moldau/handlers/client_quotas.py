@@ -1,0 +1,74 @@
+"""DescribeClientQuotas (key 48) and AlterClientQuotas (49), versions 0 and 1: this broker has no quotas.
+
+A filter is checked as by Kafka, and finds nothing. To remove a quota succeeds, since none exists; to set one is refused
+as INVALID_REQUEST, because a limit that nothing enforces must not look as if it were enforced (KIP-546).
+"""
+
+from moldau.cluster.controller import Refusal
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntryData,
+    EntryResult,
+)
+from moldau.protocol.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+
+IP = "ip"
+KINDS = ("user", "client-id", IP)
+"""What a quota may be of."""
+EXACT, DEFAULT, ANY = range(3)
+"""How a component of a filter matches: one name, the quota of those without one of their own, any name."""
+
+
+def describe(request: DescribeClientQuotasRequest, context: Context) -> DescribeClientQuotasResponse:
+    seen: set[str] = set()
+    for component in request.components:
+        refusal = _filter_refusal(component, seen)
+        if refusal:
+            return DescribeClientQuotasResponse(error_code=refusal.code, error_message=refusal.message, entries=None)
+        seen.add(component.entity_type)
+    return DescribeClientQuotasResponse()
+
+
+def _filter_refusal(component: ComponentData, seen: set[str]) -> Refusal | None:
+    """Why this component cannot be in a filter besides those of the types `seen`."""
+    kind, code = component.entity_type, ErrorCode.INVALID_REQUEST
+    if not kind:
+        return Refusal(code, "a component of the filter has no type")
+    if kind in seen:
+        return Refusal(code, f"the filter has two components of type {kind[:200]}")
+    if component.match_type not in (EXACT, DEFAULT, ANY):
+        return Refusal(code, f"there is no match of type {component.match_type}")
+    if (component.match is None) == (component.match_type == EXACT):
+        return Refusal(code, "an exact match has a name, and no other match has one")
+    if kind not in KINDS:
+        return Refusal(ErrorCode.UNSUPPORTED_VERSION, f"there are no quotas of a {kind[:200]}")
+    if IP in {kind, *seen} and seen:
+        return Refusal(code, "a filter has addresses, or users and client ids")
+    return None
+
+
+def alter(request: AlterClientQuotasRequest, context: Context) -> AlterClientQuotasResponse:
+    entries = []
+    for entry in request.entries:
+        code, message = _refusal(entry) or (ErrorCode.NONE, None)
+        entries.append(EntryResult(error_code=code, error_message=message, entity=entry.entity))
+    return AlterClientQuotasResponse(entries=entries)
+
+
+def _refusal(entry: EntryData) -> Refusal | None:
+    code = ErrorCode.INVALID_REQUEST
+    if not entry.entity:
+        return Refusal(code, "a quota is of a user, a client id or an address")
+    for entity in entry.entity:
+        if entity.entity_type not in KINDS:
+            return Refusal(code, f"there are no quotas of a {entity.entity_type[:200]}")
+    if any(not one.remove for one in entry.ops):
+        return Refusal(code, "this broker has no client quotas: nothing would be limited")
+    return None

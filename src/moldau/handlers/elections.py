@@ -1,0 +1,53 @@
+"""ElectLeaders (key 43, versions 0 to 2): on one broker an election never has anything to do.
+
+A partition is led by its only replica, or by nobody while its log folder is offline. Version 0 asks for the preferred
+leader only. A null list means all partitions: those that need no election are left out of the answer then, but their
+topics are not. A request that leaves no time is answered with REQUEST_TIMED_OUT (KIP-183, KIP-460).
+"""
+
+from collections.abc import Callable
+
+from moldau.cluster.controller import Refusal, election_refusal
+from moldau.cluster.image import Image
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.names import TopicPartition
+from moldau.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+PREFERRED, UNCLEAN = 0, 1
+
+
+class ElectLeaders:
+    def __init__(self, image: Callable[[], Image]):
+        self._image = image
+
+    def __call__(self, request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
+        image, wanted = self._image(), request.topic_partitions
+        whole = _refusal(request)
+        response = ElectLeadersResponse(error_code=whole.code if whole else ErrorCode.NONE)
+        named = (
+            [(topic.name, range(len(topic.partitions))) for topic in image.topics.values()]
+            if wanted is None
+            else [(one.topic, one.partitions) for one in wanted]
+        )
+        for name, numbers in named:
+            results = []
+            for number in numbers:
+                tp = TopicPartition(name, number)
+                code, message = whole or election_refusal(image, tp, unclean=request.election_type == UNCLEAN)
+                if wanted is not None or code is not ErrorCode.ELECTION_NOT_NEEDED:
+                    results.append(PartitionResult(partition_id=number, error_code=code, error_message=message))
+            response.replica_election_results.append(ReplicaElectionResult(topic=name, partition_result=results))
+        return response
+
+
+def _refusal(request: ElectLeadersRequest) -> Refusal | None:
+    """Why no partition at all is looked at."""
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        return Refusal(ErrorCode.INVALID_REQUEST, f"there is no election of type {request.election_type}")
+    return Refusal(ErrorCode.REQUEST_TIMED_OUT) if request.timeout_ms <= 0 else None

@@ -1,0 +1,63 @@
+"""DescribeUserScramCredentials (key 50) and AlterUserScramCredentials (51), version 0: this broker has no SASL users.
+
+Users and credentials are checked as by Kafka, and never found. To create one is refused as SECURITY_DISABLED: nobody
+could log in with it (KIP-554).
+"""
+
+from collections import Counter
+
+from moldau.cluster.controller import Refusal
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from moldau.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+MECHANISMS = (1, 2)
+"""SCRAM-SHA-256 and SCRAM-SHA-512."""
+ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
+
+
+def describe(request: DescribeUserScramCredentialsRequest, context: Context) -> DescribeUserScramCredentialsResponse:
+    counts = Counter(user.name for user in request.users or ())
+    unknown = Refusal(ErrorCode.RESOURCE_NOT_FOUND, "there is no such user")
+    doubled = Refusal(ErrorCode.DUPLICATE_RESOURCE, "the request names this user more than once")
+    results = []
+    for name, count in counts.items():
+        code, message = unknown if count == 1 else doubled
+        results.append(DescribeUserScramCredentialsResult(user=name, error_code=code, error_message=message))
+    return DescribeUserScramCredentialsResponse(results=results)
+
+
+def alter(request: AlterUserScramCredentialsRequest, context: Context) -> AlterUserScramCredentialsResponse:
+    refusals: dict[str, Refusal] = {}
+    for one in (*request.deletions, *request.upsertions):
+        refusals.setdefault(one.name, _refusal(one))
+    return AlterUserScramCredentialsResponse(
+        results=[
+            AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message)
+            for name, (code, message) in refusals.items()
+        ]
+    )
+
+
+def _refusal(one: ScramCredentialDeletion | ScramCredentialUpsertion) -> Refusal:
+    if not one.name:
+        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
+    if one.mechanism not in MECHANISMS:
+        return Refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"there is no SCRAM mechanism {one.mechanism}")
+    if isinstance(one, ScramCredentialDeletion):
+        return Refusal(ErrorCode.RESOURCE_NOT_FOUND, "there is no such credential")
+    if not ITERATIONS_MIN <= one.iterations <= ITERATIONS_MAX:
+        sentence = f"a credential has {ITERATIONS_MIN} to {ITERATIONS_MAX} iterations, not {one.iterations}"
+        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, sentence)
+    return Refusal(ErrorCode.SECURITY_DISABLED, "this broker has no SASL: nobody could log in as this user")

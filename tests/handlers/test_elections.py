@@ -1,0 +1,52 @@
+"""ElectLeaders: one broker's partitions are led by their only replica, or by nobody."""
+
+import uuid
+
+import pytest
+
+from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
+from moldau.errors import ErrorCode
+from moldau.handlers.context import Context
+from moldau.handlers.elections import PREFERRED, UNCLEAN, ElectLeaders
+from moldau.protocol.apis import ELECT_LEADERS
+from moldau.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+
+LED, OFFLINE = PartitionImage(1, 0, (1,), (1,)), PartitionImage(-1, 1, (1,), (1,))
+IMAGE = Image("c", 1, {1: BrokerImage(1, "h", 1)}).with_topics(
+    {"a": TopicImage("a", uuid.UUID(int=1), (LED, OFFLINE), {}), "b": TopicImage("b", uuid.UUID(int=2), (LED,), {})}
+)
+CONTEXT = Context(ELECT_LEADERS.key, 2, 1, "asker", "127.0.0.1")
+
+
+def elected(
+    wanted: list[tuple[str, list[int]]] | None, election: int = PREFERRED, timeout_ms: int = 1000
+) -> tuple[int, dict[str, list[tuple[int, ErrorCode]]]]:
+    topics = None if wanted is None else [TopicPartitions(topic=name, partitions=numbers) for name, numbers in wanted]
+    request = ElectLeadersRequest(election_type=election, topic_partitions=topics, timeout_ms=timeout_ms)
+    reply = ElectLeaders(lambda: IMAGE)(request, CONTEXT)
+    results = {
+        topic.topic: [(one.partition_id, ErrorCode(one.error_code)) for one in topic.partition_result]
+        for topic in reply.replica_election_results
+    }
+    return reply.error_code, results
+
+
+@pytest.mark.parametrize(
+    ("election", "offline"),
+    [(PREFERRED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE), (UNCLEAN, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)],
+)
+def test_what_is_led_needs_no_election_and_what_is_offline_cannot_have_one(election: int, offline: ErrorCode) -> None:
+    needless, unknown = ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert elected([("a", [0, 1, 2]), ("c", [0])], election) == (
+        0,
+        {"a": [(0, needless), (1, offline), (2, unknown)], "c": [(0, unknown)]},
+    )
+    assert elected(None, election) == (0, {"a": [(1, offline)], "b": []})
+
+
+@pytest.mark.parametrize(
+    ("election", "timeout_ms", "code"),
+    [(7, 1000, ErrorCode.INVALID_REQUEST), (PREFERRED, 0, ErrorCode.REQUEST_TIMED_OUT)],
+)
+def test_a_request_that_is_wrong_as_a_whole_elects_nobody(election: int, timeout_ms: int, code: ErrorCode) -> None:
+    assert elected([("a", [0])], election, timeout_ms) == (code, {"a": [(0, code)]})
