@@ -40,7 +40,8 @@ def describe(request: DescribeUserScramCredentialsRequest, context: Context) -> 
 
 def alter(request: AlterUserScramCredentialsRequest, context: Context) -> AlterUserScramCredentialsResponse:
     refusals: dict[str, Refusal] = {}
-    for one in (*request.deletions, *request.upsertions):
+    asked: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [*request.deletions, *request.upsertions]
+    for one in asked:
         refusals.setdefault(one.name, _refusal(one))
     return AlterUserScramCredentialsResponse(
         results=[
