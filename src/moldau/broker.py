@@ -162,8 +162,8 @@ class Broker:
                 )
             ),
         )
-        self.watchdog = Watchdog(request_name)
-        self.server = Server(dispatch, self._limits(), self.watchdog)
+        self.watchdog = Watchdog(request_name, runtime.stopwatch)
+        self.server = Server(dispatch, self._limits(), self.watchdog, runtime.stopwatch)
         cluster.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)
         listener = config.listener

@@ -306,6 +306,8 @@ class Runtime:
     disk: Disk = field(default_factory=RealDisk)
     random: Random = field(default_factory=RealRandom)
     executor: ThreadPoolExecutor | None = None
+    stopwatch: Callable[[], float] = time.perf_counter
+    """Seconds from any beginning, to measure what a turn of the loop takes: none at all in simulation."""
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run blocking `work` in the bounded executor; a simulated loop runs it inline."""

@@ -184,8 +184,11 @@ class Inbox:
         self._room = self._filled = len(left)
 
     def holds_frame(self) -> bool:
-        """Whether what was parked begins with a whole frame."""
-        return self._filled >= 4 and self._filled >= 4 + self._checked(self._own, 0)
+        """Whether what was parked begins with a whole frame, or with a size that `frames` refuses."""
+        if self._filled < 4:
+            return False
+        (size,) = _size(self._own, 0)
+        return not 0 <= size <= self.size_max or self._filled >= 4 + size
 
     def _checked(self, buffer: bytearray | mmap, at: int) -> int:
         size: int = _size(buffer, at)[0]

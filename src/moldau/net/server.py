@@ -1,10 +1,12 @@
 """The listening side: connections, frames in, replies out, in order. It never learns what a Produce is.
 
-A `Server` is given `handle(frame, peer) -> Answer`. What can be answered at once is: all frames that one read brought
-are handled, their replies joined and sent in one call. An awaitable answer mutes its connection (one request in
-flight) until it is there, and so does a reply that the socket does not take at once: a peer that asks and never reads
-costs what one read brings. A frame is valid only until `handle` returns. `ProtocolViolation` from `handle` closes the
-connection; any other exception is a fault of ours: it is logged and the connection closed.
+A `Server` is given `handle(frame, peer) -> Answer`. What can be answered at once is: the frames that one read brought
+are handled, their replies joined and sent in one call. A connection whose frames take longer than a share of the loop's
+time is not read from until they are served, share by share, in turns with the others (`turns.py`). An awaitable answer
+mutes its connection (one request in flight) until it is there, and so does a reply that the socket does not take at
+once: a peer that asks and never reads costs what one read brings. A frame is valid only until `handle` returns.
+`ProtocolViolation` from `handle` closes the connection; any other exception is a fault of ours: it is logged and the
+connection closed.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ from moldau.names import counted
 from moldau.net.busy_polling import BusyPolling, processors
 from moldau.net.inbox import Inbox, Pool
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox
+from moldau.net.turns import SHARE_S, Turns
 from moldau.net.watchdog import Watchdog
 from moldau.runtime import Answer, FileSlice, Reply
 
@@ -73,6 +76,8 @@ class Server:
     handle: Handle
     limits: Limits = field(default_factory=Limits)
     watchdog: Watchdog = field(default_factory=Watchdog)
+    stopwatch: Callable[[], float] = time.perf_counter
+    """Seconds that requests take are told by this."""
     connections: dict["Connection", None] = field(default_factory=dict)
     per_host: dict[str, int] = field(default_factory=dict)
 
@@ -83,6 +88,7 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
         self.busy_polling: BusyPolling | None = None
+        self._turns: Turns | None = None
         self.watchdog.namers.append(self._name)
 
     async def start(self, host: str | None, port: int) -> int:
@@ -115,6 +121,11 @@ class Server:
         """Begin to accept: after this, clients are answered."""
         for server in self._listening:
             await cast(asyncio.Server, server).start_serving()
+
+    def turns(self, loop: asyncio.AbstractEventLoop) -> Turns:
+        if self._turns is None:
+            self._turns = Turns(loop, self.stopwatch)
+        return self._turns
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close what is idle for too long (a negative limit is none) and who stands still with memory that others wait
@@ -151,6 +162,8 @@ class Server:
 
     def _name(self, owner: object) -> str | None:
         """What a turn of the loop was for, if it was for one of our connections: the request and its peer."""
+        if isinstance(owner, Turns):
+            owner = getattr(owner.serving, "__self__", None)
         if isinstance(owner, asyncio.Task):
             owner = next((c for c in self.connections if c.in_flight is owner), None)
         if not isinstance(owner, Connection):
@@ -202,6 +215,13 @@ class Connection(asyncio.BufferedProtocol):
         """How the last request that took long, or is in flight, begins."""
         self._handle = server.handle
         self._watchdog = server.watchdog
+        self._stopwatch = server.stopwatch
+        self._turns = server.turns(loop)
+        self._read_bytes_max = 0
+        self._spent_s = 0.0
+        """By the reads before, of this turn of the loop."""
+        self._heavy = False
+        """Its last turn took more than half a share."""
         self._busy_polling: BusyPolling | None = None
         self._busy = False
         self._paused = False
@@ -244,32 +264,44 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self.inbox.buffer(self.server.shared)
         assert buffer is not None, "reading goes on only while there is room"
+        self._read_bytes_max = len(buffer)
         return buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         self.active_at = self.loop.time()
-        began = time.perf_counter()
+        began = self._stopwatch()
         self._watchdog.began(began)
         if self._busy_polling is not None:
             self._busy_polling.arrived(began)
-        self._serve(nbytes)
-        ended = time.perf_counter()
+        if self._heavy:  # what it brings waits for its turn, so that this read costs the others little
+            self.inbox.arrived(self.server.shared, nbytes)
+            self.inbox.park()
+            self._go_on()
+        else:
+            self._serve(nbytes, began + SHARE_S - self._spent_s)
+        ended = self._stopwatch()
         if self._busy_polling is not None:
             self._busy_polling.served(ended)
-        self._watchdog.ended(began, ended, self._serve)
+        spent_s = self._spent_s + ended - began
+        self._spent_s = spent_s if nbytes == self._read_bytes_max else 0.0  # libuv repeats a full read at once
+        if spent_s > SHARE_S:
+            self._watchdog.ended(began, ended, self._serve)
+            if not (self._busy or self._closed):
+                self._wait_for_turn()
 
-    def _serve(self, nbytes: int) -> None:
-        """Handle every whole frame that is here, until one cannot be answered at once; `nbytes` are new."""
+    def _serve(self, nbytes: int, share_ends_at: float) -> None:
+        """Handle the whole frames that are here, until one cannot be answered at once or the share of this connection
+        is used up; `nbytes` are new."""
         inbox, shared = self.inbox, self.server.shared
         ready: list[Piece] = []
         try:
             frame = inbox.only(shared, nbytes)
             if frame is None:
                 inbox.arrived(shared, nbytes)
-                later = self._handle_frames(inbox.frames(), ready)
+                later = self._handle_frames(inbox.frames(), ready, share_ends_at)
                 inbox.park()
             else:
-                later = self._handle_frames((frame,), ready)
+                later = self._handle_frames((frame,), ready, share_ends_at)
         except ProtocolViolation as violation:
             log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, violation)
             self._close_after(ready)
@@ -284,35 +316,42 @@ class Connection(asyncio.BufferedProtocol):
         elif not all_left:
             self._busy = True
             self._pause_reading()
-        elif inbox.holds_frame():
-            self._busy = True  # a share of replies or files has left; the others first, then the next request
-            self._pause_reading()
-            self.loop.call_soon(self._room)
-        elif inbox.buffer(self.server.shared) is None:
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Read on, unless requests are left (their share of time, replies or files is used up) or memory is short."""
+        if self.inbox.holds_frame():
+            self._wait_for_turn()
+        elif self.inbox.buffer(self.server.shared) is None:
             self._pause_reading()
 
-    def _handle_frames(self, frames: Iterable[memoryview], ready: list[Piece]) -> Awaitable[Reply] | None:
-        """Append the replies to `ready`; stops at one that is still awaited (and returned), or has files, or at a
-        share."""
-        handle, peer, size = self._handle, self.peer, 0
-        began = time.perf_counter()
-        frame: memoryview | None = None
-        try:
-            for frame in frames:
-                answer = handle(frame, peer)
-                if answer is None:
-                    continue
+    def _handle_frames(
+        self, frames: Iterable[memoryview], ready: list[Piece], share_ends_at: float
+    ) -> Awaitable[Reply] | None:
+        """Append the replies to `ready`; stops at one that is still awaited (and returned), or has files, or at a share
+        of replies or of time."""
+        handle, peer, stopwatch, size = self._handle, self.peer, self._stopwatch, 0
+        for frame in frames:
+            answer = handle(frame, peer)
+            if answer is not None:
                 if not isinstance(answer, list):
                     self.asked = bytes(frame[:HEAD_BYTES])
                     return cast(Awaitable[Reply], answer)
                 ready += answer
-                size += len(answer[0])
-                if len(answer) > 1 or size > SHARE_BYTES:
-                    return None
-            return None
-        finally:
-            if frame is not None and time.perf_counter() - began > NAMED_S:
-                self.asked = bytes(frame[:HEAD_BYTES])
+                size += SHARE_BYTES if len(answer) > 1 else len(answer[0])
+            if (now := stopwatch()) > share_ends_at:
+                if now > share_ends_at + NAMED_S:
+                    self.asked = bytes(frame[:HEAD_BYTES])
+                return None
+            if size >= SHARE_BYTES:
+                return None
+        return None
+
+    def _wait_for_turn(self) -> None:
+        self._busy = self._heavy = True
+        self._pause_reading()
+        self._turns.wait(self._room)
 
     def _pause_for(self, later: Awaitable[Reply]) -> None:
         self._busy = True
@@ -365,7 +404,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._busy = False
         self.active_at = self.loop.time()
-        self._serve(0)
+        self._spent_s, began = 0.0, self._stopwatch()
+        self._serve(0, began + SHARE_S)
+        self._heavy = self._stopwatch() - began > SHARE_S / 2
         self._resume_reading()
 
     def _pause_reading(self) -> None:

@@ -81,7 +81,8 @@ class World:
         return self.hosts[name]
 
     def runtime(self, host: Host) -> Runtime:
-        return Runtime(host.clock, host.disk, SimulatedRandom(random.Random(self.random.getrandbits(64))))
+        chance = SimulatedRandom(random.Random(self.random.getrandbits(64)))
+        return Runtime(host.clock, host.disk, chance, stopwatch=self.loop.time)
 
     async def on(self, host: str, work: Awaitable[T]) -> T:
         """Do `work` on behalf of that host: what it dials and spawns is the host's."""

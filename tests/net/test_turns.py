@@ -1,0 +1,186 @@
+"""However much some connections ask, each gets its share of the loop and the others get theirs: counted in requests,
+of which each takes as long as the test says."""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import uvloop
+
+from moldau.errors import ProtocolViolation
+from moldau.net.server import Peer, Server
+from moldau.net.turns import ROUND_S, SHARE_S
+from moldau.runtime import Answer
+
+NEW_LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+REQUEST_S = SHARE_S / 20
+SHARE, ROUND = 21, round(ROUND_S / REQUEST_S) + 21
+"""Requests of a share and of a round: what exceeds the time is the last one."""
+POLITE = b"polite"
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def run(new_loop: Callable[[], asyncio.AbstractEventLoop], scenario: Awaitable[None]) -> None:
+    async def bounded() -> None:
+        await asyncio.wait_for(scenario, 60)
+
+    loop = new_loop()
+    try:
+        loop.run_until_complete(bounded())
+    finally:
+        loop.close()
+
+
+class Requests:
+    """A server for which every request takes `REQUEST_S`; `handled` says whose they were.
+
+    The polite client has one request on its way, and sends it while one of the greedy ones is handled; `waited` are the
+    requests of others that were handled meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.handled: list[bytes] = []
+        self.waited: list[int] = []
+        self.polite: socket.socket | None = None
+        self._sent_at: int | None = None
+        self._now_s = 0.0
+        self.server = Server(self.handle, stopwatch=lambda: self._now_s)
+
+    def handle(self, frame: memoryview, peer: Peer) -> Answer:
+        body = bytes(frame)
+        if body == b"broken":
+            raise ProtocolViolation("broken")
+        self._now_s += REQUEST_S
+        if body == POLITE:
+            assert self._sent_at is not None
+            self.waited.append(len(self.handled) - self._sent_at)
+            self._sent_at = None
+        else:
+            self.handled.append(body[:1])
+            if self.polite and self._sent_at is None:
+                self.polite.sendall(framed(POLITE))
+                self._sent_at = len(self.handled)
+        return [framed(body)]
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[int]:
+        port = await self.server.start("127.0.0.1", 0)
+        await self.server.serve()
+        with socket.create_connection(("127.0.0.1", port)) as self.polite:
+            try:
+                yield port
+            finally:
+                self.polite = None
+                await self.server.stop()
+
+
+async def pipeline(port: int, frames: bytes, size: int) -> bytes:
+    """Send all of it, read so many bytes of replies."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+
+    async def send() -> None:
+        for at in range(0, len(frames), 1 << 16):
+            writer.write(frames[at : at + (1 << 16)])
+            await writer.drain()
+
+    sending = asyncio.ensure_future(send())
+    replies = await reader.readexactly(size)
+    await sending
+    writer.close()
+    return replies
+
+
+@NEW_LOOPS
+def test_a_client_that_asks_once_at_a_time_waits_for_a_share_of_one_that_pipelines(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+):
+    async def scenario() -> None:
+        requests = Requests()
+        bodies = [b"a%05d" % number for number in range(10_000)]
+        frames = b"".join(map(framed, bodies))
+        async with requests.serving() as port:
+            assert await pipeline(port, frames, len(frames)) == frames, "every reply, in the order of the requests"
+        assert len(requests.waited) > len(bodies) / (2 * SHARE)
+        assert max(requests.waited) <= 2 * SHARE
+
+    run(new_loop, scenario())
+
+
+@NEW_LOOPS
+def test_beside_twenty_that_pipeline_it_waits_for_a_round(new_loop: Callable[[], asyncio.AbstractEventLoop]):
+    async def scenario() -> None:
+        connections, each = 20, 2000
+        requests = Requests()
+        async with requests.serving() as port:
+            frames = [framed(bytes([ord("a") + number])) * each for number in range(connections)]
+            replies = await asyncio.gather(*(pipeline(port, some, len(some)) for some in frames))
+            assert replies == frames
+        assert len(requests.waited) > 100
+        assert sorted(requests.waited)[-len(requests.waited) // 100] <= 2 * ROUND
+        assert max(requests.waited) <= connections * SHARE + 2 * ROUND, "if all of them bring their first at once"
+
+    run(new_loop, scenario())
+
+
+@NEW_LOOPS
+def test_those_that_pipeline_get_equal_shares(new_loop: Callable[[], asyncio.AbstractEventLoop]):
+    """Also one that had much more to ask than the others."""
+
+    async def scenario() -> None:
+        requests = Requests()
+        async with requests.serving() as port:
+            much, some = framed(b"a") * 20_000, [framed(name) * 1000 for name in (b"b", b"c", b"d")]
+            await asyncio.gather(*(pipeline(port, one, len(one)) for one in (much, *some)))
+        handled = b"".join(requests.handled)
+        last = max(handled.rindex(name) for name in (b"b", b"c", b"d"))
+        first = max(handled.index(name) for name in (b"b", b"c", b"d"))
+        shares = handled[first : last + 1]
+        for name in (b"b", b"c", b"d"):
+            assert shares.count(b"a") <= 1.5 * shares.count(name) + 4 * ROUND
+
+    run(new_loop, scenario())
+
+
+@pytest.mark.parametrize("size", [1000, 5000, 30_000])
+@NEW_LOOPS
+def test_reads_that_follow_each_other_in_one_turn_share_one_share(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], size: int
+):
+    """libuv repeats a read that filled its buffer up to 32 times before it looks at another socket."""
+
+    async def scenario() -> None:
+        requests = Requests()
+        bodies = [b"a" * size for _ in range((16 << 20) // size)]
+        frames = b"".join(map(framed, bodies))
+        async with requests.serving() as port:
+            assert await pipeline(port, frames, len(frames)) == frames
+        assert max(requests.waited) <= 3 * SHARE
+
+    run(new_loop, scenario())
+
+
+@NEW_LOOPS
+@pytest.mark.parametrize("broken", [struct.pack(">i", -1), struct.pack(">i", 2**31 - 1), framed(b"broken")])
+def test_what_breaks_the_protocol_after_a_share_closes_the_connection_after_the_replies_before_it(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], broken: bytes, caplog: pytest.LogCaptureFixture
+):
+    async def scenario() -> None:
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+        requests = Requests()
+        for before in range(SHARE - 2, SHARE + 3):
+            async with requests.serving() as port:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(framed(b"a") * before + broken)
+                assert await reader.read() == framed(b"a") * before
+                writer.close()
+            requests = Requests()
+        assert not faults
+
+    run(new_loop, scenario())
