@@ -170,10 +170,11 @@ class TestKafkaTools:
         for path, replicas in ((plan, [1]), (wrong, [2])):
             moves = [{"topic": topic, "partition": number, "replicas": replicas} for number in range(2)]
             path.write_text(json.dumps({"version": 1, "partitions": moves}))
-        done = tool(REASSIGN, "--reassignment-json-file", str(plan), "--execute")
+        done = tool(REASSIGN, "--reassignment-json-file", str(plan), "--execute", "--throttle", "1000")
         assert "Successfully started partition reassignments" in done
         verified = tool(REASSIGN, "--reassignment-json-file", str(plan), "--verify")
         assert verified.count("is completed") == 2
+        assert "throttled" not in tool(CONFIGS, "--entity-type", "brokers", "--entity-name", "1", "--describe")
         assert "No partition reassignments found." in tool(REASSIGN, "--list")
         tool(REASSIGN, "--reassignment-json-file", str(wrong), "--execute", code=1)
 

@@ -4,8 +4,8 @@ import pytest
 
 from moldau.cluster.alterations import Alteration, Operation, Replacement, broker_overrides, topic_overrides
 from moldau.cluster.controller import Refusal
-from moldau.config import broker_config
-from moldau.errors import ErrorCode
+from moldau.config import KEPT, broker_config, with_changes
+from moldau.errors import ConfigError, ErrorCode
 
 CONFIG = broker_config({})[0]
 SET, DELETE, APPEND, SUBTRACT = Operation
@@ -107,3 +107,27 @@ def test_a_replacement_of_a_brokers_settings_may_not_name_those_that_are_read_at
     result = broker_overrides(CONFIG, {}, Replacement([("num.partitions", "2")]))
     assert isinstance(result, Refusal)
     assert broker_overrides(CONFIG, {"message.max.bytes": "1"}, Replacement([])) == {}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_has_no_meaning_here_is_kept_if_its_value_could_have_one(name: str) -> None:
+    assert broker_overrides(CONFIG, {}, [Alteration(name, SET, "1000")]) == {name: "1000"}
+    with_changes(CONFIG, {name: "1000"})
+    for wrong in ("soon", "-1"):
+        with pytest.raises(ConfigError, match=name):
+            with_changes(CONFIG, {name: wrong})
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("max.connection.creation.rate", "a setting of Kafka's that this broker does not have"),
+        ("ssl.keystore.location", "a setting of Kafka's that this broker does not have"),
+        ("num.partitions", "cannot be changed while the broker runs"),
+        ("no.such", "is not a setting of this broker"),
+    ],
+)
+def test_what_a_broker_cannot_take_is_refused_with_the_reason(name: str, why: str) -> None:
+    result = broker_overrides(CONFIG, {}, [Alteration(name, SET, "1")])
+    assert isinstance(result, Refusal)
+    assert why in (result.message or "")

@@ -82,3 +82,18 @@ def test_every_setting_is_described_once_in_the_order_of_names() -> None:
 def test_sources_have_kafkas_numbers() -> None:
     assert [source.value for source in Source] == [1, 2, 3, 4, 5, 6, 8]
     assert Synonym("a", None, Source.TOPIC).source == 1
+
+
+def test_a_setting_that_is_only_kept_is_described_where_it_was_set() -> None:
+    rate = "leader.replication.throttled.rate"
+    assert all(each.setting.name != rate for each in sources().broker())
+    told = sources({rate: " 5 "}, {rate: "7"})
+    assert one(told.broker(), rate) == ("5", 2, [(rate, "5", 2), (rate, "7", 3)])
+    assert one(told.all_brokers(), rate) == ("7", 3, [(rate, "7", 3)])
+    assert [each.setting.name for each in told.broker()] == sorted([*SETTINGS, rate])
+
+
+def test_a_brokers_number_was_said_by_somebody_even_where_it_is_the_default() -> None:
+    everything = sources().broker()
+    assert one(everything, "broker.id") == ("1", 4, [("broker.id", "1", 4), ("broker.id", "-1", 5)])
+    assert one(everything, "node.id")[1] == 4

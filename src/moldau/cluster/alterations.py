@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from moldau.cluster.controller import Refusal
 from moldau.config import (
     GROUP_SETTINGS,
+    KEPT,
     SETTINGS,
     TOPIC_SETTINGS,
     BrokerConfig,
@@ -21,6 +22,7 @@ from moldau.config import (
     Value,
     group_config,
     inherited,
+    known_to_kafka,
 )
 from moldau.errors import ConfigError, ErrorCode
 
@@ -80,10 +82,14 @@ def broker_overrides(config: BrokerConfig, now: Mapping[str, str], wish: Wish) -
     """As `topic_overrides`, for a broker or for all of them."""
     alterations = _alterations(now, wish)
     for alteration in alterations:
-        if alteration.operation != Operation.DELETE and alteration.name not in DYNAMIC:
-            known = alteration.name in SETTINGS
-            why = "cannot be changed while the broker runs" if known else "is no setting of this broker"
-            return Refusal(ErrorCode.INVALID_REQUEST, f"{alteration.name[:200]} {why}")
+        name = alteration.name
+        if alteration.operation != Operation.DELETE and name not in DYNAMIC and name not in KEPT:
+            why = "is not a setting of this broker"
+            if name in SETTINGS:
+                why = "cannot be changed while the broker runs"
+            elif known_to_kafka(name):
+                why = "is a setting of Kafka's that this broker does not have"
+            return Refusal(ErrorCode.INVALID_REQUEST, f"{name[:200]} {why}")
     in_force = {name: getattr(config, SETTINGS[name].field) for name in DYNAMIC}
     return _altered(now, alterations, SETTINGS, in_force)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting, inherited
+from moldau.config import GROUP_SETTINGS, KEPT, SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting, inherited
 
 
 class Source(enum.IntEnum):
@@ -64,14 +64,17 @@ class Sources:
         return [self._own_setting(GROUP_SETTINGS[name], overrides, Source.GROUP) for name in sorted(GROUP_SETTINGS)]
 
     def broker(self) -> list[Described]:
-        """All settings of this broker, sorted by name."""
-        return [self._broker_setting(SETTINGS[name]) for name in sorted(SETTINGS)]
+        """All settings of this broker, sorted by name; those that are only kept where they were set."""
+        kept = [KEPT[name] for name in KEPT if name in self.own or name in self.everyone]
+        found = [self._broker_setting(one) for one in SETTINGS.values()] + [self._kept_setting(one) for one in kept]
+        return sorted(found, key=lambda one: one.setting.name)
 
     def all_brokers(self) -> list[Described]:
         """What was set for all brokers at once, sorted by name."""
         found = []
-        for name in sorted(name for name in self.everyone if name in SETTINGS):
-            setting = SETTINGS[name]
+        for name, setting in sorted((SETTINGS | KEPT).items()):
+            if name not in self.everyone:
+                continue
             text = setting.text(setting.parse(self.everyone[name]))
             found.append(Described(setting, text, Source.ALL_BROKERS, [Synonym(name, text, Source.ALL_BROKERS)]))
         return found
@@ -90,6 +93,10 @@ class Sources:
         value = setting.text(getattr(self.in_force, setting.field))
         synonyms = self._synonyms(setting.name)
         return Described(setting, value, synonyms[0].source if synonyms else Source.DEFAULT, synonyms)
+
+    def _kept_setting(self, setting: Setting) -> Described:
+        synonyms = list(self._said(setting))
+        return Described(setting, synonyms[0].value, synonyms[0].source, synonyms)
 
     def _synonyms(self, name: str) -> list[Synonym]:
         if getattr(self.in_force, SETTINGS[name].field) is None:

@@ -3,6 +3,8 @@
 from moldau.config.broker import SETTINGS, BrokerConfig, broker_config, with_changes
 from moldau.config.group import GROUP_SETTINGS, GroupConfig, group_config
 from moldau.config.inheriting import inherited
+from moldau.config.kafka_names import KEPT
+from moldau.config.kafka_names import known as known_to_kafka
 from moldau.config.listeners import Listener
 from moldau.config.properties import parse_properties, read_properties
 from moldau.config.setting import Kind, Setting, Value
@@ -10,6 +12,7 @@ from moldau.config.topic import TOPIC_SETTINGS, TopicConfig, topic_config
 
 __all__ = [
     "GROUP_SETTINGS",
+    "KEPT",
     "SETTINGS",
     "TOPIC_SETTINGS",
     "BrokerConfig",
@@ -22,6 +25,7 @@ __all__ = [
     "broker_config",
     "group_config",
     "inherited",
+    "known_to_kafka",
     "parse_properties",
     "read_properties",
     "topic_config",

@@ -189,8 +189,7 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
             close = difflib.get_close_matches(name, [*SETTINGS, *kafka_names.NAMES], 1)
             raise ConfigError(f"there is no setting {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
     given = {name for name in properties if name in SETTINGS}
-    if given & {"node.id", "broker.id"}:
-        given |= {"node.id", "broker.id"}
+    given |= {"node.id", "broker.id"}  # a broker of Kafka's is always told its number
     _agree_on_node_id(values)
     config = BrokerConfig(**values, given=frozenset(given))
     _check(config)
@@ -201,6 +200,8 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
 
 def with_changes(config: BrokerConfig, changes: Mapping[str, str]) -> BrokerConfig:
     """The settings after some were changed; names that are not ours say nothing. Raises `ConfigError`."""
+    for name in changes.keys() & kafka_names.KEPT.keys():
+        kafka_names.KEPT[name].parse(changes[name])
     values: dict[str, Any] = {
         SETTINGS[n].field: SETTINGS[n].parse(text) for n, text in changes.items() if n in SETTINGS
     }

@@ -6,6 +6,8 @@ Collected by asking a running Kafka 4.3.1 for all its settings, and from the doc
 A name moves from here to `broker` on the day we have it.
 """
 
+from moldau.config.setting import Kind, Setting
+
 # What may be followed by anything: settings of one listener, of plug-ins, of other processes in the same file.
 PREFIXES = (
     "listener.name.",
@@ -161,6 +163,23 @@ REFUSED = {
     "authorizer.class.name to start without access rights",
 }
 """Settings that end the start unless they are empty, and why."""
+
+_NOTHING_IS_COPIED = "Kept for the tools that set it: no replica is copied or moved here, so nothing is throttled."
+_ONE_LOOP = "Kept for the tools that set it: one loop serves all connections here, whatever the number."
+KEPT = {
+    setting.name: setting
+    for setting in (
+        Setting("background.threads", Kind.INT, None, _ONE_LOOP, low=1),
+        Setting("follower.replication.throttled.rate", Kind.LONG, None, _NOTHING_IS_COPIED, low=0),
+        Setting("leader.replication.throttled.rate", Kind.LONG, None, _NOTHING_IS_COPIED, low=0),
+        Setting("num.io.threads", Kind.INT, None, _ONE_LOOP, low=1),
+        Setting("num.network.threads", Kind.INT, None, _ONE_LOOP, low=1),
+        Setting("num.replica.fetchers", Kind.INT, None, _NOTHING_IS_COPIED, low=1),
+        Setting("replica.alter.log.dirs.io.max.bytes.per.second", Kind.LONG, None, _NOTHING_IS_COPIED, low=0),
+    )
+}
+"""What Kafka can change while it runs, and what has no meaning here: a change is accepted, kept and described, and has
+no effect."""
 
 
 def known(name: str) -> bool:

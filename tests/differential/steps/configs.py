@@ -164,4 +164,57 @@ CHANGING: tuple[Step, ...] = (
     )
 )
 
-STEPS: tuple[Step, ...] = (*ASKING, *CHANGING)
+RATES = [f"{who}.replication.throttled.rate" for who in ("leader", "follower")]
+RATES.append("replica.alter.log.dirs.io.max.bytes.per.second")
+
+
+def rates(name: str, broker: str, count: int) -> Step:
+    fields = {"resources": [ask(BROKER, broker, RATES)], "include_synonyms": True}
+    return step(name, DESCRIBE_CONFIGS, 4, fields, until=lambda reply: len(reply["results"][0]["configs"]) == count)
+
+
+KEPT: tuple[Step, ...] = (
+    step(
+        "rates that throttle a broker's replication",
+        INCREMENTAL_ALTER_CONFIGS,
+        1,
+        {"resources": [change(BROKER, "1", *[(rate, SET, "1000") for rate in RATES])]},
+    ),
+    rates("a broker's rates are told", "1", 3),
+    step(
+        "a rate for all brokers",
+        INCREMENTAL_ALTER_CONFIGS,
+        1,
+        {"resources": [change(BROKER, "", (RATES[0], SET, "7"))]},
+    ),
+    rates("all brokers' rates are told", "", 1),
+    rates("a broker's rate is stronger", "1", 3),
+    *(
+        step(
+            f"a rate that is {value}",
+            INCREMENTAL_ALTER_CONFIGS,
+            1,
+            {"resources": [change(BROKER, "1", (RATES[0], SET, value))]},
+        )
+        for value in ("soon", "-1")
+    ),
+    *(
+        step(
+            f"the rates of {broker or 'all'} are taken back",
+            INCREMENTAL_ALTER_CONFIGS,
+            1,
+            {"resources": [change(BROKER, broker, *[(rate, DELETE, None) for rate in RATES])]},
+        )
+        for broker in ("1", "")
+    ),
+    rates("all brokers' rates are gone", "", 0),
+    rates("a broker's rates are gone", "1", 0),
+    step(
+        "the broker's number",
+        DESCRIBE_CONFIGS,
+        4,
+        {"resources": [ask(BROKER, "1", ["broker.id"])], "include_synonyms": True},
+    ),
+)
+
+STEPS: tuple[Step, ...] = (*ASKING, *CHANGING, *KEPT)
