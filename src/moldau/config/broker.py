@@ -30,6 +30,8 @@ from moldau.errors import ConfigError
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 _FIXED = {"read_only": True}
+_NUMBER = frozenset({"node.id", "broker.id"})
+"""Always given: a broker of Kafka's has no default for its number."""
 
 
 # fmt: off
@@ -151,7 +153,7 @@ class BrokerConfig:
     transaction_state_log_replication_factor: int = SHORT(3, "How many replicas the topic of transactions gets when it is created, as far as there are brokers.", low=1, **_FIXED)
     transaction_state_log_segment_bytes: int = INT(104857600, "The segment.bytes of the topic of transactions.", low=1, **_FIXED)
 
-    given: frozenset[str] = frozenset()
+    given: frozenset[str] = _NUMBER
     """The names that were said, whatever their values: DescribeConfigs tells them from defaults."""
 
     @property
@@ -188,10 +190,9 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
         else:
             close = difflib.get_close_matches(name, [*SETTINGS, *kafka_names.NAMES], 1)
             raise ConfigError(f"there is no setting {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
-    given = {name for name in properties if name in SETTINGS}
-    given |= {"node.id", "broker.id"}  # a broker of Kafka's is always told its number
+    given = _NUMBER.union(name for name in properties if name in SETTINGS)
     _agree_on_node_id(values)
-    config = BrokerConfig(**values, given=frozenset(given))
+    config = BrokerConfig(**values, given=given)
     _check(config)
     warnings = [f"these settings of Kafka's are not used here: {', '.join(absent)}"] if absent else []
     warnings += chosen_listeners(config)[2]

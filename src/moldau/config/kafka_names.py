@@ -184,4 +184,4 @@ no effect."""
 
 def known(name: str) -> bool:
     """Is this a setting of Kafka's (that we do not have)?"""
-    return name in NAMES or name.startswith(PREFIXES)
+    return name in NAMES or name in KEPT or name.startswith(PREFIXES)
