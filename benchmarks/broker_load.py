@@ -43,8 +43,8 @@ class Case(NamedTuple):
 class Wire:
     """A blocking connection; `size` bytes are read into a buffer that is kept."""
 
-    def __init__(self, port: int):
-        self._socket = socket.create_connection(("127.0.0.1", port), 60)
+    def __init__(self, port: int, timeout_s: float = 60):
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = bytearray(1 << 20)
 

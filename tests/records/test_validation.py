@@ -1,5 +1,9 @@
 """Every answer here is one that Apache Kafka 4.3.1 gave to the same bytes, but for those in `STRICTER`."""
 
+import gzip
+import io
+import itertools
+import os
 import random
 import struct
 from typing import Any
@@ -159,6 +163,48 @@ def test_lz4_that_java_does_not_read_is_refused(name: str) -> None:
     checked = check(batch(record(value=bytes(50)), codec=3, change=lambda body: POISON[name](plain_of(body))))
     assert checked.error == INVALID
     assert checked.message is not None and "Java" in checked.message
+
+
+def halves(body: bytes, *cuts: int) -> bytes:
+    """As many gzip members as there are pieces between the cuts."""
+    bounds = [0, *cuts, len(body)]
+    return b"".join(gzip.compress(body[low:high]) for low, high in itertools.pairwise(bounds))
+
+
+def blocks_of_nothing(count: int) -> bytes:
+    """A gzip member without content, as long as it likes."""
+    return gzip.compress(b"")[:10] + b"\0\0\0\xff\xff" * count + b"\3\0" + bytes(8)
+
+
+GZIP_OF_MEMBERS = {
+    "of two members": lambda body: halves(body, 30),
+    "of three members": lambda body: halves(body, 7, 30),
+    "before an empty member": lambda body: gzip.compress(body) + gzip.compress(b""),
+    "behind an empty member": lambda body: gzip.compress(b"") + gzip.compress(body),
+    "behind a long empty member": lambda body: blocks_of_nothing(20_000) + gzip.compress(body),
+    "between empty members": lambda body: gzip.compress(b"") + gzip.compress(body) + gzip.compress(b""),
+}
+"""Gzip that Java reads, and librdkafka does not: of two members it returns the first and says nothing of the other,
+and an empty first one aborts its process."""
+
+
+@pytest.mark.parametrize("name", GZIP_OF_MEMBERS)
+def test_gzip_that_librdkafka_does_not_read_is_refused(name: str) -> None:
+    made = batch(record(value=bytes(50)), codec=1, change=lambda body: GZIP_OF_MEMBERS[name](gzip.decompress(body)))
+    refused = check(made)
+    assert refused.error == INVALID
+    assert "librdkafka" in (refused.message or "")
+
+
+@pytest.mark.parametrize("level", range(10))
+@pytest.mark.parametrize("value", [b"", bytes(50), os.urandom(100_000)], ids=["empty", "small", "large"])
+def test_every_gzip_of_one_member_is_taken(level: int, value: bytes) -> None:
+    made = batch(record(value=value), codec=1, change=lambda body: gzip.compress(gzip.decompress(body), level))
+    assert check(made).error == NONE
+    named = io.BytesIO()
+    with gzip.GzipFile("a name " * 99, "wb", level, named) as file:
+        file.write(record(value=value))
+    assert check(batch(record(value=value), codec=1, change=lambda _: named.getvalue())).error == NONE
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ retry, and changes nothing.
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -345,26 +345,20 @@ class Log:
 
     def offset_for_time(self, timestamp_ms: int) -> Search:
         """Search for the first record at or after a time, among those at or after the log's start."""
-        while True:
-            start = int(self.log_start_offset)
-            since = partial(times.first_since, times=self._times, timestamp_ms=timestamp_ms, log_start=start)
-            found = yield from self._search(since)
-            if found is None or found.offset >= self.log_start_offset:
-                return found
+        return self._search(lambda: times.first_since(self._segments, self._times, timestamp_ms, self.log_start_offset))
 
     def offset_of_max_timestamp(self) -> Search:
         """Search for the first record that has the largest timestamp of all."""
-        return self._search(times.first_of_largest)
+        return self._search(lambda: times.first_of_largest(self._segments))
 
-    def _search(self, begin: Callable[[Sequence[Segment]], Search]) -> Search:
-        """Carry a search through, anew where the segment that it looked at was deleted or compacted meanwhile. Raises
-        `KafkaError`: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR, also if the log went offline or was let go meanwhile."""
+    def _search(self, begin: Callable[[], Search]) -> Search:
+        """Carry a search through, anew if records were deleted or compacted meanwhile. Raises `KafkaError`."""
         while True:
-            with self._serving():
-                try:
-                    return (yield from begin(self._segments))
-                except times.Replaced:
-                    continue
+            start = self.log_start_offset
+            with self._serving(), suppress(times.Replaced):
+                found = yield from begin()
+                if start == self.log_start_offset:
+                    return found
 
     def delete_records_before(self, offset: int) -> Offset:
         """Move the log's start to `offset`, if that is ahead; returns where it is. Segments go with the next retention.

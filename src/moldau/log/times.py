@@ -23,7 +23,7 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.log.indexes import Entry
 from moldau.log.segment import NO_TIMESTAMP, SCAN_BYTES, Found, Segment, TimestampOffset
 from moldau.names import Offset
-from moldau.records import columns
+from moldau.records import columns, compression
 from moldau.records.batch import HEADER_SIZE, BatchHeader, crc_holds, read_header
 from moldau.records.sections import section_of
 from moldau.records.validation import INLINE_BYTES, MAX_INFLATED_MAX, needs_executor
@@ -34,6 +34,8 @@ SEGMENTS_A_TURN: Final = 64
 """Segments that are opened, as happens once to each, before the loop gets a turn."""
 READS_ON_LOOP: Final = 8
 """Pieces of `SCAN_BYTES` in which headers are passed over on the loop."""
+COMPRESSED_ON_LOOP: Final = INLINE_BYTES // 4
+"""What is larger mostly inflates to more than the loop may: it is not worth trying."""
 READ_BYTES, READS_ELSEWHERE = 1 << 20, 256
 """The same in the executor, before another search may have it."""
 
@@ -182,7 +184,7 @@ def _look_into(segment: Segment, position: int, header: BatchHeader, wanted: Wan
     """The first such record of one batch: on the loop if that is little work."""
     file = segment.log.get()
     inflated_max = max(MAX_INFLATED_MAX, segment.config.max_message_bytes)
-    if header.size <= INLINE_BYTES:
+    if header.size <= (INLINE_BYTES if header.codec == compression.NONE else COMPRESSED_ON_LOOP):
         batch = file.read(header.size, position)
         if not needs_executor(batch):
             return first_in(batch, wanted, INLINE_BYTES)

@@ -6,9 +6,13 @@ data has shown that it needs it. `cramjam` does the work and lets other threads 
 Snappy comes in two shapes. Kafka's Java and Python clients frame it as xerial's snappy-java does (we write that):
     "\\x82SNAPPY\\0" | version int32 1 | compatible int32 1 | blocks: length int32, snappy block ...
 librdkafka and Go clients write one bare snappy block; the magic decides. It is never snappy's own stream format.
+
+What codecs allow and some client cannot read (several gzip members, LZ4 with dependent blocks) is inflated here, since
+logs that others wrote hold it; `flaw` says why an append refuses it.
 """
 
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from mmap import mmap
 from typing import Final, TypeAlias
@@ -35,6 +39,9 @@ _LZ4_FAST: Final = (None, 9)
 """Levels at which Kafka compresses fast: 9 is its default, and the others are those of high compression."""
 _UINT32_LE = struct.Struct("<I")
 _INT32 = struct.Struct(">i")
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_GZIP_START: Final = 1 << 12
+"""A member's header and what of it makes the first byte are far shorter, unless its file name is a joke."""
 _SMALLEST: Final = 4096
 MAPPED_BYTES: Final = 8 << 20
 _CRAMPED: Final = "failed to write whole buffer"
@@ -120,7 +127,31 @@ def _grow(decompress_into: Callable[[Buffer, bytearray | mmap], int], data: Buff
         size *= 4
 
 
-def lz4_flaw(data: Buffer) -> str | None:
+def flaw(codec: int, data: Buffer, inflated_bytes: int) -> str | None:
+    """Why some clients cannot read `data`, of which `decompress` did make this many bytes; None if all can."""
+    if codec == LZ4:
+        why = _lz4_flaw(data)
+        return None if why is None else f"Java's consumers cannot read this LZ4: {why}"
+    if codec == GZIP and not _is_one_member(data, inflated_bytes):
+        return "librdkafka's consumers cannot read this gzip: it must be one member"
+    return None
+
+
+def _is_one_member(data: Buffer, inflated_bytes: int) -> bool:
+    """Whether gzip that inflates to some bytes is a single member, as all clients read it. librdkafka returns the first
+    of several and drops the rest without a word, or ends its process if the first is empty.
+
+    The last member ends with its size: if that is all, others can only be empty ones before it.
+    """
+    (size,) = _UINT32_LE.unpack(bytes(data[-_UINT32_LE.size :]))
+    try:
+        first = zlib.decompressobj(_GZIP_WINDOW).decompress(data[:_GZIP_START], 1)
+    except zlib.error:
+        return False
+    return size == inflated_bytes & 0xFFFFFFFF and first != b""
+
+
+def _lz4_flaw(data: Buffer) -> str | None:
     """Why Java's clients cannot read `data`, which `decompress` did read as LZ4; None if they can.
 
     They know one frame of independent blocks, without a dictionary; a block without bytes ends it for them.

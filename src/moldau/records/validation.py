@@ -170,10 +170,9 @@ def _check_compressed(section: memoryview, header: BatchHeader, rules: Rules, no
         return _refused(ErrorCode.MESSAGE_TOO_LARGE, str(error))
     except compression.DecompressionError as error:
         return _refused(ErrorCode.INVALID_RECORD, f"the records cannot be inflated: {error}")
-    if header.codec == compression.LZ4:
-        flaw = compression.lz4_flaw(section)
-        if flaw is not None:
-            return _refused(ErrorCode.INVALID_RECORD, f"Java's consumers cannot read this LZ4: {flaw}")
+    flaw = compression.flaw(header.codec, section, len(records))
+    if flaw is not None:
+        return _refused(ErrorCode.INVALID_RECORD, flaw)
     return _check_records(records, 0, len(records), header, rules, now_ms)
 
 
