@@ -3,8 +3,9 @@
 usage: python -m tests.end_to_end.fragile_broker FOLDER server start ...
 
 FOLDER/seen lists the operations that were seen on each kind of file, while the broker started and (FOLDER/serving is
-there) while it served. While FOLDER/armed is there, operations are counted against the `Point` in it. `MUTATION` in the
-environment makes a broker that loses data on purpose, to see whether the tests notice.
+there) while it served. While FOLDER/armed is there, operations are counted against the `Point` in it. The broker that
+reaches the point renames FOLDER/armed to FOLDER/hit, and only then dies: whoever removes FOLDER/armed first has decided
+that it lives. `MUTATION` in the environment makes a broker that loses data on purpose, to see whether the tests notice.
 """
 
 import json
@@ -23,7 +24,7 @@ from moldau import broker
 from moldau.cli import main
 from moldau.runtime import Buffer, File, RealDisk, RealFile, Runtime
 
-SEEN, ARMED, SERVING = "seen", "armed", "serving"
+SEEN, ARMED, HIT, SERVING = "seen", "armed", "hit", "serving"
 BEFORE, HALF, AFTER = "before", "half", "after"
 SEGMENT_FILE = re.compile(r"[0-9]{20}(\..+)")
 
@@ -38,14 +39,19 @@ class Point:
     where: str = BEFORE
 
 
-def arm(folder: Path, point: Point | None) -> None:
-    """From now on operations are counted against `point`; against nothing if there is none."""
-    if point is None:
-        (folder / ARMED).unlink(missing_ok=True)
-        return
+def arm(folder: Path, point: Point) -> None:
+    """From now on operations are counted against `point`."""
+    (folder / HIT).unlink(missing_ok=True)
     unfinished = folder / "arming"
     unfinished.write_text(json.dumps(asdict(point)))
     unfinished.rename(folder / ARMED)
+
+
+def disarm(folder: Path) -> bool:
+    """No operation is counted from now on. Returns False if that is too late: the broker has reached its point, and
+    dies there, at once or when the operation is over."""
+    (folder / ARMED).unlink(missing_ok=True)
+    return not (folder / HIT).exists()
 
 
 def seen(folder: Path, serving: bool) -> list[tuple[str, str]]:
@@ -69,6 +75,7 @@ class Fate:
 
     def __init__(self, folder: Path):
         self._armed = folder / ARMED
+        self._hit = folder / HIT
         self._serving = folder / SERVING
         self._file = os.open(folder / SEEN, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._seen: dict[str, None] = {}
@@ -79,9 +86,13 @@ class Fate:
     def serves(self) -> bool:
         return self._serving.exists()
 
-    @property
-    def is_armed(self) -> bool:
-        return self._armed.exists()
+    def claim(self) -> bool:
+        """Whether this process may die now: it may not once nothing is armed any more."""
+        try:
+            self._armed.rename(self._hit)
+        except FileNotFoundError:
+            return False
+        return True
 
     @contextmanager
     def around(self, operation: str, kind: str, half: Callable[[], object] = lambda: None) -> Iterator[None]:
@@ -102,13 +113,14 @@ class Fate:
             if seen not in self._seen:
                 self._seen[seen] = None
                 os.write(self._file, seen.encode())
-            if not self.is_armed:
+            try:
+                point = Point(**json.loads(self._armed.read_text()))
+            except FileNotFoundError:
                 return None
-            point = Point(**json.loads(self._armed.read_text()))
             if (point.operation, point.kind) != (operation, kind):
                 return None
             self._counts[point] = self._counts.get(point, 0) + 1
-            return point.where if self._counts[point] == point.count else None
+            return point.where if self._counts[point] == point.count and self.claim() else None
 
 
 class FragileFile(RealFile):

@@ -41,7 +41,7 @@ class HastyDisk(FragileDisk):
     """Removes a segment before its compacted one takes its place, and is killed between the two."""
 
     def rename(self, old: Path, new: Path) -> None:
-        if new.name.endswith(".log.swap") and self.fate.is_armed:
+        if new.name.endswith(".log.swap") and self.fate.claim():
             os.unlink(new.with_name(new.name.removesuffix(".swap")))
             os.kill(os.getpid(), signal.SIGKILL)
         super().rename(old, new)

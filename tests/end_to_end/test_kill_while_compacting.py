@@ -25,7 +25,7 @@ from moldau.records.rows import iterate
 from tests.brokers import SOURCE, Broker, NotReady
 from tests.end_to_end import losing
 from tests.end_to_end.compacting_load import Committing, Load, OurClient, Writing, WritingCompressed, WritingOnce
-from tests.end_to_end.fragile_broker import AFTER, BEFORE, HALF, SERVING, Point, arm, seen
+from tests.end_to_end.fragile_broker import AFTER, BEFORE, HALF, SERVING, Point, arm, disarm, seen
 from tests.end_to_end.ledger import Found, Ledger, found
 from tests.end_to_end.raw import Raw
 
@@ -103,6 +103,7 @@ class Arena:
 
     def check(self) -> list[str]:
         """What is wrong with what the broker serves now."""
+        assert self.broker.runs, "the broker ended by itself"
         self.client.settle()
         with Raw(self.broker.address) as raw:
             wrong = self.commits.problems(raw)
@@ -117,7 +118,8 @@ class Arena:
             load.resume()
         if point is None and self.random.random() < 0.6:
             point = self._point(serving=True)
-        arm(self.folder, point)
+        if point is not None:
+            arm(self.folder, point)
         hit = self.broker.wait(POINT_SECONDS_MAX if point else self.random.uniform(0.1, 1.2))
         self.broker.kill()
         self._count(f"{point.operation} {point.kind}" if hit and point else "any moment")
@@ -130,12 +132,13 @@ class Arena:
         while True:
             (self.folder / SERVING).unlink(missing_ok=True)
             point = self._point(serving=False) if self.random.random() < 0.6 and kills < 2 else None
-            arm(self.folder, point)
+            disarm(self.folder)
+            if point is not None:
+                arm(self.folder, point)
             try:
                 self.broker.start()
                 (self.folder / SERVING).touch()
-                arm(self.folder, None)
-                if self.broker.runs:
+                if point is None or disarm(self.folder):
                     return kills
             except NotReady as failure:
                 if point is None or failure.code != -signal.SIGKILL:

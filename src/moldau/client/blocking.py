@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from moldau.client.cluster_view import Address, ClusterView, bootstrap_addresses
-from moldau.client.failures import STALE_METADATA, Backoff, check
+from moldau.client.failures import STALE_METADATA, Backoff, RetryLog, check
 from moldau.client.negotiation import Versions, hello, understand
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
@@ -116,6 +116,7 @@ class Caller:
         self._timeout_ms = timeout_ms
         self._links: dict[Address, Link] = {}
         self.view = ClusterView()
+        self._retries = RetryLog(client_id, time.monotonic)
 
     def __enter__(self) -> "Caller":
         return self
@@ -131,7 +132,7 @@ class Caller:
         """Call `attempt` until it succeeds, fails for good, or the time is over; connections start afresh in
         between."""
         deadline = time.monotonic() + self._timeout_ms / 1000
-        backoff = Backoff(RealRandom())
+        backoff = Backoff(RealRandom(), self._retries)
         while True:
             try:
                 return attempt()
@@ -141,10 +142,11 @@ class Caller:
                     self.view.topics.clear()
                 elif not failure.retriable:
                     raise
-                wait_s = backoff.next_ms() / 1000
-                if time.monotonic() + wait_s > deadline:
+                wait_ms = backoff.next_ms()
+                if time.monotonic() + wait_ms / 1000 > deadline:
                     raise
-                time.sleep(wait_s)
+                backoff.say(failure, wait_ms)
+                time.sleep(wait_ms / 1000)
 
     def link(self, address: Address) -> Link:
         """The connection to a broker, dialled on first use."""

@@ -6,6 +6,7 @@ commits cover what earlier polls handed out, so a record counts as processed whe
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from moldau.client.routing import Router
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
+
+logger = logging.getLogger(__name__)
 
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 RESETS = {"earliest": EARLIEST, "latest": LATEST}
@@ -303,8 +306,9 @@ class AsyncConsumer:
             try:
                 async with asyncio.timeout(5):
                     await self._membership.commit(positions)
-            except (KafkaError, TimeoutError):
-                pass
+            except (KafkaError, TimeoutError) as failure:
+                about = self.settings.group_id
+                logger.debug("group %s: an automatic commit failed: %s", about, failure or "no answer within 5 s")
 
     def _group(self) -> None:
         self._check_open()

@@ -1,7 +1,14 @@
-"""What a client does with error codes: names for those it does not know, and how long to wait before the next try."""
+"""What a client does with failures: names for error codes that it does not know, how long to wait before the next try,
+and what the log says of it."""
+
+import logging
+import math
+from collections.abc import Callable
 
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.runtime import Random
+
+logger = logging.getLogger(__name__)
 
 STALE_METADATA = frozenset(
     {
@@ -18,7 +25,6 @@ STALE_METADATA = frozenset(
     }
 )
 """After these, ask who leads before the next try."""
-
 
 _ERRORS: dict[int, ErrorCode] = {int(error): error for error in ErrorCode}
 
@@ -44,20 +50,69 @@ def sentence(error: ErrorCode) -> str:
     return error.name.lower().replace("_", " ")
 
 
+class RetryLog:
+    """The log lines about failures that one client tries again.
+
+    Every such failure has a line at DEBUG. The first of those that have gone on for `QUIET_S` is a WARNING instead, and
+    then one every `QUIET_S` at most, so that a broker's restart passes in silence and an absence does not. `latest` is
+    the last failure's sentence. `client_id` begins each line; `now_s` is any clock that only goes forward.
+    """
+
+    QUIET_S = 5.0
+
+    def __init__(self, client_id: str, now_s: Callable[[], float]):
+        self._client_id = client_id
+        self.now_s = now_s
+        self.latest = ""
+        self._warned_s = -math.inf
+
+    def failed(self, what: str, attempt: int, since_s: float, wait_ms: int) -> None:
+        """Something failed for the `attempt`th time in a row, the first time at `since_s`."""
+        self.latest = what
+        now_s = self.now_s()
+        loud = now_s - max(since_s, self._warned_s) >= self.QUIET_S
+        if loud:
+            self._warned_s = now_s
+        level = logging.WARNING if loud else logging.DEBUG
+        line = "%s: %s (attempt %d in %.1f s, next in %d ms)"
+        logger.log(level, line, self._client_id, what, attempt, now_s - since_s, wait_ms)
+
+
 class Backoff:
     """Waits that double from `first_ms` to `last_ms`, each shortened by up to a fifth so that clients do not march in
-    step."""
+    step. `about` is what is tried, for the log, where failures do not say it themselves."""
 
-    def __init__(self, random: Random, first_ms: int = 50, last_ms: int = 1_000):
+    def __init__(self, random: Random, log: RetryLog, about: str = "", first_ms: int = 50, last_ms: int = 1_000):
         self._random = random
+        self._log = log
+        self._about = about
         self._first_ms = first_ms
         self._last_ms = last_ms
         self._next_ms = first_ms
+        self._attempts = 0
+        self._since_s = 0.0
 
     def next_ms(self) -> int:
+        """How long to wait before the next attempt."""
         wait_ms = self._next_ms
         self._next_ms = min(wait_ms * 2, self._last_ms)
+        if not self._attempts:
+            self._since_s = self._log.now_s()
+        self._attempts += 1
         return wait_ms - self._random.below(max(wait_ms // 5, 1))
 
+    def say(self, failure: MoldauError, wait_ms: int) -> None:
+        """Log the failure that is waited for."""
+        what = f"{self._about}: {failure}" if self._about else str(failure)
+        self._log.failed(what, self._attempts, self._since_s, wait_ms)
+
+    def after_ms(self, failure: MoldauError) -> int:
+        """How long to wait after this failure, which is logged."""
+        wait_ms = self.next_ms()
+        self.say(failure, wait_ms)
+        return wait_ms
+
     def reset(self) -> None:
+        """An attempt succeeded."""
         self._next_ms = self._first_ms
+        self._attempts = 0

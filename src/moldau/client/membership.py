@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from moldau.assignors import range_assign
-from moldau.client.failures import Backoff, check, error_of
+from moldau.client.failures import check, error_of
 from moldau.client.routing import Link, Router
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
@@ -91,14 +91,14 @@ class Membership:
     async def join(self, topics: Iterable[str]) -> list[TopicPartition]:
         """Take part in a rebalance to its end: what this member owns from now on. Raises `KafkaError`."""
         await self._stop_heartbeats()
-        backoff = Backoff(self._router.runtime.random)
+        backoff = self._router.backoff(f"joining group {self._settings.group_id}")
         while True:
             try:
                 assigned = await self._join_and_sync(sorted(topics))
             except KafkaError as failure:
                 if not self._again(failure):
                     raise
-                await asyncio.sleep(backoff.next_ms() / 1000)
+                await asyncio.sleep(backoff.after_ms(failure) / 1000)
             else:
                 self.rejoin_needed = False
                 self._heartbeats = asyncio.get_running_loop().create_task(self._keep_alive())
@@ -283,7 +283,7 @@ class Membership:
 
     async def _keep_alive(self) -> None:
         settings = self._settings
-        backoff = Backoff(self._router.runtime.random)
+        backoff = self._router.backoff(f"heartbeat to group {self._settings.group_id}")
         loop = asyncio.get_running_loop()
         while not self.rejoin_needed:
             if loop.time() - self._polled_s > settings.rebalance_timeout_ms / 1000:
@@ -305,7 +305,7 @@ class Membership:
                 if not self._again(failure):
                     self.fatal = failure
                     break
-                wait_ms = min(backoff.next_ms(), wait_ms)
+                wait_ms = min(backoff.after_ms(failure), wait_ms)
             if not self.rejoin_needed:
                 await asyncio.sleep(wait_ms / 1000)
         self._wake()

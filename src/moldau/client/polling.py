@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
+from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError
@@ -93,7 +93,7 @@ class Poller:
         self._isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
         self._fetches: dict[int, asyncio.Task[None]] = {}
         self._refreshing: asyncio.Task[None] | None = None
-        self._backoff = Backoff(router.runtime.random)
+        self._backoff = router.backoff()
         self._failure: KafkaError | None = None
         self.assigned: dict[TopicPartition, Assigned] = {}
 
@@ -163,12 +163,14 @@ class Poller:
     async def _refresh(self, topics: list[str]) -> None:
         try:
             await self._router.refresh(topics)
-            if any(isinstance(self._router.view.leader(tp), ErrorCode) for tp in self.assigned):
-                await asyncio.sleep(self._backoff.next_ms() / 1000)
+            leaders = ((tp, self._router.view.leader(tp)) for tp in self.assigned)
+            unled = next((_failure(tp, why) for tp, why in leaders if isinstance(why, ErrorCode)), None)
+            if unled is not None:
+                await asyncio.sleep(self._backoff.after_ms(unled) / 1000)
         except KafkaError as failure:
             if not failure.retriable:
                 self._failure = failure
-            await asyncio.sleep(self._backoff.next_ms() / 1000)
+            await asyncio.sleep(self._backoff.after_ms(failure) / 1000)
         finally:
             self._refreshing = None
             self._wake()
@@ -200,13 +202,13 @@ class Poller:
             if reply.error_code:
                 error = error_of(reply.error_code)
                 raise KafkaError(error, f"fetching: {sentence(error)}")
-            failed = False
+            failed: KafkaError | None = None
             for topic in reply.responses:
                 for data in topic.partitions:
                     state, offset = asked[TopicPartition(topic.topic, data.partition_index)]
-                    failed |= not self._received(state, offset, data)
-            if failed:
-                await asyncio.sleep(self._backoff.next_ms() / 1000)
+                    failed = self._received(state, offset, data) or failed
+            if failed is not None:
+                await asyncio.sleep(self._backoff.after_ms(failed) / 1000)
             else:
                 self._backoff.reset()
         except KafkaError as failure:
@@ -214,26 +216,27 @@ class Poller:
                 self._failure = failure
             for state in states:
                 self._router.stale(state.tp.topic)
-            await asyncio.sleep(self._backoff.next_ms() / 1000)
+            await asyncio.sleep(self._backoff.after_ms(failure) / 1000)
         finally:
             self._fetches.pop(leader, None)
             self._wake()
 
-    def _received(self, state: Assigned, offset: int, data: PartitionData) -> bool:
-        """Keep what came for a partition; False if something has to be waited for."""
+    def _received(self, state: Assigned, offset: int, data: PartitionData) -> KafkaError | None:
+        """Keep what came for a partition. Returns why the next fetch has to wait, if it does."""
         if self.assigned.get(state.tp) is not state or state.fetch_from != offset:
-            return True
+            return None
         error = error_of(data.error_code)
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
             state.out_of_range = True
             state.move(None)
         elif error in STALE_METADATA:
             self._router.stale(state.tp.topic)
-            return False
+            return _failure(state.tp, error)
         elif error != ErrorCode.NONE:
+            failure = _failure(state.tp, error, f" from offset {offset}")
             if not error.retriable:
-                self._failure = KafkaError(error, f"fetching {state.tp} from offset {offset}: {sentence(error)}")
-            return False
+                self._failure = failure
+            return failure
         else:
             state.end_offset = data.last_stable_offset if self._isolation == READ_COMMITTED else data.high_watermark
             records = memoryview(data.records or b"")
@@ -242,4 +245,8 @@ class Poller:
                 aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
                 state.chunks.append((records, aborted))
                 state.fetch_from = after
-        return True
+        return None
+
+
+def _failure(tp: TopicPartition, error: ErrorCode, where: str = "") -> KafkaError:
+    return KafkaError(error, f"fetching {tp}{where}: {sentence(error)}")

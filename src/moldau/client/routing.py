@@ -7,11 +7,12 @@ failed attempt is tried again: with backoff, until it succeeds, fails for good, 
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from moldau.client.cluster_view import Address, ClusterView, bootstrap_addresses
-from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, check
+from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check
 from moldau.client.negotiation import Versions, hello, understand
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
@@ -21,6 +22,8 @@ from moldau.protocol.codec import read_reply, write_request
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.runtime import Buffer, Runtime
+
+logger = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_MS = 30_000
 API_TIMEOUT_MS = 60_000
@@ -107,6 +110,7 @@ class Router:
         self.api_timeout_ms = api_timeout_ms
         self.runtime = runtime or Runtime()
         self.view = ClusterView()
+        self.retries = RetryLog(client_id, lambda: asyncio.get_running_loop().time())
         self._connect_timeout_ms = connect_timeout_ms
         self._max_reply_bytes = max_reply_bytes
         self._links: dict[tuple[Address, str], asyncio.Task[Link]] = {}
@@ -164,6 +168,7 @@ class Router:
                 return await self.link(address)
             except KafkaError as refused:
                 failure = refused
+                logger.debug("%s: %s; the next address is tried", self.client_id, refused)
         assert failure is not None
         raise failure
 
@@ -204,13 +209,15 @@ class Router:
         self.view.brokers[found.node_id] = Address(found.host, found.port)
         return int(found.node_id)
 
-    async def retrying(
-        self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None, about: str = ""
-    ) -> T:
+    def backoff(self, about: str = "", first_ms: int = 50, last_ms: int = 1_000) -> Backoff:
+        """The waits between the attempts at something; `about` is its name in the log."""
+        return Backoff(self.runtime.random, self.retries, about, first_ms, last_ms)
+
+    async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None) -> T:
         """Try until it succeeds, fails for good, or `timeout_ms` is over; then the last failure is raised."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self.api_timeout_ms if timeout_ms is None else timeout_ms) / 1000
-        backoff = Backoff(self.runtime.random)
+        backoff = self.backoff()
         while True:
             try:
                 return await attempt()
@@ -219,7 +226,8 @@ class Router:
                     raise
                 if failure.code in STALE_METADATA:
                     self.view.topics.clear()
-                wait_s = backoff.next_ms() / 1000
-                if loop.time() + wait_s > deadline:
+                wait_ms = backoff.next_ms()
+                if loop.time() + wait_ms / 1000 > deadline:
                     raise
-            await asyncio.sleep(wait_s)
+                backoff.say(failure, wait_ms)
+            await asyncio.sleep(wait_ms / 1000)

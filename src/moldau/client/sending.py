@@ -52,7 +52,7 @@ class Sender:
         self._identity: Identity | None = None
         self._links: dict[int, Link] = {}
         self._waiting_for: dict[str, asyncio.Task[None]] = {}
-        self._backoffs: dict[TopicPartition, Backoff] = {}
+        self._backoffs: dict[str, Backoff] = {}
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -91,7 +91,9 @@ class Sender:
         for queue, batch in self._accumulator.expired(now_s):
             queue.gave_up(batch)
             about = f"{queue.tp}: not acknowledged within the delivery time-out after {batch.attempts} attempts"
-            self._settle(batch, KafkaError(ErrorCode.REQUEST_TIMED_OUT, about))
+            latest = self._router.retries.latest
+            why = f"; the last failure: {latest}" if latest else ""
+            self._settle(batch, KafkaError(ErrorCode.REQUEST_TIMED_OUT, about + why))
         while True:
             sent, earliest = self._round(now_s)
             if not sent:
@@ -118,9 +120,9 @@ class Sender:
             else:
                 by_leader.setdefault(leader, []).append(queue)
         if unled:
-            self._background("metadata", lambda: self._ask_who_leads(list(unled)))
+            self._background("asking who leads", lambda: self._ask_who_leads(list(unled)))
         if by_leader and self._idempotent and self._identity is None:
-            self._background("identity", self._introduce)
+            self._background("asking for a producer id", self._introduce)
             return False, earliest
         sent = [self._send_to(leader, ready) for leader, ready in by_leader.items()]
         return any(sent), earliest
@@ -128,7 +130,7 @@ class Sender:
     def _send_to(self, leader: int, ready: list[PartitionQueue]) -> bool:
         link = self._links.get(leader)
         if link is None or link.closed:
-            self._background(f"broker {leader}", lambda: self._connect(leader))
+            self._background(f"connecting to broker {leader}", lambda: self._connect(leader))
             return False
         if link.connection.in_flight >= MAX_REQUESTS_IN_FLIGHT or not link.connection.writable:
             return False
@@ -196,7 +198,8 @@ class Sender:
     def _result(self, queue: PartitionQueue, batch: Batch, result: PartitionProduceResponse | None) -> None:
         error = ErrorCode.NETWORK_EXCEPTION if result is None else error_of(result.error_code)
         if result is not None and error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            self._backoffs.pop(queue.tp, None)
+            if self._backoffs:
+                self._backoffs.pop(str(queue.tp), None)
             queue.acknowledged(batch)
             self._settle(batch, Ack(result.base_offset, result.log_append_time_ms))
             return
@@ -212,16 +215,19 @@ class Sender:
         code = failure.code if isinstance(failure, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
         if code in STALE_METADATA:
             self._router.stale(queue.tp.topic)
-        backoff = self._backoffs.setdefault(queue.tp, Backoff(self._router.runtime.random))
+        backoff = self._backoff(str(queue.tp))
         with self._accumulator.lock:
             parts = queue.split(batch, code)
             if parts is not None:
                 batch.outcome.set_result(parts)
                 return
-            again = queue.failed(batch, code, self._loop.time() + backoff.next_ms() / 1000)
+            wait_ms = backoff.next_ms()
+            again = queue.failed(batch, code, self._loop.time() + wait_ms / 1000)
             if queue.renew and queue.exhausted:
                 self._identity = None
-        if not again:
+        if again:
+            backoff.say(failure, wait_ms)
+        else:
             self._settle(batch, failure)
 
     def _settle(self, batch: Batch, outcome: Ack | MoldauError) -> None:
@@ -233,6 +239,12 @@ class Sender:
         else:
             batch.outcome.set_exception(outcome)
 
+    def _backoff(self, about: str, first_ms: int = 50, last_ms: int = 1_000) -> Backoff:
+        """The waits between the attempts at something, until it succeeds."""
+        if about not in self._backoffs:
+            self._backoffs[about] = self._router.backoff(about, first_ms, last_ms)
+        return self._backoffs[about]
+
     def _background(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """Run something that has to be awaited, once at a time by its name; the pump looks again when it is over."""
         if name not in self._waiting_for:
@@ -241,10 +253,15 @@ class Sender:
     async def _guarded(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         try:
             await work()
+            self._backoffs.pop(name, None)
         except KafkaError as failure:
-            if not failure.retriable:
+            backoff = self._backoff(name, 100, 100)
+            wait_ms = backoff.next_ms()
+            if failure.retriable:
+                backoff.say(failure, wait_ms)
+            else:
                 self._give_up(failure)
-            await asyncio.sleep(Backoff(self._router.runtime.random, first_ms=100).next_ms() / 1000)
+            await asyncio.sleep(wait_ms / 1000)
         finally:
             del self._waiting_for[name]
             self._awake.set()
@@ -269,9 +286,14 @@ class Sender:
         await self._router.refresh(topics, create=True)
         for topic in topics:
             why = self._router.view.missing.get(topic)
-            if why is not None and not why.retriable:
-                self._give_up(KafkaError(why, f"topic {topic}: {sentence(why)}"), topic)
-            elif why is not None or any(p.leader < 0 for p in self._router.view.topics[topic].partitions.values()):
+            if why is not None:
+                refused = KafkaError(why, f"topic {topic}: {sentence(why)}")
+                if why.retriable:
+                    raise refused
+                self._give_up(refused, topic)
+                continue
+            view = self._router.view.topics.get(topic)
+            if view is None or any(p.leader < 0 for p in view.partitions.values()):
                 raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic} has no leader")
 
     async def _connect(self, leader: int) -> None:

@@ -46,11 +46,12 @@ class _Jump:
 
     def __init__(self) -> None:
         self.now = 0.0
+        self.turn_s: Callable[[], float] = lambda: 0.0
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:
             raise Deadlock("nothing is ready and nothing is due")
-        self.now += max(timeout, 0)
+        self.now += max(timeout, 0) + self.turn_s()
         return []
 
 
@@ -68,6 +69,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         network.attach(self)
         CountedTask.numbers = itertools.count()
         self.set_task_factory(_counted)
+
+    def slow(self, turn_s: Callable[[], float]) -> None:
+        """From now on each turn takes `turn_s()`: what is due meanwhile comes late, as on a busy machine."""
+        self._selector.turn_s = turn_s
 
     def time(self) -> float:
         return self._selector.now

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from moldau.client.admin import AsyncAdmin
+from moldau.client.producer import AsyncProducer
 from moldau.errors import MoldauError
 from moldau.simulation.faults import PowerLoss
 from moldau.simulation.groups import story as groups
@@ -42,6 +43,60 @@ async def two_clients(world: World, *, records: int = 300, power_loss: bool = Fa
     history.check()
     await world.stop_broker(BROKER)
     return history
+
+
+async def restarts(world: World, *, kills: int = 12) -> float:
+    """A producer whose broker is killed while a request is on its way to it, and again while it starts, always to come
+    back at the same address; turns of the loop are slow. Returns the longest time in seconds that the producer needed,
+    after the broker was there again, to deliver all that it had been given."""
+    chance = world.random
+    world.loop.slow(lambda: chance.choice((0.0,) * 30 + (0.02, 0.1, 0.5)))
+    world.loop.work_s = lambda: chance.random() * 0.1
+    await world.start_broker(BROKER)
+    async with AsyncAdmin(BOOTSTRAP, runtime=world.runtime(world.host("admin"))) as admin:
+        await admin.create_topic(TOPIC, partitions=3)
+    producer = AsyncProducer(BOOTSTRAP, runtime=world.runtime(world.host("producer")), request_timeout_ms=5_000)
+    await world.on("producer", producer.start())
+    longest_s = 0.0
+    for number in range(kills):
+        sent = [await producer.send(TOPIC, f"{number}:{at}", key=str(at)) for at in range(chance.randint(1, 30))]
+        await _delivered_to(world, BROKER, chance.randint(1, 12))
+        world.kill_broker(BROKER)
+        while chance.random() < 0.5:
+            await asyncio.sleep(chance.random() * 2)
+            starting = world.loop.create_task(world.start_broker(BROKER))
+            await asyncio.sleep(chance.random())
+            world.kill_broker(BROKER)
+            await asyncio.gather(starting, return_exceptions=True)
+        await asyncio.sleep(chance.random() * 2)
+        await world.start_broker(BROKER)
+        since_s = world.loop.time()
+        for delivery in sent:
+            await delivery
+        longest_s = max(longest_s, world.loop.time() - since_s)
+    await producer.close()
+    return longest_s
+
+
+async def _delivered_to(world: World, host: str, count: int, wait_s: float = 2.0) -> None:
+    """Wait for the `count`th message that reaches the host from now on, or for `wait_s`."""
+    reached, note, left = asyncio.Event(), world.network.on_deliver, count
+
+    def count_down(target: str, source: str, data: bytes) -> None:
+        nonlocal left
+        note(target, source, data)
+        left -= target == host
+        if left <= 0:
+            reached.set()
+
+    world.network.on_deliver = count_down
+    try:
+        async with asyncio.timeout(wait_s):
+            await reached.wait()
+    except TimeoutError:
+        pass
+    finally:
+        world.network.on_deliver = note
 
 
 def run_seed(seed: int, *, power_loss: bool = False) -> World:

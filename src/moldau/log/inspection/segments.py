@@ -25,6 +25,7 @@ from moldau.log.segment import (
     TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
+from moldau.log.swapping import SWAP_SUFFIX
 from moldau.records import columns
 from moldau.records.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
 from moldau.records.columns import FLAWS
@@ -62,7 +63,8 @@ class Walked:
 
 
 class SegmentFiles:
-    """The files of one segment, and which of them are there."""
+    """The files of one segment, and which of them are there. A broker that was killed while it gave the files of a
+    compacted segment their names leaves an index that still has to get its own: that counts as there."""
 
     def __init__(self, disk: Disk, folder: Path, base_offset: int, next_base: int | None, names: set[str]):
         self.disk = disk
@@ -73,7 +75,8 @@ class SegmentFiles:
 
     def path(self, suffix: str) -> Path | None:
         path = self.log.with_suffix(suffix)
-        return path if path.name in self._names else None
+        named = (one for one in (path, path.with_name(path.name + SWAP_SUFFIX)) if one.name in self._names)
+        return next(named, None)
 
     @property
     def last_possible(self) -> int:

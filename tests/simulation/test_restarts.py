@@ -1,0 +1,61 @@
+"""A producer and a broker that is killed again and again, in virtual time with slow turns: it goes on when it is back."""
+
+import logging
+
+import pytest
+
+from moldau.client.admin import AsyncAdmin
+from moldau.client.producer import AsyncProducer
+from moldau.client.routing import Link
+from moldau.errors import ErrorCode, KafkaError
+from moldau.simulation.network import Weather
+from moldau.simulation.scenarios import BOOTSTRAP, BROKER, TOPIC, restarts
+from moldau.simulation.world import World
+
+GOES_ON_WITHIN_S = 10.0
+"""Of virtual time: the producer's request time-out, and as much again for slow turns."""
+
+
+def lived(seed: int) -> float:
+    world = World(seed, Weather(delay_ms_max=30, loss=0.02))
+    world.loop.set_exception_handler(lambda loop, context: None)
+    return world.run(restarts)
+
+
+@pytest.mark.parametrize("seed", range(1, 31))
+def test_a_producer_goes_on_when_its_broker_is_back_at_the_same_address(seed: int) -> None:
+    assert lived(seed) <= GOES_ON_WITHIN_S
+
+
+def test_a_producer_that_keeps_a_dead_connection_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Link, "closed", property(lambda link: False))
+    with pytest.raises(KafkaError, match="not acknowledged within the delivery time-out"):
+        lived(1)
+
+
+def test_a_broker_that_stays_away_is_named_by_log_and_by_what_was_not_delivered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "moldau.client")
+
+    async def story(world: World) -> str:
+        await world.start_broker(BROKER)
+        async with AsyncAdmin(BOOTSTRAP, runtime=world.runtime(world.host("admin"))) as admin:
+            await admin.create_topic(TOPIC)
+        runtime = world.runtime(world.host("producer"))
+        async with AsyncProducer(BOOTSTRAP, runtime=runtime, client_id="shop") as producer:
+            await (await producer.send(TOPIC, "first"))
+            caplog.clear()
+            world.kill_broker(BROKER)
+            delivery = await producer.send(TOPIC, "second")
+            with pytest.raises(KafkaError) as failed:
+                await delivery
+            assert failed.value.code is ErrorCode.REQUEST_TIMED_OUT
+            return str(failed.value)
+
+    why = "asking who leads: cannot connect to broker:9092: Connection refused"
+    assert World(1).run(story).endswith(f"; the last failure: {why}")
+    lines = [record for record in caplog.records if record.getMessage().startswith(f"shop: {why} (attempt ")]
+    loud = [record for record in lines if record.levelno == logging.WARNING]
+    assert len(lines) > 500, "a hundred milliseconds each, for two minutes"
+    assert 20 <= len(loud) <= 25, "a warning every five seconds"
