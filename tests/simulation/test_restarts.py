@@ -1,4 +1,4 @@
-"""A producer and a broker that is killed again and again, in virtual time with slow turns: it goes on when it is back."""
+"""A producer and a broker that is killed again and again, in virtual time with slow turns: it goes on when it can."""
 
 import logging
 
