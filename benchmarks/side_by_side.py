@@ -14,11 +14,15 @@ AS_SHIPPED = ("-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMill
 
 
 @contextlib.contextmanager
-def ours(settings: Mapping[str, str] = {}, source: Path | None = None) -> Iterator[Broker]:
-    """A broker of ours, from another folder of sources if one is given."""
+def ours(
+    settings: Mapping[str, str] = {}, source: Path | None = None, descriptors: int | None = None
+) -> Iterator[Broker]:
+    """A broker of ours, from another folder of sources if one is given, that may have so many files and sockets."""
     environment = {"PYTHONPATH": str(source)} if source else {}
     with tempfile.TemporaryDirectory() as folder:
-        broker = Broker(Path(folder), {**SETTINGS, **settings}, environment=environment, may_be_held=True)
+        broker = Broker(
+            Path(folder), {**SETTINGS, **settings}, environment=environment, may_be_held=True, descriptors=descriptors
+        )
         broker.start()
         try:
             yield broker

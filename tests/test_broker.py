@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from moldau.broker import Broker, run
+from moldau.broker import SPARE_DESCRIPTORS, Broker, run, shares
 from moldau.config import broker_config
-from moldau.errors import KafkaError
+from moldau.errors import KafkaError, StorageError
 from moldau.log.folder import LogFolder
 from moldau.log.identity import CLEAN_MARKER
 from moldau.protocol.apis import (
@@ -315,6 +315,19 @@ def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):
         process.terminate()
         assert process.wait(30) == 0
     assert 10 < served < 100
+
+
+@pytest.mark.parametrize("descriptors", [100, 256, 1024, 20_000, 1 << 20])
+def test_files_replies_and_connections_together_never_need_more_descriptors_than_there_are(descriptors: int):
+    found = shares(descriptors)
+    assert min(found) > 0
+    assert found.open_files + found.held + 3 * found.connections + SPARE_DESCRIPTORS <= descriptors
+    assert found.connections > descriptors // 5 - 20
+
+
+def test_a_limit_of_descriptors_that_leaves_none_for_a_client_is_refused():
+    with pytest.raises(StorageError, match="no more than 64 files and sockets"):
+        shares(64)
 
 
 def test_how_many_connections_there_may_be_is_changed_while_it_runs(tmp_path: Path):

@@ -32,7 +32,7 @@ from moldau.handlers.produce import ProduceHandler
 from moldau.handlers.table import Parts, handlers
 from moldau.handlers.verifying import Verifying
 from moldau.log.cleaner import Candidate, Cleaner
-from moldau.log.files import LOANS_MAX, OPEN_FILES_MAX
+from moldau.log.files import HELD_MAX, OPEN_FILES_MAX
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
@@ -61,16 +61,23 @@ class Shares(NamedTuple):
     """What the descriptors of a process go to: files the log keeps open, files that replies hold, connections."""
 
     open_files: int
-    loans: int
+    held: int
     connections: int
 
 
 def shares(descriptors: int | None) -> Shares:
-    """How many descriptors there are for each, so that all of them together never run out; None are boundless."""
+    """How many descriptors there are for each, so that all of them together never run out; None are boundless. Raises
+    `StorageError` if they are too few for any connection."""
     if descriptors is None:
-        return Shares(OPEN_FILES_MAX, LOANS_MAX, 2**31 - 1)
-    open_files, loans = min(OPEN_FILES_MAX, descriptors // 5), min(LOANS_MAX, descriptors // 8)
-    return Shares(open_files, loans, (descriptors - open_files - loans - SPARE_DESCRIPTORS) // PER_CONNECTION)
+        return Shares(OPEN_FILES_MAX, HELD_MAX, 2**31 - 1)
+    open_files, held = min(OPEN_FILES_MAX, descriptors // 5), min(HELD_MAX, descriptors // 8)
+    connections = (descriptors - open_files - held - SPARE_DESCRIPTORS) // PER_CONNECTION
+    if connections < 1:
+        raise StorageError(
+            f"this process may open no more than {descriptors} files and sockets, which leaves none for a client: "
+            "raise that limit (`ulimit -n`, LimitNOFILE in systemd)"
+        )
+    return Shares(open_files, held, connections)
 
 
 class Broker:
@@ -106,7 +113,7 @@ class Broker:
         config, runtime = self.config, self.runtime
         loop = asyncio.get_running_loop()
         paths = [Path(path).absolute() for path in config.data_folders]
-        folders = self.folders = LogFolders(paths, runtime, self._shares.open_files, self._shares.loans)
+        folders = self.folders = LogFolders(paths, runtime, self._shares.open_files, self._shares.held)
         undo.push_async_callback(self._close_folders)
         store = self._store or self._embedded(folders)
         directories = folders.directories

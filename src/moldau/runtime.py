@@ -52,13 +52,6 @@ class File(Protocol):
         """The descriptor for `sendfile`; None where there is none (simulation)."""
 
 
-class Readable(Protocol):
-    """What a slice needs of its file; see `File`."""
-
-    def read(self, length: int, at: int) -> bytes: ...
-    def fileno(self) -> int | None: ...
-
-
 def out_of_descriptors(error: OSError) -> bool:
     """Whether the process (`EMFILE`) or the system (`ENFILE`) can open no further file. The disk is not at fault: the
     same call succeeds once others have closed theirs."""
@@ -128,13 +121,14 @@ class Random(Protocol):
 class FileSlice(NamedTuple):
     """A part of a file that goes to a socket untouched. The sender calls `on_left` when it has, if there is one: its
     reader is busy with it for a while, so that what is done then keeps nobody waiting. It calls `on_failed` with the
-    error if the file could not be read."""
+    error if the file could not be read. Nobody looks at `hold`, which lives as long as the slice does."""
 
-    file: Readable
+    file: File
     offset: int
     length: int
     on_left: Callable[[], None] | None = None
     on_failed: Callable[[OSError], None] | None = None
+    hold: object = None
 
 
 Reply: TypeAlias = Sequence[bytes | bytearray | memoryview | FileSlice] | None

@@ -80,7 +80,7 @@ MUTATIONS: dict[str, list[Edit]] = {
         )
     ],
     "a log stays online after a failed append": [
-        Edit("moldau.log.log:Log._failed", "if self.offline:", "if True:")
+        Edit("moldau.log.log:Log.fail", "if self.offline:", "if True:")
     ],
     "a bad batch is not cut off": [Edit(f"{RECOVERY}:recover_segment", "segment.truncate(position)", "pass")],
     "checksums are not looked at in recovery": [

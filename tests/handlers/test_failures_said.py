@@ -100,7 +100,7 @@ def test_a_disk_that_fails_while_a_file_is_sent_takes_its_folder_offline_and_is_
 def test_a_damaged_batch_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     async def scenario(alive: Living) -> None:
         await alive.make("a")
-        await fill(alive, "a", batch(b"x"))
+        await fill(alive, "a", batch(b"x", b"y"))
         log = next((tmp_path / "a-0").glob("*.log"))
         data = bytearray(log.read_bytes())
         data[ATTRIBUTES_AT + 1] |= 7  # a codec that none is

@@ -99,15 +99,15 @@ def test_a_reply_that_may_hold_no_more_files_ends_there_and_does_not_wait_for_mo
         for partition in range(5):
             await fill(alive, "a", batch(b"x"), partition=partition)
         files = alive.broker.folders.files
-        files._loans_max = 4
+        files._held_max = 4
         wire = await alive.dial()
         asked = [("a", at(0, partition)) for partition in range(6)]
-        for held, expected in (([], 2), ([1, 2], 1), ([1, 2, 3, 4], 1)):
-            files.loans.update(held)
+        for held, expected in ((0, 3), (2, 2), (4, 1)):
+            files.held = held
             response = await wire.ask(FETCH, 12, fetch(*asked, min_bytes=1 << 20, max_wait_ms=LONG_MS))
             assert [bool(values(part)) for part in parts_of(response)] == [True] * expected + [False] * (6 - expected)
             assert [(part.error_code, part.high_watermark) for part in parts_of(response)] == [(0, 1)] * 5 + [(0, 0)]
-            files.loans.clear()
+            assert files.held == held
 
     run(scenario, tmp_path)
 
@@ -125,19 +125,19 @@ def test_a_partition_behind_the_limit_still_answers_what_is_wrong_with_the_offse
 
 def test_a_reader_that_waits_holds_no_file(tmp_path: Path):
     async def scenario(alive: Living) -> None:
-        await alive.make("a")
-        await fill(alive, "a", batch(b"x"))
-        wire = await alive.dial()
-        wire.send(FETCH, 12, fetch(("a", at(0)), max_wait_ms=LONG_MS, min_bytes=5 * len(batch(b"x"))))
-        loans = alive.broker.folders.files.loans
-        while not alive.hosted("a").waiters.parked:
+        await alive.make("a", 3)
+        for partition in range(3):
+            await fill(alive, "a", batch(b"x"), partition=partition)
+        wire, files = await alive.dial(), alive.broker.folders.files
+        asked = [("a", at(0, partition)) for partition in range(3)]
+        wire.send(FETCH, 12, fetch(*asked, max_wait_ms=LONG_MS, min_bytes=5 * len(batch(b"x"))))
+        waiters = alive.hosted("a").waiters
+        for _ in range(2):
+            while not waiters.parked:
+                await asyncio.sleep(0)
+            assert not files.held
+            waiters.wake()
             await asyncio.sleep(0)
-        assert not loans
-        alive.hosted("a").waiters.wake()
-        await asyncio.sleep(0)
-        while not alive.hosted("a").waiters.parked:
-            await asyncio.sleep(0)
-        assert not loans
 
     run(scenario, tmp_path)
 

@@ -55,7 +55,7 @@ def test_a_transaction_is_there_as_a_whole_or_not_at_all(version: int, tmp_path:
             assert await one.add("a", 0, 1, version=min(version, 3)) == [NONE, NONE]
             for partition in (0, 1):
                 assert await one.write("a", partition, value, version=3 + version) is NONE
-                assert alive.hosted("a", partition).log.first_unstable_offset is not None
+                assert alive.hosted("a", partition).log.producers.first_unstable_offset is not None
             assert await one.end(commits, version=min(version, 4)) is NONE
             assert one.epoch == 0
         for partition in (0, 1):

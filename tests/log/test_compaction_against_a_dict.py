@@ -136,7 +136,7 @@ class CompactedLog(RuleBasedStateMachine):
         assert [record.offset for record in records] == sorted({record.offset for record in records})
         everything = [self.written[offset] for offset in sorted(self.written)]
         assert self.latest(records) == self.latest(everything)
-        unstable = self.log.first_unstable_offset
+        unstable = self.log.producers.first_unstable_offset
         assert unstable == (self.open[0] if self.open else None)
         for record in random.Random(len(records)).sample(records, min(3, len(records))):
             assert next(iter(read_all(self.log, record.offset))) == record

@@ -2,7 +2,7 @@ import errno
 from pathlib import Path
 
 from moldau.log.files import LazyFile, OpenFiles
-from moldau.runtime import File, RealDisk
+from moldau.runtime import File, FileSlice, RealDisk
 
 
 def opened(path: Path, files: OpenFiles, content: bytes = b"content") -> LazyFile:
@@ -75,37 +75,29 @@ def test_where_the_process_may_open_nothing_more_the_longest_open_make_room(tmp_
     assert len(files) < 40
 
 
-def test_a_lent_file_is_counted_until_the_last_slice_of_it_is_gone(tmp_path: Path) -> None:
-    files = OpenFiles(RealDisk(), limit=8, loans_max=20)
-    lazy = opened(tmp_path / "a", files)
-    first, second = lazy.lend(), lazy.lend()
-    assert first is second and len(files.loans) == 1
-    lazy.let_go()
-    del first
-    assert second.read(10, 0) == b"content" and len(files.loans) == 1
-    assert lazy.get() is second.file
-    del second
-    assert len(files.loans) == 0
-    third = lazy.lend()
-    assert third.read(10, 0) == b"content" and len(files.loans) == 1
+def test_the_files_of_a_reply_are_counted_until_its_last_slice_is_gone(tmp_path: Path) -> None:
+    files = OpenFiles(RealDisk(), limit=8, held_max=20)
+    lazies = [opened(tmp_path / str(number), files) for number in range(5)]
+    slices = [FileSlice(lazy.get(), 0, 7) for lazy in lazies[:4]]
+    slices.append(FileSlice(lazies[4].get(), 0, 7, hold=files.hold(5)))
+    assert files.held == 4, "one is each connection's own"
+    for lazy in lazies:
+        lazy.let_go()
+    assert [piece.file.read(7, 0) for piece in slices] == [b"content"] * 5
+    left = slices.pop()._replace(offset=3, length=4)
+    slices.clear()
+    assert files.held == 4
+    del left
+    assert files.held == 0
 
 
-def test_lent_files_that_the_cache_lets_go_of_are_still_counted(tmp_path: Path) -> None:
-    files = OpenFiles(RealDisk(), limit=8, loans_max=100)
-    held = [opened(tmp_path / str(number), files, b"%d" % number).lend() for number in range(50)]
-    assert len(files) <= 8 and len(files.loans) == 50
-    assert [loan.read(10, 0) for loan in held] == [b"%d" % number for number in range(50)]
-    held.clear()
-    assert not files.loans
-
-
-def test_a_reply_may_hold_half_of_the_files_that_are_left_and_always_one(tmp_path: Path) -> None:
-    files = OpenFiles(RealDisk(), limit=8, loans_max=20)
+def test_a_reply_may_hold_half_of_the_files_that_are_left_and_always_one() -> None:
+    files = OpenFiles(RealDisk(), held_max=20)
+    shares: list[int] = []
     held = []
-    shares = []
-    for client in range(6):
-        shares.append(files.lendable)
-        held += [opened(tmp_path / f"{client}-{number}", files).lend() for number in range(files.lendable)]
-    assert shares == [10, 5, 2, 1, 1, 1]
+    for _ in range(6):
+        shares.append(files.share)
+        held.append(files.hold(files.share))
+    assert shares == [11, 6, 3, 2, 2, 1]
     held.clear()
-    assert files.lendable == 10
+    assert files.share == 11

@@ -118,11 +118,11 @@ def test_bytes_behind_the_last_whole_entry_are_none(tmp_path: Path) -> None:
 def test_an_open_transaction_holds_the_last_stable_offset(tmp_path: Path) -> None:
     log = open_log(tmp_path / "p")
     append(log, 3)
-    assert (stable(log), log.first_unstable_offset) == (3, None)
+    assert (stable(log), log.producers.first_unstable_offset) == (3, None)
     one = Writer(log, 1)
     assert one.write(2) == 3
     append(log, 4)
-    assert (stable(log), log.first_unstable_offset) == (3, 3)
+    assert (stable(log), log.producers.first_unstable_offset) == (3, 3)
     assert stable(log, 2) == 2
     assert one.end(COMMIT) == 9
     assert stable(log, 9) == 3

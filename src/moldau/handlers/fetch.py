@@ -85,7 +85,9 @@ class FetchHandler:
     def _read(self, request: Fetch, topics: Sequence[FetchTopic]) -> tuple[list[FetchResult], int, list[Hosted]]:
         """What the partitions have: one result each, how many bytes are missing (none if something must be told at
         once), and the partitions that may get more."""
-        left, files = min(request.max_bytes, self._bytes_max), self._partitions.lendable
+        left = min(request.max_bytes, self._bytes_max)
+        is_one = len(topics) == 1 == len(topics[0][2])  # whose file each connection may hold
+        files = 0 if is_one else self._partitions.files.share
         committed = request.isolation_level == READ_COMMITTED
         missing = request.min_bytes if topics else 0
         results: list[FetchResult] = []
@@ -108,9 +110,18 @@ class FetchHandler:
                     left -= result.records.length
                     missing -= result.records.length
                     files -= 1
-                    if files <= 0:  # the reply may hold no more files open: the rest is asked for again
+                    if not (files or is_one):  # the reply may hold no more of them: the rest is asked for again
                         left = missing = 0
+        if not is_one:
+            self._hold(results)
         return results, missing, hosts
+
+    def _hold(self, results: list[FetchResult]) -> None:
+        """Count the files of a reply for as long as its last slice is there, which leaves last."""
+        read = [at for at, result in enumerate(results) if result.records is not None]
+        if len(read) > 1 and (records := results[read[-1]].records) is not None:
+            held = records._replace(hold=self._partitions.files.hold(len(read)))
+            results[read[-1]] = results[read[-1]]._replace(records=held)
 
     def _find(
         self, name: str | None, topic_id: bytes | None, part: FetchPartition, replica_id: int

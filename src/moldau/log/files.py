@@ -5,69 +5,48 @@ lately. Letting go never closes: a reader (a slice on its way to a socket, a flu
 itself, which closes when the last reference is gone. So a file may be let go, renamed or deleted under a reader at any
 time.
 
-A reply may wait for its client for minutes, so the files of its slices are counted apart: each is a `Loan`, and
-`lendable` says how many more the next reply may take. Descriptors in use are the files kept open and the loans, and
+A reply may wait for its client for minutes, so the files that it holds are counted apart, from `hold` on until the
+reply is gone; `share` says how many the next reply may hold. Descriptors in use are those kept open and those held, and
 for a moment one file a thread. If the process has no descriptor left all the same, files are let go until the open
 succeeds.
 """
 
-import logging
 import threading
-import weakref
 from pathlib import Path
 from typing import Final
 
-from moldau.errors import ErrorCode, KafkaError
-from moldau.notices import Notices
 from moldau.runtime import Disk, File, out_of_descriptors
-
-notices = Notices(logging.getLogger(__name__))
 
 OPEN_FILES_MAX: Final = 2000
 """Segment and index files kept open by one broker; sockets and the rest of the process need descriptors too."""
-LOANS_MAX: Final = 10_000
+HELD_MAX: Final = 10_000
 """Files held by replies that have not left; each costs the system about a kilobyte."""
 
 
-def no_descriptor(path: Path, error: OSError) -> KafkaError:
-    """Tell the operator, and what to answer: clients try again, and the disk is not at fault."""
-    notices.error(
-        "",
-        "a file in %s cannot be opened: %s. Requests that need it are answered with an error that clients retry. "
-        "Raise the limit of open files (`ulimit -n`, LimitNOFILE in systemd), or lower max.connections",
-        path,
-        error.strerror,
-    )
-    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no descriptor is left to open a file in {path}; try again")
+class Hold:
+    """Counts the files that a reply holds, for as long as somebody refers to it: the last slice of the reply."""
 
+    __slots__ = ("_count", "_files")
 
-class Loan:
-    """A file that slices of replies read. It stays open, and is counted, until the last of them is gone."""
-
-    __slots__ = ("__weakref__", "_loans", "file", "fileno", "read")
-
-    def __init__(self, file: File, loans: set[int]):
-        self.file = file
-        self.read = file.read
-        self.fileno = file.fileno
-        self._loans = loans
-        loans.add(id(self))
+    def __init__(self, files: "OpenFiles", count: int):
+        self._files = files
+        self._count = count
+        files.held += count
 
     def __del__(self) -> None:
-        self._loans.discard(id(self))
+        self._files.held -= self._count
 
 
 class LazyFile:
     """A file that is opened on first use. `used`: again since then, or since the last search for one to let go."""
 
-    __slots__ = ("_files", "_loan", "_path", "file", "used")
+    __slots__ = ("_files", "_path", "file", "used")
 
     def __init__(self, path: Path, files: "OpenFiles"):
         self._path = str(path)
         self.file: File | None = None
         self.used = False
         self._files = files
-        self._loan: weakref.ref[Loan] | None = None
 
     @property
     def path(self) -> Path:
@@ -83,19 +62,6 @@ class LazyFile:
         self.used = True
         return self.file or self._files.open(self)
 
-    def lend(self) -> Loan:
-        """The file for a slice of a reply, which may hold it for as long as its client takes."""
-        loan = self.lent
-        if loan is None:
-            loan = Loan(self.get(), self._files.loans)
-            self._loan = weakref.ref(loan)
-        return loan
-
-    @property
-    def lent(self) -> Loan | None:
-        """The loan that slices hold, if any do."""
-        return None if self._loan is None else self._loan()
-
     def create(self) -> File:
         """The open file, made if it is not there."""
         self.used = True
@@ -110,14 +76,14 @@ class LazyFile:
 
 
 class OpenFiles:
-    """Which lazy files are open: at most `limit`, then those not used since the last round are let go first. `loans`
-    identifies the files that replies hold, of which each reply may take its share of `loans_max`."""
+    """Which lazy files are open: at most `limit`, then those not used since the last round are let go first. `held`:
+    files of replies, at most `held_max`, beside the one that each connection's reply may hold in any case."""
 
-    def __init__(self, disk: Disk, limit: int = OPEN_FILES_MAX, loans_max: int = LOANS_MAX):
+    def __init__(self, disk: Disk, limit: int = OPEN_FILES_MAX, held_max: int = HELD_MAX):
         self.disk = disk
-        self.loans: set[int] = set()
+        self.held = 0
         self._limit = limit
-        self._loans_max = loans_max
+        self._held_max = held_max
         self._open: dict[LazyFile, None] = {}
         self._lock = threading.Lock()
 
@@ -125,10 +91,13 @@ class OpenFiles:
         return len(self._open)
 
     @property
-    def lendable(self) -> int:
-        """How many files the next reply may hold: half of what is left, so that no client takes them all. It may hold
-        one in any case, which the limit on connections leaves room for."""
-        return max((self._loans_max - len(self.loans)) // 2, 1)
+    def share(self) -> int:
+        """How many files the next reply may hold: one, and half of what is left, so that no client takes them all."""
+        return 1 + max(self._held_max - self.held, 0) // 2
+
+    def hold(self, files: int) -> Hold:
+        """Count the files of a reply until what this returns is gone."""
+        return Hold(self, files - 1)
 
     def open(self, lazy: LazyFile, create: bool = False) -> File:
         with self._lock:
@@ -136,8 +105,7 @@ class OpenFiles:
             if file is None:
                 if len(self._open) >= self._limit:
                     self._make_room()
-                loan = lazy.lent
-                file = lazy.file = self._open_one(lazy.path, create) if loan is None else loan.file
+                file = lazy.file = self._open_one(lazy.path, create)
                 lazy.used = False
                 self._open[lazy] = None
             return file

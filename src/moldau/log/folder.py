@@ -31,7 +31,8 @@ from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log import checkpoints, identity
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.deletion import Doomed
-from moldau.log.files import OPEN_FILES_MAX, OpenFiles, no_descriptor
+from moldau.log.failures import no_descriptor
+from moldau.log.files import OPEN_FILES_MAX, OpenFiles
 from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES, NO_BROKER_EPOCH
 from moldau.log.log import Log
 from moldau.log.progress import Progress

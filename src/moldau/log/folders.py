@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from moldau.config import TopicConfig
 from moldau.errors import KafkaError, StorageError
-from moldau.log.files import LOANS_MAX, OPEN_FILES_MAX, OpenFiles
+from moldau.log.files import HELD_MAX, OPEN_FILES_MAX, OpenFiles
 from moldau.log.folder import LogFolder
 from moldau.log.identity import NO_BROKER_EPOCH
 from moldau.log.log import Log
@@ -53,7 +53,7 @@ class LogFolders:
         paths: Sequence[Path],
         runtime: Runtime,
         open_files_max: int = OPEN_FILES_MAX,
-        loans_max: int = LOANS_MAX,
+        held_max: int = HELD_MAX,
     ):
         """Raises `StorageError` if another process has one of them, `OSError` if none can be opened."""
         self.folders: list[LogFolder] = []
@@ -62,7 +62,7 @@ class LogFolders:
         self.on_failure: Callable[[LogFolder], None] | None = None
         self._runtime = runtime
         self._paths = list(paths)
-        self.files = OpenFiles(runtime.disk, open_files_max, loans_max)
+        self.files = OpenFiles(runtime.disk, open_files_max, held_max)
         try:
             for path in paths:
                 self._open(path)

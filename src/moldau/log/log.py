@@ -21,10 +21,10 @@ from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import checkpoints, lookup, recovery, retention, snapshots, times
+from moldau.log import checkpoints, failures, lookup, recovery, retention, snapshots, times
 from moldau.log.appended import Appended, not_appended
 from moldau.log.deletion import Doomed
-from moldau.log.files import OpenFiles, no_descriptor
+from moldau.log.files import OpenFiles
 from moldau.log.flushing import Flushing
 from moldau.log.progress import Progress
 from moldau.log.segment import SNAPSHOT_SUFFIX, Segment, file_name
@@ -32,7 +32,6 @@ from moldau.log.swapping import spliced
 from moldau.log.times import Search
 from moldau.log.transactions import AbortedTransaction, aborted_between
 from moldau.names import LeaderEpoch, Offset, TopicPartition, counted
-from moldau.notices import Notices
 from moldau.records.batch import Marker, encode_marker, read_header
 from moldau.records.validation import Checked, assign_offsets
 from moldau.runtime import FileSlice, Runtime, out_of_descriptors
@@ -41,7 +40,6 @@ LOG_APPEND_TIME: Final = "LogAppendTime"
 _NONE: Final = ErrorCode.NONE
 
 logger = logging.getLogger(__name__)
-notices = Notices(logger)
 
 
 class Log:
@@ -190,7 +188,7 @@ class Log:
             assign_offsets(data, base, leader_epoch, stamp_ms, max_timestamp)
             segment.append(data, last, max_timestamp)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self.fail(error) from error
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, base)
         self.log_end_offset = last + 1  # type: ignore[assignment]  # an Offset, without the call
@@ -227,11 +225,6 @@ class Log:
         if not appended.error:
             self.producers.ended(header, marker, offset, now_ms)
         return appended
-
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """The first record of the oldest transaction that is open, or was at the last look at what is committed."""
-        return self.producers.first_unstable_offset
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
         """Up to where readers of committed records may read, under that high watermark."""
@@ -323,15 +316,19 @@ class Log:
                 if not min_one:
                     return None
                 max_bytes = first
+            ahead = None
             if limit - position <= max_bytes:
                 max_bytes = limit - position
                 if limit == segment.size and segment is self._active:
                     segment.mark = (end, limit)
-                return FileSlice(segment.log.lend(), position, max_bytes, None, partial(self._unreadable, segment))
-            ahead = partial(segment.look_ahead, position + max_bytes)
-            return FileSlice(segment.log.lend(), position, max_bytes, ahead, partial(self._unreadable, segment))
+            else:
+                ahead = partial(segment.look_ahead, position + max_bytes)
+            if segment.on_unsendable is None:  # kept, as a slice is made for every request
+                segment.on_unsendable = partial(self._unsendable, segment)
+            fields = (segment.log.get(), position, max_bytes, ahead, segment.on_unsendable, None)
+            return tuple.__new__(FileSlice, fields)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self.fail(error) from error
 
     def read_batches(self, offset: int, max_bytes: int) -> bytes:
         """The bytes of whole batches from `offset` on, at least one; none at the log's end. Raises as `read` does."""
@@ -465,31 +462,23 @@ class Log:
         try:
             yield
         except OSError as error:
-            raise self._failed(error) from error
+            raise self.fail(error) from error
         except KafkaError as error:
             if error.code is ErrorCode.CORRUPT_MESSAGE:
-                notices.error(
-                    str(self.folder),
-                    "%s is damaged: %s. Requests that need that batch are refused; `moldau log verify` says more",
-                    self.folder, error,
-                )  # fmt: skip
+                failures.damaged(self.folder, error)
             raise
 
-    def fail(self, error: OSError) -> None:
-        """What others did to its files went wrong."""
-        self._failed(error)
+    def _unsendable(self, segment: Segment, error: OSError) -> None:
+        """A slice of a segment could not be read as it was sent."""
+        self.fail(OSError(error.errno, error.strerror, str(segment.log.path)))
 
-    def _unreadable(self, segment: Segment, error: OSError) -> None:
-        """A slice of a segment could not be sent."""
-        self._failed(OSError(error.errno, error.strerror, str(segment.log.path)))
-
-    def _failed(self, error: OSError) -> KafkaError:
-        """Take the log, and by `on_failure` its whole folder, offline. One that was let go (its topic is deleted) fails
-        alone: its files may be gone under whoever still used it."""
+    def fail(self, error: OSError) -> KafkaError:
+        """Take the log, and by `on_failure` its whole folder, offline; what to answer. One that was let go (its topic
+        is deleted) fails alone: its files may be gone under whoever still used it."""
         if self.offline:
             return self._storage_error()
         if out_of_descriptors(error):
-            return no_descriptor(self.folder, error)
+            return failures.no_descriptor(self.folder, error)
         self.offline = True
         logger.error("%s is offline: %s", self.folder, error)
         if self._on_failure is not None:

@@ -13,6 +13,7 @@ first needed, and built anew if they cannot be right. Opening a segment touches 
 
 import logging
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -67,7 +68,7 @@ class Segment:
     __slots__ = (
         "_ahead", "_doubted", "_doubted_end", "_files", "_first_timestamp", "_flushed_size", "_has_room", "_loaded",
         "_right", "_since_entry", "aborted", "base_offset", "config", "created_ms", "deleted", "folder", "jitter_ms",
-        "log", "mark", "max_timestamp", "max_timestamp_offset", "offsets", "size", "times",
+        "log", "mark", "max_timestamp", "max_timestamp_offset", "offsets", "on_unsendable", "size", "times",
     )  # fmt: skip
 
     def __init__(self, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, size: int):
@@ -84,6 +85,7 @@ class Segment:
         self.jitter_ms = 0
         self.deleted = False
         self.mark = (-1, 0)
+        self.on_unsendable: Callable[[OSError], None] | None = None
         self._ahead: dict[int, Found] | None = None
         self._flushed_size = -1
         self.max_timestamp = NO_TIMESTAMP

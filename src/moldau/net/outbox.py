@@ -153,7 +153,7 @@ class SocketOutbox:
             raise
         finally:
             if at < end:
-                self._queue[0] = FileSlice(piece.file, at, end - at, piece.on_left, piece.on_failed)
+                self._queue[0] = FileSlice(piece.file, at, end - at, piece.on_left, piece.on_failed, piece.hold)
             else:
                 self._queue.popleft()
         if at == end and piece.on_left is not None:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.image import Image, TopicImage
 from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.log.files import OpenFiles
 from moldau.log.folders import FolderUse, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition, counted
 from moldau.notices import Notices
@@ -92,9 +93,9 @@ class Partitions:
                     yield hosted
 
     @property
-    def lendable(self) -> int:
-        """How many files the next reply may hold until it has left."""
-        return self._folders.files.lendable
+    def files(self) -> OpenFiles:
+        """Where the files are counted that replies hold until they have left."""
+        return self._folders.files
 
     async def folders_in_use(self) -> list[FolderUse]:
         return await self._runtime.run(self._folders.in_use)
