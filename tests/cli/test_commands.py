@@ -26,6 +26,67 @@ def test_a_topic_from_its_making_to_its_end(moldau: Moldau, topic: str) -> None:
     assert topic in moldau("topics", "describe", topic).error
 
 
+def test_a_topic_is_altered_and_what_it_cannot_be_is_an_error(moldau: Moldau, topic: str) -> None:
+    moldau("topics", "create", topic, "--config", "segment.ms=60000")
+    altered = moldau("topics", "alter", topic, "-p", "3", "--config", "retention.ms=5", "--delete-config", "segment.ms")
+    assert (altered.code, altered.out) == (0, f"altered topic {topic}\n")
+    [described] = moldau("topics", "describe", topic, "--json").json
+    assert described["configs"] == {"retention.ms": "5"}
+    assert len(described["partitions"]) == 3
+    assert moldau("topics", "alter", topic, "--partitions", "4", "--json").json == {"altered": [topic]}
+    assert "has 4 partitions, and 2 are not more" in moldau("topics", "alter", topic, "--partitions", "2").error
+    assert "retention.ms must be a whole number" in moldau("topics", "alter", topic, "--config", "retention.ms=x").error
+    assert "give --partitions, --config" in moldau("topics", "alter", topic).error
+    assert "both in" in moldau("topics", "alter", topic, "--config", "a=1", "--delete-config", "a").error
+    assert "unknown topic" in moldau("topics", "alter", "absent", "--config", "retention.ms=5").error
+
+
+def test_settings_of_everything_are_described_and_altered(moldau: Moldau, topic: str) -> None:
+    moldau("topics", "create", topic)
+    for kind, name, setting, value, source in (
+        ("topic", topic, "retention.ms", "86400000", "topic"),
+        ("broker", "1", "message.max.bytes", "2000000", "broker"),
+        ("broker", "", "log.cleaner.backoff.ms", "7000", "all brokers"),
+        ("group", topic, "consumer.session.timeout.ms", "50000", "group"),
+        ("logger", "1", "moldau.groups", "ERROR", "logger"),
+    ):
+        of = [kind, name] if name else [kind]
+        altered = moldau("configs", "alter", *of, "--config", f"{setting}={value}")
+        assert altered.out == f"changed 1 setting of {f'{kind} {name}' if name else 'all brokers'}\n", altered
+        assert [setting, value, *source.split()] in [line.split() for line in moldau("configs", "describe", *of).lines]
+        told = moldau("configs", "describe", *of, "--json").json
+        assert (told["kind"], told["name"]) == (kind, name)
+        one = {"name": setting, "value": value, "source": source, "read_only": False, "sensitive": False}
+        assert one in told["configs"]
+        taken = moldau("configs", "alter", *of, "--delete-config", setting, "--json")
+        assert taken.json == {"kind": kind, "name": name, "changed": {setting: None}}
+        if kind != "logger":
+            assert setting not in moldau("configs", "describe", *of).out
+
+
+def test_all_settings_are_told_only_if_one_asks_for_them(moldau: Moldau) -> None:
+    few, all_of_them = (moldau("configs", "describe", "broker", "1", *more).lines for more in ([], ["--all"]))
+    assert any(line.split() == ["num.partitions", "1", "file"] for line in few)
+    assert not any(line.split()[-1] == "default" for line in few)
+    assert any(line.split() == ["num.recovery.threads.per.data.dir", "2", "default"] for line in all_of_them)
+
+
+def test_settings_that_cannot_be_are_one_sentence(moldau: Moldau, topic: str) -> None:
+    for arguments, sentence in (
+        (["describe", "topic", "absent"], "topic absent"),
+        (["describe", "topic"], "give the topic's name"),
+        (["describe", "logger"], "give the broker's"),
+        (["describe", "broker", "7"], "this is broker 1, not 7"),
+        (["describe", "bridge", "7"], "bridge"),
+        (["alter", "broker", "1"], "give --config"),
+        (["alter", "broker", "1", "--config", "num.partitions=3"], "num.partitions cannot be changed while the broker"),
+        (["alter", "group", "g", "--config", "no.such=3"], "there is no group setting 'no.such'"),
+        (["alter", "logger", "1", "--config", "root=loud"], "must be one of TRACE, DEBUG, INFO"),
+        (["alter", "topic", topic, "--config", "retention.ms"], "is no NAME=VALUE"),
+    ):
+        assert sentence in moldau("configs", *arguments).error, arguments
+
+
 def test_making_and_deleting_twice_is_an_error_unless_one_says_otherwise(moldau: Moldau, topic: str) -> None:
     assert moldau("topics", "create", topic, "--json").json == {"created": [topic]}
     assert topic in moldau("topics", "create", topic).error

@@ -2,7 +2,8 @@ import asyncio
 
 import pytest
 
-from moldau.client.admin import Admin, AsyncAdmin, ConfigEntry
+from moldau.client.admin import Admin, AsyncAdmin
+from moldau.client.configs import ConfigEntry
 from moldau.client.consumer import Consumer
 from moldau.client.membership import OffsetAndMetadata
 from moldau.client.producer import Producer
@@ -52,9 +53,9 @@ def test_settings_are_set_and_taken_back(bootstrap: str, topic: str) -> None:
 
     with Admin(bootstrap) as admin:
         admin.create_topic(topic, configs={"retention.ms": "1000"})
-        assert changed() == [ConfigEntry("retention.ms", "1000", False, False)]
+        assert changed() == [ConfigEntry("retention.ms", "1000", False, False, "topic")]
         admin.alter_topic_configs(topic, {"retention.ms": None, "cleanup.policy": "compact"})
-        assert changed() == [ConfigEntry("cleanup.policy", "compact", False, False)]
+        assert changed() == [ConfigEntry("cleanup.policy", "compact", False, False, "topic")]
 
 
 def test_records_are_deleted_from_the_front(bootstrap: str, topic: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from moldau.cli import groups, pipeline, topics, transactions
+from moldau.cli import configs, groups, pipeline, topics, transactions
 from moldau.cli.consume import consume
 from moldau.cli.produce import produce
 from moldau.cli.version import version
@@ -47,6 +47,7 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(moldau)
     app.add_typer(server)
     app.add_typer(topics.app)
+    app.add_typer(configs.app)
     app.add_typer(groups.app)
     app.add_typer(transactions.app)
     app.add_typer(_log(arguments))

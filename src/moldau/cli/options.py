@@ -33,6 +33,24 @@ BootstrapServer = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+ChangedConfig = Annotated[
+    list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting to change; repeatable.")
+]
+DeletedConfig = Annotated[
+    list[str] | None,
+    typer.Option("--delete-config", metavar="NAME", help="A setting to take back to its default; repeatable."),
+]
+
+
+def changes(changed: list[str] | None, deleted: list[str] | None) -> dict[str, str | None]:
+    """What the two options above ask for, None for what is deleted. Raises `ConfigError`."""
+    wanted: dict[str, str | None] = dict(pairs(changed or [], "--config"))
+    for name in deleted or []:
+        if name in wanted:
+            raise ConfigError(f"{name} is both in --config and in --delete-config")
+        wanted[name] = None
+    return wanted
+
 
 def pairs(texts: list[str], option: str) -> dict[str, str]:
     """`name=value` for each. Raises `ConfigError`."""

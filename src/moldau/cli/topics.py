@@ -1,15 +1,15 @@
-"""`moldau topics`: list, create, describe, delete."""
+"""`moldau topics`: list, create, describe, alter, delete."""
 
 from typing import Annotated, Any
 
 import typer
 
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.admin import Admin
 from moldau.errors import ErrorCode, KafkaError
 
-app = typer.Typer(name="topics", help="Topics: list, create, describe, delete.", no_args_is_help=True)
+app = typer.Typer(name="topics", help="Topics: list, create, describe, alter, delete.", no_args_is_help=True)
 
 Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="One or more topics.")]
 
@@ -123,6 +123,42 @@ def _description(admin: Admin, name: str) -> dict[str, Any]:
         for number, p in topic.partitions.items()
     ]
     return {"topic": name, "topic_id": str(topic.topic_id), "configs": configs, "partitions": partitions}
+
+
+@app.command()
+def alter(
+    topics: Topics,
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", min=1, help="How many in all; a topic cannot have fewer.")
+    ] = None,
+    config: ChangedConfig = None,
+    delete_config: DeletedConfig = None,
+    as_json: Json = False,
+) -> None:
+    """
+    Change settings of topics, or give them more partitions.
+
+    Examples:
+
+      moldau topics alter events --partitions 8
+
+      moldau topics alter events accounts --config retention.ms=86400000 --delete-config segment.ms
+    """
+    wanted = changes(config, delete_config)
+    if partitions is None and not wanted:
+        raise typer.BadParameter("give --partitions, --config NAME=VALUE or --delete-config NAME")
+    with Admin(bootstrap_server) as admin:
+        for topic in topics:
+            if wanted:
+                admin.alter_topic_configs(topic, wanted)
+            if partitions is not None:
+                admin.create_partitions(topic, partitions)
+    if as_json:
+        print_json({"altered": topics})
+    else:
+        for topic in topics:
+            print(f"altered topic {topic}")
 
 
 @app.command()

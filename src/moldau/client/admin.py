@@ -1,5 +1,5 @@
-"""Looking after a cluster: topics, partitions, settings, groups, and transactions (in `transactions`). `AsyncAdmin` on
-the caller's loop, `Admin` its synchronous face.
+"""Looking after a cluster: topics, partitions, groups, settings (in `configs`) and transactions (in `transactions`).
+`AsyncAdmin` on the caller's loop, `Admin` its synchronous face.
 
 Every method is one question to the right broker, tried again while the answer is one that goes away; what does not go
 away is raised as `KafkaError` with the broker's own sentence if it gave one.
@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from moldau.client.background import LoopThread
 from moldau.client.cluster_view import Address, TopicView
-from moldau.client.failures import check, error_of
+from moldau.client.configs import AsyncConfigs, ConfigEntry, Configs, Resource
+from moldau.client.failures import Missing, check, error_of
 from moldau.client.lag import Lag, lags
 from moldau.client.membership import GroupSettings, Membership, OffsetAndMetadata, read_assignment
 from moldau.client.offsets import EARLIEST, LATEST, offsets_at
@@ -26,9 +27,7 @@ from moldau.protocol.apis import (
     DELETE_GROUPS,
     DELETE_RECORDS,
     DELETE_TOPICS,
-    DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
-    INCREMENTAL_ALTER_CONFIGS,
     LIST_GROUPS,
     OFFSET_DELETE,
     OFFSET_FETCH,
@@ -40,13 +39,7 @@ from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopi
 from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
 from moldau.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from moldau.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
-from moldau.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from moldau.protocol.messages.list_groups import ListGroupsRequest
 from moldau.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -56,8 +49,6 @@ from moldau.protocol.messages.offset_delete import (
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from moldau.runtime import Runtime
 
-TOPIC_RESOURCE = 2
-SET, DELETE = 0, 1
 T = TypeVar("T")
 
 
@@ -68,15 +59,6 @@ class ClusterDescription:
     cluster_id: str | None
     controller_id: int
     brokers: dict[int, Address]
-
-
-class ConfigEntry(NamedTuple):
-    """A setting's value; `is_default` if nobody set it for this topic."""
-
-    name: str
-    value: str | None
-    is_default: bool
-    is_sensitive: bool
 
 
 class GroupListing(NamedTuple):
@@ -135,6 +117,7 @@ class AsyncAdmin:
             bootstrap, client_id, request_timeout_ms=timeout_ms, api_timeout_ms=timeout_ms, runtime=runtime
         )
         self.transactions = AsyncTransactions(self._router)
+        self.configs = AsyncConfigs(self._router, timeout_ms)
 
     async def close(self) -> None:
         await self._router.close()
@@ -191,20 +174,11 @@ class AsyncAdmin:
 
     async def topic_configs(self, topic: str) -> list[ConfigEntry]:
         """Every setting of a topic."""
-        resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None)
-        request = DescribeConfigsRequest(resources=[resource])
-        reply = await self._ask_any(DESCRIBE_CONFIGS, request, lambda reply: reply.results, f"topic {topic}")
-        entries = reply.results[0].configs
-        return [ConfigEntry(c.name, c.value, c.config_source != 1, c.is_sensitive) for c in entries]
+        return await self.configs.describe(Resource.TOPIC, topic)
 
     async def alter_topic_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
         """Set settings of a topic; None takes a setting back to its default."""
-        configs = [
-            AlterableConfig(name=n, config_operation=DELETE if v is None else SET, value=v) for n, v in changes.items()
-        ]
-        resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
-        request = IncrementalAlterConfigsRequest(resources=[resource])
-        await self._ask_any(INCREMENTAL_ALTER_CONFIGS, request, lambda reply: reply.responses, f"topic {topic}")
+        await self.configs.alter(Resource.TOPIC, topic, changes)
 
     async def offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Offsets at `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or times in ms."""
@@ -370,17 +344,6 @@ def _first_error(reply: Any) -> int:
     return next((p.error_code for topic in reply.topics for p in topic.partitions if p.error_code), ErrorCode.NONE)
 
 
-class Missing(KafkaError):
-    """The topic is not there. The controller knows, so asking again would not help."""
-
-    def __init__(self, about: str):
-        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{about}: unknown topic or partition")
-
-    @property
-    def retriable(self) -> bool:
-        return False
-
-
 def _partitions(group: DescribedGroup, assignment: bytes) -> list[TopicPartition]:
     return sorted(read_assignment(assignment)) if group.protocol_type == "consumer" else []
 
@@ -401,6 +364,7 @@ class Admin:
         self._thread.start()
         self._thread.run(self._core.start())
         self.transactions = Transactions(self._core.transactions, self._thread)
+        self.configs = Configs(self._core.configs, self._thread)
 
     def __enter__(self) -> "Admin":
         return self

@@ -45,6 +45,17 @@ def check(code: int, about: str, message: str | None = None) -> None:
         raise KafkaError(error, f"{about}: {message or sentence(error)}")
 
 
+class Missing(KafkaError):
+    """The topic is not there. The controller knows, so asking again would not help."""
+
+    def __init__(self, about: str):
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{about}: unknown topic or partition")
+
+    @property
+    def retriable(self) -> bool:
+        return False
+
+
 def sentence(error: ErrorCode) -> str:
     """An error code for people: `NOT_LEADER_OR_FOLLOWER` is "not leader or follower"."""
     return error.name.lower().replace("_", " ")
