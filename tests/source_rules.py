@@ -13,6 +13,14 @@ FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
 DRAWERS = ("utils", "util", "helpers", "helper", "common", "base", "manager", "misc")
 UNFINISHED = ("TO" + "DO", "FIX" + "ME", "NotImplemented" + "Error", "pytest." + "skip", "mark." + "skip")
+RECORD_WORK = tuple(
+    f"moldau.records.{name}"
+    for name in (
+        "batch.read_marker", "columns.refused", "columns.rows", "compression.decompress", "legacy.entries",
+        "legacy.rows", "legacy.stream", "rows.iterate", "sections.section_of", "sections.sections",
+    )
+)  # fmt: skip
+"""What inflates a batch or makes Python objects of its records."""
 
 PURE_CORES = (
     "protocol",
@@ -135,6 +143,19 @@ def foreign_imports(source: Source, known: Mapping[str, str]) -> list[str]:
     return [
         f"{source.path}:{line} imports {name}" for line, name in imports(source) if name.partition(".")[0] not in known
     ]
+
+
+def record_work(source: Source) -> list[str]:
+    """Where a function of `RECORD_WORK` is imported, or used as an attribute of its module."""
+    imported = list(imports(source))
+    found = [f"{source.path}:{line} imports {name}" for line, name in imported if name in RECORD_WORK]
+    modules = {name.rpartition(".")[2]: name for _, name in imported}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{modules.get(node.value.id)}.{node.attr}"
+            if name in RECORD_WORK:
+                found.append(f"{source.path}:{node.lineno} uses {name}")
+    return found
 
 
 def dead_modules(sources: list[Source], entry_points: tuple[str, ...]) -> list[str]:

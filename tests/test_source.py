@@ -70,6 +70,49 @@ def test_production_imports_only_what_the_install_brings() -> None:
     )
 
 
+NOT_IN_THE_BROKER = ("records", "cli", "client", "pipeline", "simulation", "log.inspection")
+RECORD_WORK_ALLOWED = {
+    "moldau.coordinators.replaying": "a batch that a coordinator wrote, of at most 512 KB or one record",
+    "moldau.log.compaction": "in the executor, a step of about an I/O buffer at a time",
+    "moldau.log.recovery": "before the broker serves, in the executor; one record of at most 1 KiB",
+    "moldau.log.times": "at most 64 KiB on the loop, else in the executor; no objects",
+}
+"""Modules of a broker that look into records one by one, or inflate, and why that is bounded: ARCHITECTURE.md, section
+6, says it to readers. Another one needs a reason there and here."""
+
+
+def test_a_broker_looks_into_records_only_where_that_is_bounded() -> None:
+    found = {
+        source.name: problems
+        for source in OURS
+        if not source.name.removeprefix("moldau.").startswith(NOT_IN_THE_BROKER)
+        and source.name.startswith("moldau.")
+        and (problems := rules.record_work(source))
+    }
+    unknown = [problem for name, problems in found.items() if name not in RECORD_WORK_ALLOWED for problem in problems]
+    assert not unknown, listed(unknown)
+    assert found.keys() == RECORD_WORK_ALLOWED.keys(), "a reason that nobody needs any more"
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    assert all(f"`{name.removeprefix('moldau.').replace('.', '/')}`" in page for name in RECORD_WORK_ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from moldau.records.rows import iterate\nfor record in iterate(b''): ...",
+        "from moldau.records import columns\nmake = columns.rows",
+        "from moldau.records import compression\ncompression.decompress(1, b'', 9)",
+        "def f():\n    from moldau.records.sections import section_of\n    return partial(section_of, b'')",
+    ],
+)
+def test_a_look_into_records_is_caught(text: str) -> None:
+    assert rules.record_work(sample(text))
+
+
+def test_columns_of_another_kind_are_not_complained_about() -> None:
+    assert rules.record_work(sample("def f(table):\n    return table.rows, [row for row in table]")) == []
+
+
 def test_links_between_our_pages_lead_somewhere() -> None:
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
     links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())]
