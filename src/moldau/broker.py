@@ -42,6 +42,7 @@ from moldau.protocol.codec import request_name
 from moldau.replication.partitions import Partitions
 from moldau.replication.upkeep import Upkeep
 from moldau.runtime import Runtime
+from moldau.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -155,6 +156,7 @@ class Broker:
         undo.push_async_callback(upkeep.stop)
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.config, runtime)
         undo.push_async_callback(cleaner.stop)
+        turns = Turns(runtime)
         dispatch = Dispatch(
             ProduceHandler(partitions, runtime, Verifying(lambda: coordinators.transactions, lambda: cluster.config)),
             FetchHandler(partitions, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime),
@@ -166,8 +168,10 @@ class Broker:
                     lambda: coordinators.transactions,
                     lambda: coordinators.markers,
                     runtime,
+                    turns,
                 )
             ),
+            turns,
         )
         self.watchdog = Watchdog(request_name, runtime.stopwatch)
         self.server = Server(dispatch, self._limits(), self.watchdog, runtime.stopwatch)

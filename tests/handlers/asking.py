@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from inspect import isawaitable
+from types import GeneratorType
 from typing import Any
 
 import pytest
@@ -14,6 +15,18 @@ from moldau.handlers.metadata import Metadata
 from moldau.handlers.producer_ids import InitProducerId
 from moldau.handlers.topics import Topics
 from moldau.protocol import apis, codec
+from moldau.turns import turn
+
+
+async def answered(response: Any) -> Any:
+    """What a handler's answer becomes in the end."""
+    while True:
+        if isinstance(response, GeneratorType):
+            response = turn(response)
+        elif isawaitable(response):
+            response = await response
+        else:
+            return response
 
 
 class Asker:
@@ -39,7 +52,5 @@ class Asker:
         header = codec.read_header(frame)
         read = codec.read_request(api, version, frame, header.body)
         context = Context(api.key, version, header.correlation_id, header.client_id, "127.0.0.1")
-        response = self._handlers[api](read, context)
-        if isawaitable(response):
-            response = await response
+        response = await answered(self._handlers[api](read, context))
         return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])

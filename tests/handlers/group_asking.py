@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable, Coroutine
-from inspect import isawaitable
 from typing import Any
 
 from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
@@ -19,6 +18,7 @@ from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupReque
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.coordinators.fake_log import PARTITIONS, FakeLog, coordinator, in_virtual_time
 from tests.coordinators.groups.scene import subscription
+from tests.handlers.asking import answered
 
 ME = BrokerImage(1, "here", 9092)
 T_ID = uuid.UUID(int=77)
@@ -75,9 +75,8 @@ class Group:
         frame = codec.write_request(api, version, 7, "asker", request)[4:]
         header = codec.read_header(frame)
         read = codec.read_request(api, version, frame, header.body)
-        response = self._handlers[api](read, Context(api.key, version, 7, header.client_id, "127.0.0.1"))
-        if isawaitable(response):
-            response = await response
+        context = Context(api.key, version, 7, header.client_id, "127.0.0.1")
+        response = await answered(self._handlers[api](read, context))
         return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])
 
     async def join(self, group: str = "g", version: int = 3, member: str = "", **fields: Any) -> JoinGroupResponse:

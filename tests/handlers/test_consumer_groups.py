@@ -1,7 +1,6 @@
 """ConsumerGroupHeartbeat and ConsumerGroupDescribe: what a request must have, and what is said of what it lacks."""
 
 import uuid
-from inspect import isawaitable
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from moldau.protocol.messages.consumer_group_describe import ConsumerGroupDescri
 from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from moldau.runtime import Runtime
 from tests.coordinators.fake_log import PARTITIONS, FakeLog, LoopClock, in_virtual_time
+from tests.handlers.asking import answered
 
 JOINING: dict[str, Any] = {
     "group_id": "g",
@@ -44,7 +44,7 @@ def answers(*asked: tuple[apis.Api, int, Any], settings: ConsumerSettings | None
         for api, version, request in asked:
             handler: Any = handlers.heartbeat if api is apis.CONSUMER_GROUP_HEARTBEAT else handlers.describe
             response = handler(request, Context(api.key, version, 1, "c", "127.0.0.1"))
-            whole = codec.write_reply(api, version, 1, await response if isawaitable(response) else response)
+            whole = codec.write_reply(api, version, 1, await answered(response))
             said.append(codec.read_reply(api, version, memoryview(whole)[4:]))
         await groups.stop()
         return said

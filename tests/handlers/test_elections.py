@@ -10,6 +10,7 @@ from moldau.handlers.context import Context
 from moldau.handlers.elections import PREFERRED, UNCLEAN, ElectLeaders
 from moldau.protocol.apis import ELECT_LEADERS
 from moldau.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from moldau.turns import turn
 
 LED, OFFLINE = PartitionImage(1, 0, (1,), (1,)), PartitionImage(-1, 1, (1,), (1,))
 IMAGE = Image("c", 1, {1: BrokerImage(1, "h", 1)}).with_topics(
@@ -23,7 +24,7 @@ def elected(
 ) -> tuple[int, dict[str, list[tuple[int, ErrorCode]]]]:
     topics = None if wanted is None else [TopicPartitions(topic=name, partitions=numbers) for name, numbers in wanted]
     request = ElectLeadersRequest(election_type=election, topic_partitions=topics, timeout_ms=timeout_ms)
-    reply = ElectLeaders(lambda: IMAGE)(request, CONTEXT)
+    reply = turn(ElectLeaders(lambda: IMAGE)(request, CONTEXT))
     results = {
         topic.topic: [(one.partition_id, ErrorCode(one.error_code)) for one in topic.partition_result]
         for topic in reply.replica_election_results

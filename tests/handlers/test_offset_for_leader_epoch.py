@@ -22,6 +22,7 @@ from moldau.replication.hosted import Hosted
 from moldau.replication.partition import Partition
 from moldau.replication.partitions import Partitions
 from moldau.runtime import Runtime
+from moldau.turns import turn
 from tests.log.making import TP, append, config, open_log
 
 ME = BrokerId(1)
@@ -62,7 +63,7 @@ def ask(hosted: Hosted, version: int, epoch: int, current: int = -1, partition: 
     header = codec.read_header(frame)
     read = codec.read_request(api, version, frame, header.body)
     context = Context(api.key, version, header.correlation_id, header.client_id, "127.0.0.1")
-    reply = OffsetForLeaderEpoch(cast(Partitions, OnePartition(hosted)))(read, context)
+    reply = turn(OffsetForLeaderEpoch(cast(Partitions, OnePartition(hosted)))(read, context))
     written = codec.write_reply(api, version, header.correlation_id, reply)
     answer = codec.read_reply(api, version, written[4:])
     (topic,) = answer.topics

@@ -11,6 +11,7 @@ from moldau.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
+from moldau.turns import turn
 
 CONTEXT = Context(ALTER_USER_SCRAM_CREDENTIALS.key, 0, 1, "asker", "127.0.0.1")
 
@@ -25,7 +26,7 @@ def made(name: str, mechanism: int, iterations: int) -> ScramCredentialUpsertion
 @pytest.mark.parametrize("iterations", [4096, 16384])
 def test_a_user_nobody_could_log_in_as_is_not_made(mechanism: int, iterations: int) -> None:
     request = AlterUserScramCredentialsRequest(upsertions=[made("alice", mechanism, iterations)])
-    (result,) = scram_credentials.alter(request, CONTEXT).results
+    (result,) = turn(scram_credentials.alter(request, CONTEXT)).results
     assert (result.user, result.error_code) == ("alice", ErrorCode.SECURITY_DISABLED)
     assert result.error_message
 
@@ -35,7 +36,7 @@ def test_each_user_is_answered_once_with_the_first_reason() -> None:
         deletions=[ScramCredentialDeletion(name="alice", mechanism=1)],
         upsertions=[made("alice", 1, 4096), made("bob", 1, 1)],
     )
-    assert [(one.user, one.error_code) for one in scram_credentials.alter(request, CONTEXT).results] == [
+    assert [(one.user, one.error_code) for one in turn(scram_credentials.alter(request, CONTEXT)).results] == [
         ("alice", ErrorCode.RESOURCE_NOT_FOUND),
         ("bob", ErrorCode.UNACCEPTABLE_CREDENTIAL),
     ]

@@ -13,7 +13,7 @@ from kio.index import load_request_schema
 from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.apis import APIS, DESCRIBE_GROUPS, DESCRIBE_PRODUCERS, METADATA, OFFSET_FETCH, PRODUCE, Api
-from moldau.protocol.codec import SMALL_BYTES, read_header, read_request
+from moldau.protocol.codec import WIDE_BYTES, read_header, read_request
 from moldau.protocol.primitives import read_uvarint, write_uvarint
 from moldau.protocol.schema import ELEMENTS_MAX
 from tests.protocol import drawn
@@ -157,7 +157,7 @@ def test_numbers_are_counted_too_since_handlers_make_objects_of_them() -> None:
 
 
 def test_the_largest_request_that_is_not_counted_and_the_largest_number_of_elements_cost_little() -> None:
-    for elements in (SMALL_BYTES // 3 - 20, ELEMENTS_MAX - 1):
+    for elements in (WIDE_BYTES // 3 - 20, ELEMENTS_MAX - 1):
         body = bytearray(b"\x02\x02g")
         write_uvarint(body, elements + 1)
         body += b"\x01\x01\x00" * elements + b"\x00\x00\x00"

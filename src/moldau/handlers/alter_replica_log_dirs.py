@@ -17,6 +17,7 @@ from moldau.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from moldau.replication.partitions import Partitions
+from moldau.turns import Steps
 
 logger = logging.getLogger(__name__)
 
@@ -25,21 +26,23 @@ class AlterReplicaLogDirs:
     def __init__(self, partitions: Partitions):
         self._partitions = partitions
 
-    def __call__(self, request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
-        wanted = {
-            TopicPartition(topic.name, number): folder.path
-            for folder in request.dirs
-            for topic in folder.topics
-            for number in topic.partitions
-        }
+    def __call__(self, request: AlterReplicaLogDirsRequest, context: Context) -> Steps[AlterReplicaLogDirsResponse]:
+        wanted: dict[TopicPartition, str] = {}
+        for folder in request.dirs:
+            for topic in folder.topics:
+                yield
+                for number in topic.partitions:
+                    wanted[TopicPartition(topic.name, number)] = folder.path
+                    yield
         served = self._partitions.log_dirs
         topics: dict[str, AlterReplicaLogDirTopicResult] = {}
         moves = 0
         for tp, path in wanted.items():
             error = self._error(tp, path, served.get(path))
             moves += error is ErrorCode.INVALID_REQUEST
-            topic = topics.setdefault(tp.topic, AlterReplicaLogDirTopicResult(topic_name=tp.topic))
-            topic.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=tp.partition, error_code=error))
+            found = topics.setdefault(tp.topic, AlterReplicaLogDirTopicResult(topic_name=tp.topic))
+            found.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=tp.partition, error_code=error))
+            yield
         if moves:
             logger.warning(
                 "%s asked to move %d partitions to other log folders, which is refused: this broker does not move them "

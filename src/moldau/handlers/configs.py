@@ -35,6 +35,10 @@ from moldau.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from moldau.turns import Steps, in_turns
+
+OF_A_TURN = 100
+"""Resources that are altered before others have a turn."""
 
 
 class Resource(enum.IntEnum):
@@ -51,14 +55,20 @@ class Configs:
     def __init__(self, cluster: Cluster):
         self._cluster = cluster
 
-    def describe(self, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
-        return DescribeConfigsResponse(results=[self._described(one, request) for one in request.resources])
+    def describe(self, request: DescribeConfigsRequest, context: Context) -> Steps[DescribeConfigsResponse]:
+        response = DescribeConfigsResponse()
+        for one in request.resources:
+            response.results.append((yield from self._described(one, request)))
+        return response
 
-    def _described(self, resource: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
+    def _described(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    ) -> Steps[DescribeConfigsResult]:
         result = DescribeConfigsResult(
             error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         keys = frozenset(resource.configuration_keys or ())
+        yield
         if resource.resource_type == Resource.BROKER_LOGGER:
             refusal = self._broker_refusal(resource.resource_name, only_one=True)
             levels = {} if refusal else broker_loggers.levels()
@@ -66,8 +76,10 @@ class Configs:
         else:
             found = self._find(resource.resource_type, resource.resource_name)
             refusal = found if isinstance(found, Refusal) else None
-            described = [] if isinstance(found, Refusal) else found
-            result.configs = [_setting(one, request) for one in described if not keys or one.setting.name in keys]
+            for one in [] if isinstance(found, Refusal) else found:
+                if not keys or one.setting.name in keys:
+                    result.configs.append(_setting(one, request))
+                yield
         if refusal:
             result.error_code, result.error_message = refusal
         return result
@@ -107,8 +119,10 @@ class Configs:
 
     async def _each(self, request: Any, wish_of: Callable[[Any], Wish]) -> AsyncIterator[dict[str, Any]]:
         """Alter one resource after the other; the fields of the answer for each."""
-        counts = Counter((one.resource_type, one.resource_name) for one in request.resources)
-        for one in request.resources:
+        counts: Counter[tuple[int, str]] = Counter()
+        async for one in in_turns(request.resources):
+            counts[one.resource_type, one.resource_name] += 1
+        async for one in in_turns(request.resources, OF_A_TURN):
             refusal: Refusal | None
             if counts[one.resource_type, one.resource_name] > 1:
                 refusal = Refusal(ErrorCode.INVALID_REQUEST, "the request names this resource more than once")

@@ -28,6 +28,7 @@ from moldau.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from moldau.turns import Steps
 
 MEMBER_MAKES_ITS_ID = 1
 JOINS, LEAVES, LEAVES_FOR_NOW = 0, -1, -2
@@ -69,12 +70,15 @@ class ConsumerGroupHandlers:
         )
         return answer(self._coordinator.beat(ask), _response)
 
-    def describe(self, request: ConsumerGroupDescribeRequest, context: Context) -> ConsumerGroupDescribeResponse:
+    def describe(self, request: ConsumerGroupDescribeRequest, context: Context) -> Steps[ConsumerGroupDescribeResponse]:
         image = self._image()
-        found = [self._describe(group_id, request, image) for group_id in request.group_ids]
+        found = []
+        for group_id in request.group_ids:
+            found.append((yield from self._describe(group_id, request, image)))
         return ConsumerGroupDescribeResponse(groups=sorted(found, key=lambda group: group.group_id != ""))
 
-    def _describe(self, group_id: str, request: ConsumerGroupDescribeRequest, image: Image) -> DescribedGroup:
+    def _describe(self, group_id: str, request: ConsumerGroupDescribeRequest, image: Image) -> Steps[DescribedGroup]:
+        yield
         if not self._coordinator.settings.consumer.enabled:
             return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
         if not group_id:
@@ -89,8 +93,10 @@ class ConsumerGroupHandlers:
             group_epoch=described.epoch,
             assignment_epoch=described.target_epoch,
             assignor_name=described.assignor,
-            members=[_member(member, image) for member in described.members],
         )
+        for member in described.members:
+            group.members.append(_member(member, image))
+            yield
         if request.include_authorized_operations:
             group.authorized_operations = OPERATIONS_OF_A_GROUP
         return group

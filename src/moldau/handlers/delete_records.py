@@ -14,6 +14,7 @@ from moldau.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from moldau.replication.partitions import Partitions
+from moldau.turns import Steps
 
 EVERYTHING = -1
 
@@ -22,16 +23,20 @@ class DeleteRecordsHandler:
     def __init__(self, partitions: Partitions):
         self._partitions = partitions
 
-    def __call__(self, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+    def __call__(self, request: DeleteRecordsRequest, context: Context) -> Steps[DeleteRecordsResponse]:
         asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
         for topic in request.topics:  # the last word about a partition holds
             asked.setdefault(topic.name, {}).update((part.partition_index, part) for part in topic.partitions)
-        return DeleteRecordsResponse(
-            topics=[
-                DeleteRecordsTopicResult(name=name, partitions=[self._one(name, part) for part in parts.values()])
-                for name, parts in asked.items()
-            ]
-        )
+            yield
+        response = DeleteRecordsResponse()
+        for name, parts in asked.items():
+            result = DeleteRecordsTopicResult(name=name)
+            for part in parts.values():
+                result.partitions.append(self._one(name, part))
+                yield
+            response.topics.append(result)
+            yield
+        return response
 
     def _one(self, topic: str, part: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         try:

@@ -19,23 +19,32 @@ from moldau.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from moldau.replication.partitions import Partitions
+from moldau.turns import Steps
 
 
 class DescribeLogDirs:
     def __init__(self, partitions: Partitions):
         self._partitions = partitions
 
-    async def __call__(self, request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
-        wanted = None
+    async def __call__(self, request: DescribeLogDirsRequest, context: Context) -> Steps[DescribeLogDirsResponse]:
+        return self._response(request, await self._partitions.folders_in_use())
+
+    def _response(self, request: DescribeLogDirsRequest, uses: list[FolderUse]) -> Steps[DescribeLogDirsResponse]:
+        wanted: dict[TopicPartition, None] | None = None
         if request.topics is not None:
-            wanted = {
-                TopicPartition(topic.topic, number): None for topic in request.topics for number in topic.partitions
-            }
-        uses = await self._partitions.folders_in_use()
-        return DescribeLogDirsResponse(results=[_result(use, wanted) for use in uses])
+            wanted = {}
+            for topic in request.topics:
+                yield
+                for number in topic.partitions:
+                    wanted[TopicPartition(topic.topic, number)] = None
+                    yield
+        response = DescribeLogDirsResponse()
+        for use in uses:
+            response.results.append((yield from _result(use, wanted)))
+        return response
 
 
-def _result(use: FolderUse, wanted: Mapping[TopicPartition, None] | None) -> DescribeLogDirsResult:
+def _result(use: FolderUse, wanted: Mapping[TopicPartition, None] | None) -> Steps[DescribeLogDirsResult]:
     if use.sizes is None:
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=use.path)
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
@@ -43,6 +52,7 @@ def _result(use: FolderUse, wanted: Mapping[TopicPartition, None] | None) -> Des
         if wanted is None or tp in wanted:
             part = DescribeLogDirsPartition(partition_index=tp.partition, partition_size=size, offset_lag=0)
             topics.setdefault(tp.topic, []).append(part)
+        yield
     return DescribeLogDirsResult(
         log_dir=use.path,
         topics=[DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()],

@@ -4,10 +4,14 @@ Which APIs there are, and in which versions, is `protocol/apis.py`; who answers 
 assembled with. What is not in both closes the connection, as Kafka does; ApiVersions alone answers a version it does
 not know, in version 0 and with the range it has (KIP-511). Produce and Fetch see their frames: they
 are read and packed by hand.
+
+A handler answers with the response's message, with steps that end in it (`turns`), or with an awaitable of either. What
+is small is answered without awaiting. A wide request is read and its reply packed in the executor, and its handler runs
+in turns; so does a handler that turns out to need more than one turn, however small its request was.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from inspect import isawaitable
+from types import GeneratorType
 from typing import Any, TypeAlias
 
 from moldau.errors import ProtocolViolation
@@ -17,12 +21,16 @@ from moldau.protocol import codec
 from moldau.protocol.apis import API_VERSIONS, APIS, FETCH, PRODUCE, Api
 from moldau.protocol.codec import FIXED_HEADER, RequestHeader
 from moldau.protocol.primitives import skip_tagged_fields
+from moldau.protocol.schema import is_wide
 from moldau.runtime import Answer, Reply
+from moldau.turns import Turns, turn
 
 assert (PRODUCE.key, PRODUCE.low, PRODUCE.high) == (0, 0, 13)
 assert (FETCH.key, FETCH.low, FETCH.high) == (1, 4, 18)
+QUEUED_BYTES_MAX = 128 << 20
+"""Of wide requests that wait for their turn; one alone may be as large as the listener allows."""
 Handler: TypeAlias = Callable[[Any, Context], Any]
-"""Takes the request's message, gives the response's or an awaitable of it."""
+"""Takes the request's message, and answers with the response's, with steps that end in it, or an awaitable of those."""
 
 
 class Dispatch:
@@ -31,12 +39,15 @@ class Dispatch:
         produce: Callable[[int, int, int, memoryview], Answer],
         fetch: Callable[[int, int, int, memoryview], Answer],
         handlers: Mapping[int, Handler],
+        turns: Turns,
     ):
         missing = APIS.keys() - handlers.keys() - {PRODUCE.key, FETCH.key}
         assert not missing, f"advertised but not handled: {missing}"
         self._produce = produce
         self._fetch = fetch
         self._handlers = handlers
+        self._turns = turns
+        self._queued_bytes = 0
 
     def __call__(self, frame: memoryview, peer: Peer) -> Answer:
         """Raises `ProtocolViolation` for what is no request of ours: its connection is closed."""
@@ -53,25 +64,53 @@ class Dispatch:
                     body = skip_tagged_fields(frame, body)
                 return self._fetch(version, correlation_id, body, frame)
         header = codec.read_header(frame)
-        key, version, correlation_id, client_id, body = header
-        api = APIS[key]
+        api, version, body = APIS[header.key], header.version, header.body
         if not api.low <= version <= api.high:
             if api is not API_VERSIONS:
                 raise ProtocolViolation(f"{api.name} version {version}")
             request: Any = api.request()
         else:
+            if codec.is_wide(frame, body):
+                return self._wide(api, header, peer, bytes(frame))
             request = codec.read_request(api, version, frame, body)
-        context = Context(key, version, correlation_id, client_id, peer.host)
-        response = self._handlers[key](request, context)
-        if isawaitable(response):
-            return _later(api, header, response)
-        return [_reply(api, header, response)]
+        response = self._ask(api, header, peer, request)
+        if isinstance(response, api.response):
+            return [_packed(api, header, response)]
+        return self._later(api, header, response)
+
+    def _ask(self, api: Api, header: RequestHeader, peer: Peer, request: Any) -> Any:
+        """The response, or what it takes to have it: steps that are left after one turn, or an awaitable."""
+        context = Context(header.key, header.version, header.correlation_id, header.client_id, peer.host)
+        response = self._handlers[api.key](request, context)
+        return turn(response) if type(response) is GeneratorType else response
+
+    async def _wide(self, api: Api, header: RequestHeader, peer: Peer, frame: bytes) -> Reply:
+        """`frame` waits for its turn in memory of its own. Raises `ProtocolViolation` if too much memory waits."""
+        turns, size = self._turns, len(frame)
+        if self._queued_bytes and self._queued_bytes + size > QUEUED_BYTES_MAX:
+            raise ProtocolViolation("too many wide requests wait to be answered: send fewer of them at a time")
+        self._queued_bytes += size
+        try:
+            async with turns:
+                request = await turns.off_loop(lambda: codec.read_request(api, header.version, frame, header.body))
+                response = await turns.finish(self._ask(api, header, peer, request))
+                if isinstance(response, api.response):
+                    return [await turns.off_loop(lambda: _packed(api, header, response))]
+        finally:
+            self._queued_bytes -= size
+        return await self._later(api, header, response)
+
+    async def _later(self, api: Api, header: RequestHeader, response: Any) -> Reply:
+        """What is awaited may take as long as a rebalance: the queue of wide work goes on meanwhile."""
+        if isinstance(response, Awaitable):
+            response = turn(await response)
+            if isinstance(response, api.response) and not is_wide(response):
+                return [_packed(api, header, response)]
+        async with self._turns:
+            finished = await self._turns.finish(response)
+            return [await self._turns.off_loop(lambda: _packed(api, header, finished))]
 
 
-async def _later(api: Api, header: RequestHeader, response: Awaitable[Any]) -> Reply:
-    return [_reply(api, header, await response)]
-
-
-def _reply(api: Api, header: RequestHeader, response: Any) -> bytes:
+def _packed(api: Api, header: RequestHeader, response: Any) -> bytes:
     known = api.low <= header.version <= api.high
     return codec.write_reply(api, header.version if known else 0, header.correlation_id, response)

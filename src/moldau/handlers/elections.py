@@ -18,6 +18,7 @@ from moldau.protocol.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from moldau.turns import Steps
 
 PREFERRED, UNCLEAN = 0, 1
 
@@ -26,7 +27,7 @@ class ElectLeaders:
     def __init__(self, image: Callable[[], Image]):
         self._image = image
 
-    def __call__(self, request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
+    def __call__(self, request: ElectLeadersRequest, context: Context) -> Steps[ElectLeadersResponse]:
         image, wanted = self._image(), request.topic_partitions
         whole = _refusal(request)
         response = ElectLeadersResponse(error_code=whole.code if whole else ErrorCode.NONE)
@@ -37,7 +38,9 @@ class ElectLeaders:
         )
         for name, numbers in named:
             results = []
+            yield
             for number in numbers:
+                yield
                 tp = TopicPartition(name, number)
                 code, message = whole or election_refusal(image, tp, unclean=request.election_type == UNCLEAN)
                 if wanted is not None or code is not ErrorCode.ELECTION_NOT_NEEDED:

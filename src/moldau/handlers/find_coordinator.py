@@ -15,6 +15,7 @@ from moldau.names import TopicPartition
 from moldau.notices import Notices
 from moldau.protocol.lifts import FIND_COORDINATOR_BATCHES, lift_find_coordinator, lower_find_coordinator
 from moldau.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from moldau.turns import Steps
 
 GROUP, TRANSACTION = 0, 1
 notices = Notices(logging.getLogger(__name__))
@@ -38,7 +39,7 @@ class FindCoordinatorHandler:
 
     def __call__(
         self, request: FindCoordinatorRequest, context: Context
-    ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+    ) -> Steps[FindCoordinatorResponse] | Awaitable[Steps[FindCoordinatorResponse]]:
         lift_find_coordinator(request, context.version)
         kind = self._kinds.get(request.key_type)
         if kind is not None and kind.topic not in self._image().topics:
@@ -47,7 +48,7 @@ class FindCoordinatorHandler:
 
     async def _make_and_find(
         self, request: FindCoordinatorRequest, version: int, kind: Kind
-    ) -> FindCoordinatorResponse:
+    ) -> Steps[FindCoordinatorResponse]:
         try:
             await kind.make()
         except (StorageError, KafkaError) as error:  # it is not in the image, and the answer says to try again
@@ -58,12 +59,15 @@ class FindCoordinatorHandler:
             )  # fmt: skip
         return self._find(request, version, kind)
 
-    def _find(self, request: FindCoordinatorRequest, version: int, kind: Kind | None) -> FindCoordinatorResponse:
-        if kind is not None:
-            found = [self._leader(key, kind) for key in request.coordinator_keys]
-        else:
-            sentence = f"This broker has no coordinator of type {request.key_type}."
-            found = [_none(key, ErrorCode.INVALID_REQUEST, sentence) for key in request.coordinator_keys]
+    def _find(self, request: FindCoordinatorRequest, version: int, kind: Kind | None) -> Steps[FindCoordinatorResponse]:
+        found = []
+        sentence = f"This broker has no coordinator of type {request.key_type}."
+        for key in request.coordinator_keys:
+            if kind is not None:
+                found.append(self._leader(key, kind))
+            else:
+                found.append(_none(key, ErrorCode.INVALID_REQUEST, sentence))
+            yield
         response = FindCoordinatorResponse(coordinators=found)
         if version < FIND_COORDINATOR_BATCHES and not found[0].error_code:
             found[0].error_message = ErrorCode.NONE.name

@@ -5,7 +5,7 @@ metadata are shown of stable groups only, assignments always: members keep the l
 and types are filtered without regard to case, and names nobody knows match nothing.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from inspect import isawaitable
 
 from moldau.coordinators.classic.group import State
@@ -21,8 +21,11 @@ from moldau.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from moldau.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from moldau.turns import Steps, in_turns
 
 DESCRIBE_NOT_FOUND = 6
+OF_A_DECISION = 500
+"""Groups that are deleted at once."""
 OPERATIONS_OF_A_GROUP = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """Read, Delete, Describe, DescribeConfigs, AlterConfigs as bits (KIP-430): what anybody may do without ACLs."""
 
@@ -31,28 +34,36 @@ class GroupAdminHandlers:
     def __init__(self, coordinator: GroupCoordinator):
         self._coordinator = coordinator
 
-    def list_groups(self, request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
+    def list_groups(self, request: ListGroupsRequest, context: Context) -> Steps[ListGroupsResponse]:
         states = {state.lower() for state in request.states_filter}
         types = {group_type.lower() for group_type in request.types_filter}
+        response = ListGroupsResponse()
         try:
-            listed = self._coordinator.listed()
+            for g in self._coordinator.listed():
+                if (not states or g.state.lower() in states) and (not types or g.group_type in types):
+                    response.groups.append(
+                        ListedGroup(
+                            group_id=g.group_id,
+                            protocol_type=g.protocol_type,
+                            group_state=g.state,
+                            group_type=g.group_type,
+                        )
+                    )
+                yield
         except KafkaError as error:
             return ListGroupsResponse(error_code=error.code)
-        return ListGroupsResponse(
-            groups=[
-                ListedGroup(
-                    group_id=g.group_id, protocol_type=g.protocol_type, group_state=g.state, group_type=g.group_type
-                )
-                for g in listed
-                if (not states or g.state.lower() in states) and (not types or g.group_type in types)
-            ]
-        )
+        return response
 
-    def describe_groups(self, request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
+    def describe_groups(self, request: DescribeGroupsRequest, context: Context) -> Steps[DescribeGroupsResponse]:
         with_operations = request.include_authorized_operations
-        return DescribeGroupsResponse(
-            groups=[self._describe(group, context.version, with_operations) for group in request.groups]
-        )
+        response = DescribeGroupsResponse()
+        for group_id in request.groups:
+            group = self._describe(group_id, context.version, with_operations)
+            response.groups.append(group)
+            yield
+            for _ in group.members:
+                yield
+        return response
 
     def _describe(self, group_id: str, version: int, with_operations: bool) -> DescribedGroup:
         try:
@@ -74,19 +85,25 @@ class GroupAdminHandlers:
 
     def delete_groups(
         self, request: DeleteGroupsRequest, context: Context
-    ) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:
+    ) -> DeleteGroupsResponse | Awaitable[Steps[DeleteGroupsResponse]]:
         return self._delete(request.groups_names)
 
-    async def _delete(self, group_ids: list[str]) -> DeleteGroupsResponse:
+    async def _delete(self, group_ids: list[str]) -> Steps[DeleteGroupsResponse]:
+        """Groups are deleted one by one, as far as an answer goes: many of them are several decisions."""
         found: dict[str, ErrorCode] = {}
-        for lot, errors in self._coordinator.delete_groups(group_ids):
-            found.update(zip(lot, await errors if isawaitable(errors) else errors, strict=True))
-        return DeleteGroupsResponse(
-            results=[
-                DeletableGroupResult(group_id=group_id, error_code=found[group_id])
-                for group_id in dict.fromkeys(group_ids)
-            ]
-        )
+        distinct = list(dict.fromkeys(group_ids))
+        async for first in in_turns(range(0, len(distinct), OF_A_DECISION), 1):
+            for lot, errors in self._coordinator.delete_groups(distinct[first : first + OF_A_DECISION]):
+                found.update(zip(lot, await errors if isawaitable(errors) else errors, strict=True))
+        return _deleted(distinct, found)
+
+
+def _deleted(group_ids: list[str], errors: Mapping[str, ErrorCode]) -> Steps[DeleteGroupsResponse]:
+    response = DeleteGroupsResponse()
+    for group_id in group_ids:
+        response.results.append(DeletableGroupResult(group_id=group_id, error_code=errors[group_id]))
+        yield
+    return response
 
 
 def _described(group_id: str, described: Described) -> DescribedGroup:

@@ -14,12 +14,14 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from inspect import isawaitable
+from types import GeneratorType
 from typing import Any, NamedTuple
 
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.handlers.dispatch import Handler
 from moldau.protocol import apis
+from moldau.turns import Steps
 
 log = logging.getLogger("moldau.groups")
 
@@ -53,16 +55,22 @@ class _Traced:
         if not log.isEnabledFor(logging.DEBUG):
             return self._handler(request, context)
         began_s = asyncio.get_running_loop().time()
-        response = self._handler(request, context)
+        return self._followed(request, context, began_s, self._handler(request, context))
+
+    def _followed(self, request: Any, context: Context, began_s: float, response: Any) -> Any:
+        """The same response, or what becomes it, with a line once it is there."""
+        if type(response) is GeneratorType:
+            return self._steps(request, context, began_s, response)
         if isawaitable(response):
             return self._later(request, context, began_s, response)
         self._write(request, context, began_s, response)
         return response
 
+    def _steps(self, request: Any, context: Context, began_s: float, steps: Steps[Any]) -> Steps[Any]:
+        return self._followed(request, context, began_s, (yield from steps))
+
     async def _later(self, request: Any, context: Context, began_s: float, response: Awaitable[Any]) -> Any:
-        answer = await response
-        self._write(request, context, began_s, answer)
-        return answer
+        return self._followed(request, context, began_s, await response)
 
     def _write(self, request: Any, context: Context, began_s: float, response: Any) -> None:
         ms = round((asyncio.get_running_loop().time() - began_s) * 1000)

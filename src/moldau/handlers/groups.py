@@ -18,6 +18,7 @@ from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from moldau.turns import Steps
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -41,7 +42,9 @@ class GroupHandlers:
     def __init__(self, coordinator: GroupCoordinator):
         self._coordinator = coordinator
 
-    def join(self, request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    def join(
+        self, request: JoinGroupRequest, context: Context
+    ) -> Steps[JoinGroupResponse] | Awaitable[Steps[JoinGroupResponse]]:
         version = context.version
         ask = Join(
             group_id=request.group_id,
@@ -58,11 +61,13 @@ class GroupHandlers:
         )
         nobody = None if version >= JOIN_NULLABLE_PROTOCOL else ""
 
-        def respond(joined: Joined) -> JoinGroupResponse:
-            members = [
-                JoinGroupResponseMember(member_id=m.member_id, group_instance_id=m.instance_id, metadata=m.metadata)
-                for m in joined.members
-            ]
+        def respond(joined: Joined) -> Steps[JoinGroupResponse]:
+            members = []
+            for m in joined.members:
+                members.append(
+                    JoinGroupResponseMember(member_id=m.member_id, group_instance_id=m.instance_id, metadata=m.metadata)
+                )
+                yield
             return JoinGroupResponse(
                 error_code=joined.error,
                 generation_id=joined.generation,
@@ -105,16 +110,22 @@ class GroupHandlers:
         )
         return HeartbeatResponse(error_code=error)
 
-    def leave(self, request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+    def leave(
+        self, request: LeaveGroupRequest, context: Context
+    ) -> Steps[Steps[LeaveGroupResponse] | Awaitable[Steps[LeaveGroupResponse]]]:
         lift_leave_group(request, context.version)
-        leavers = [Leaver(member.member_id, member.group_instance_id) for member in request.members]
+        leavers = []
+        for member in request.members:
+            leavers.append(Leaver(member.member_id, member.group_instance_id))
+            yield
 
-        def respond(left: Left) -> LeaveGroupResponse:
-            members = [
-                MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.instance_id, error_code=error)
-                for leaver, error in zip(leavers, left.members, strict=False)
-            ]
-            response = LeaveGroupResponse(error_code=left.error, members=members)
+        def respond(left: Left) -> Steps[LeaveGroupResponse]:
+            response = LeaveGroupResponse(error_code=left.error)
+            for leaver, error in zip(leavers, left.members, strict=False):
+                response.members.append(
+                    MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.instance_id, error_code=error)
+                )
+                yield
             lower_leave_group(response, context.version)
             return response
 

@@ -7,7 +7,7 @@ a topic.
 """
 
 import uuid
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import Refusal, name_refusal
@@ -23,6 +23,7 @@ from moldau.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from moldau.protocol.primitives import ZERO_UUID
+from moldau.turns import Steps
 
 TOPIC_OPERATIONS = 0b110111111000
 """Every operation on a topic, as bits (KIP-430): there are no ACLs yet, so everyone may do everything."""
@@ -46,59 +47,81 @@ class Metadata:
         for name in changed:
             self._partitions.pop(name, None)
 
-    def __call__(self, request: MetadataRequest, context: Context) -> MetadataResponse | Awaitable[MetadataResponse]:
+    def __call__(
+        self, request: MetadataRequest, context: Context
+    ) -> Steps[MetadataResponse | Steps[MetadataResponse] | Awaitable[Steps[MetadataResponse]]]:
         image, asked = self._cluster.image, request.topics
         if asked is None or (context.version == 0 and not asked):
-            return self._reply(image, request, [self._topic(topic, request) for topic in image.topics.values()])
-        if context.version < _BY_ID_SINCE and any(one.topic_id.int or one.name is None for one in asked):
+            return self._reply(image, request, (self._topic(topic, request) for topic in image.topics.values()))
+        ids: dict[uuid.UUID, None] = {}
+        names: dict[str, None] = {}
+        nameless = False
+        for one in asked:
+            if one.topic_id.int:
+                ids[one.topic_id] = None
+            if one.name is None:
+                nameless = True
+            else:
+                names[one.name] = None
+            yield
+        if context.version < _BY_ID_SINCE and (ids or nameless):
             return _invalid(request)
-        if any(one.topic_id.int for one in asked):
-            ids = dict.fromkeys(one.topic_id for one in asked if one.topic_id.int)
-            return self._reply(image, request, [self._by_id(image, topic_id, request) for topic_id in ids])
-        if any(one.name is None for one in asked):
+        if ids:
+            return self._reply(image, request, (self._by_id(image, topic_id, request) for topic_id in ids))
+        if nameless:
             return _invalid(request)
-        names = list(dict.fromkeys(one.name for one in asked if one.name is not None))
-        missing = [name for name in names if name not in image.topics and self._may_create(name, request)]
+        missing = []
+        for name in names:
+            if name not in image.topics and self._may_create(name, request):
+                missing.append(name)
+            yield
         if missing:
             return self._create(names, missing[:_CREATIONS_MAX], request)
-        return self._reply(image, request, [self._by_name(image, name, request, {}) for name in names])
+        return self._reply(image, request, (self._by_name(image, name, request, {}) for name in names))
 
     def _may_create(self, name: str, request: MetadataRequest) -> bool:
         allowed = request.allow_auto_topic_creation and self._cluster.config.auto_create_topics_enable
         return allowed and name != TRANSACTIONS_TOPIC and name_refusal(name) is None
 
-    async def _create(self, names: Sequence[str], missing: Sequence[str], request: MetadataRequest) -> MetadataResponse:
+    async def _create(
+        self, names: Iterable[str], missing: Sequence[str], request: MetadataRequest
+    ) -> Steps[MetadataResponse]:
         try:
             made = await self._cluster.create_topics([self._cluster.automatic_topic(name) for name in missing])
             refused = {name: result.code for name, result in made if isinstance(result, Refusal)}
         except (StorageError, KafkaError):
             refused = dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
         image = self._cluster.image
-        return self._reply(image, request, [self._by_name(image, name, request, refused) for name in names])
+        return self._reply(image, request, (self._by_name(image, name, request, refused) for name in names))
 
     def _by_name(
         self, image: Image, name: str, request: MetadataRequest, refused: dict[str, ErrorCode]
-    ) -> MetadataResponseTopic:
+    ) -> Steps[MetadataResponseTopic]:
         topic = image.topics.get(name)
         if topic is not None:
-            return self._topic(topic, request)
+            return (yield from self._topic(topic, request))
+        yield
         refusal = name_refusal(name)
         code = refused.get(name) or (refusal.code if refusal else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 
-    def _by_id(self, image: Image, topic_id: uuid.UUID, request: MetadataRequest) -> MetadataResponseTopic:
+    def _by_id(self, image: Image, topic_id: uuid.UUID, request: MetadataRequest) -> Steps[MetadataResponseTopic]:
         topic = image.topics_by_id.get(topic_id)
         if topic is not None:
-            return self._topic(topic, request)
+            return (yield from self._topic(topic, request))
+        yield
         return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
 
-    def _topic(self, topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
+    def _topic(self, topic: TopicImage, request: MetadataRequest) -> Steps[MetadataResponseTopic]:
         partitions = self._partitions.get(topic.name)
+        yield
         if partitions is None:
-            partitions = [
-                described_partition(number, part, self._brokers) for number, part in enumerate(topic.partitions)
-            ]
-            self._partitions[topic.name] = partitions
+            partitions, brokers = [], self._brokers
+            for number, part in enumerate(topic.partitions):
+                partitions.append(described_partition(number, part, brokers))
+                yield
+            if self._cluster.image.topics.get(topic.name) is topic and self._brokers is brokers:
+                self._partitions[topic.name] = partitions
         response = MetadataResponseTopic(
             name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=partitions
         )
@@ -106,7 +129,12 @@ class Metadata:
             response.topic_authorized_operations = TOPIC_OPERATIONS
         return response
 
-    def _reply(self, image: Image, request: MetadataRequest, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+    def _reply(
+        self, image: Image, request: MetadataRequest, described: Iterable[Steps[MetadataResponseTopic]]
+    ) -> Steps[MetadataResponse]:
+        topics = []
+        for steps in described:
+            topics.append((yield from steps))
         response = MetadataResponse(
             brokers=[
                 MetadataResponseBroker(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
@@ -140,11 +168,13 @@ def described_partition(
     )
 
 
-def _invalid(request: MetadataRequest) -> MetadataResponse:
-    topics = [
-        MetadataResponseTopic(
-            error_code=ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id or ZERO_UUID
+def _invalid(request: MetadataRequest) -> Steps[MetadataResponse]:
+    response = MetadataResponse(error_code=ErrorCode.INVALID_REQUEST)
+    for one in request.topics or ():
+        response.topics.append(
+            MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id or ZERO_UUID
+            )
         )
-        for one in request.topics or ()
-    ]
-    return MetadataResponse(topics=topics, error_code=ErrorCode.INVALID_REQUEST)
+        yield
+    return response

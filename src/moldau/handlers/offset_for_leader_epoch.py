@@ -14,21 +14,23 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from moldau.replication.partitions import Partitions
+from moldau.turns import Steps
 
 
 class OffsetForLeaderEpoch:
     def __init__(self, partitions: Partitions):
         self._partitions = partitions
 
-    def __call__(self, request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
-        return OffsetForLeaderEpochResponse(
-            topics=[
-                OffsetForLeaderTopicResult(
-                    topic=asked.topic, partitions=[self._one(asked.topic, part) for part in asked.partitions]
-                )
-                for asked in request.topics
-            ]
-        )
+    def __call__(self, request: OffsetForLeaderEpochRequest, context: Context) -> Steps[OffsetForLeaderEpochResponse]:
+        response = OffsetForLeaderEpochResponse()
+        for asked in request.topics:
+            result = OffsetForLeaderTopicResult(topic=asked.topic)
+            for part in asked.partitions:
+                result.partitions.append(self._one(asked.topic, part))
+                yield
+            response.topics.append(result)
+            yield
+        return response
 
     def _one(self, topic: str, part: OffsetForLeaderPartition) -> EpochEndOffset:
         hosted = self._partitions.find(topic, None, part.partition)

@@ -9,12 +9,13 @@ are not there come first, as Kafka puts them.
 """
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from moldau.cluster.image import Image, TopicImage
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.groups.exchange import Commit, NewOffset
+from moldau.coordinators.groups.offsets import OffsetsOfGroup
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.groups import answer
@@ -43,6 +44,7 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from moldau.turns import Steps
 
 COMMIT_BY_ID = 10
 COMMIT_GROUP_NOT_FOUND = 9
@@ -66,7 +68,7 @@ class OffsetHandlers:
 
     def commit(
         self, request: OffsetCommitRequest, context: Context
-    ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
+    ) -> Steps[Steps[OffsetCommitResponse] | Awaitable[Steps[OffsetCommitResponse]]]:
         by_id = context.version >= COMMIT_BY_ID
         answers: dict[tuple[Place, int], list[tuple[int, ErrorCode]]] = {}
         places: list[tuple[Place, int, int]] = []
@@ -77,7 +79,9 @@ class OffsetHandlers:
             unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if topic is None:
                 answers.setdefault((place, 0), [])
+            yield
             for p in asked.partitions:
+                yield
                 if topic is None or not 0 <= p.partition_index < len(topic.partitions):
                     answers.setdefault((place, 0), []).append((p.partition_index, unknown))
                     continue
@@ -89,13 +93,17 @@ class OffsetHandlers:
                     )
                 )
 
-        def respond(committed: list[ErrorCode]) -> OffsetCommitResponse:
+        def respond(committed: list[ErrorCode]) -> Steps[OffsetCommitResponse]:
             apart = not answers  # a topic that is named twice is answered twice, unless something is not there
             for (place, number, index), error in zip(places, committed, strict=True):
                 if error is ErrorCode.GROUP_ID_NOT_FOUND and context.version < COMMIT_GROUP_NOT_FOUND:
                     error = ErrorCode.ILLEGAL_GENERATION
                 answers.setdefault((place, number if apart else 0), []).append((index, error))
-            return OffsetCommitResponse(topics=[_committed(place, found) for (place, _), found in answers.items()])
+                yield
+            response = OffsetCommitResponse()
+            for (place, _), found in answers.items():
+                response.topics.append((yield from _committed(place, found)))
+            return response
 
         if not offsets:
             return respond([])
@@ -116,41 +124,46 @@ class OffsetHandlers:
 
     # -- OffsetFetch
 
-    def fetch(self, request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
+    def fetch(self, request: OffsetFetchRequest, context: Context) -> Steps[OffsetFetchResponse]:
         lift_offset_fetch(request, context.version)
         by_id = context.version >= FETCH_BY_ID
         stable = request.require_stable
-        response = OffsetFetchResponse(groups=[self._fetch_group(group, by_id, stable) for group in request.groups])
+        response = OffsetFetchResponse()
+        for group in request.groups:
+            response.groups.append((yield from self._fetch_group(group, by_id, stable)))
         lower_offset_fetch(request, response, context.version)
         return response
 
-    def _fetch_group(self, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool) -> OffsetFetchResponseGroup:
+    def _fetch_group(
+        self, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool
+    ) -> Steps[OffsetFetchResponseGroup]:
+        yield
         try:
             refused = self._coordinator.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
-            offsets = self._coordinator.offsets(asked.group_id)
+            offsets = self._coordinator.offsets(asked.group_id).copy()  # one commit is seen whole or not at all
             unstable = self._coordinator.pending(asked.group_id) if stable else NONE_PENDING
         except KafkaError as error:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
         if refused is not ErrorCode.NONE:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused)
-        topics = (
-            self._all(offsets, unstable, by_id)
-            if asked.topics is None
-            else [self._some(offsets, unstable, topic, by_id) for topic in self._known_first(asked.topics, by_id)]
-        )
-        return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+        if asked.topics is None:
+            topics = yield from self._all(offsets, unstable, by_id)
+            return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+        group = OffsetFetchResponseGroup(group_id=asked.group_id)
+        for topic in self._known_first(asked.topics, by_id):
+            group.topics.append((yield from self._some(offsets, unstable, topic, by_id)))
+        return group
 
     def _known_first(self, asked: list[OffsetFetchRequestTopics], by_id: bool) -> list[OffsetFetchRequestTopics]:
         """Ids that nobody has come last, as Kafka puts them."""
         return sorted(asked, key=lambda topic: self._topic(topic, by_id) is None) if by_id else asked
 
-    def _all(
-        self, offsets: Mapping[TopicPartition, OffsetCommitValue], unstable: Pending, by_id: bool
-    ) -> list[OffsetFetchResponseTopics]:
+    def _all(self, offsets: OffsetsOfGroup, unstable: Pending, by_id: bool) -> Steps[list[OffsetFetchResponseTopics]]:
         """Everything the group has committed; topics that are gone have no id and are left out where ids count."""
         image = self._image()
         topics: dict[str, OffsetFetchResponseTopics] = {}
-        for partition, value in offsets.items():
+        for partition, value in offsets.pairs():
+            yield
             topic = image.topics.get(partition.topic)
             if by_id and topic is None:
                 continue
@@ -164,29 +177,27 @@ class OffsetHandlers:
 
     def _some(
         self,
-        offsets: Mapping[TopicPartition, OffsetCommitValue],
+        offsets: OffsetsOfGroup,
         unstable: Pending,
         asked: OffsetFetchRequestTopics,
         by_id: bool,
-    ) -> OffsetFetchResponseTopics:
+    ) -> Steps[OffsetFetchResponseTopics]:
         topic = self._topic(asked, by_id)
         error = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.NONE
         name = topic.name if topic is not None else asked.name
-        return OffsetFetchResponseTopics(
-            name=asked.name,
-            topic_id=asked.topic_id,
-            partitions=[
-                _fetched(p, offsets.get(tp), error or _stability(tp, unstable))
-                for p in asked.partition_indexes
-                for tp in [TopicPartition(name, p)]
-            ],
-        )
+        fetched = OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id)
+        yield
+        for p in asked.partition_indexes:
+            tp = TopicPartition(name, p)
+            fetched.partitions.append(_fetched(p, offsets.get(tp), error or _stability(tp, unstable)))
+            yield
+        return fetched
 
     # -- OffsetDelete
 
     def delete(
         self, request: OffsetDeleteRequest, context: Context
-    ) -> OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]:
+    ) -> Steps[Steps[OffsetDeleteResponse] | Awaitable[Steps[OffsetDeleteResponse]]]:
         image = self._image()
         errors: Errors = {}
         partitions: list[TopicPartition] = []
@@ -197,28 +208,43 @@ class OffsetHandlers:
                     errors.setdefault(asked.name, []).append((p.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 else:
                     partitions.append(partition)
+                yield
 
-        def respond(deleted: tuple[ErrorCode, list[ErrorCode]]) -> OffsetDeleteResponse:
+        def respond(deleted: tuple[ErrorCode, list[ErrorCode]]) -> Steps[OffsetDeleteResponse]:
             whole, each = deleted
             if whole is not ErrorCode.NONE:
                 return OffsetDeleteResponse(error_code=whole)
             for partition, error in zip(partitions, each, strict=True):
                 errors.setdefault(partition.topic, []).append((partition.partition, error))
-            return OffsetDeleteResponse(topics=[_deleted(name, found) for name, found in errors.items()])
+                yield
+            response = OffsetDeleteResponse()
+            for name, found in errors.items():
+                response.topics.append((yield from _deleted(name, found)))
+            return response
 
         return answer(self._coordinator.delete_offsets(request.group_id, partitions), respond)
 
 
-def _committed(place: Place, found: list[tuple[int, ErrorCode]]) -> OffsetCommitResponseTopic:
-    partitions = [OffsetCommitResponsePartition(partition_index=index, error_code=error) for index, error in found]
+def _committed(place: Place, found: list[tuple[int, ErrorCode]]) -> Steps[OffsetCommitResponseTopic]:
+    topic = OffsetCommitResponseTopic()
     if isinstance(place, uuid.UUID):
-        return OffsetCommitResponseTopic(topic_id=place, partitions=partitions)
-    return OffsetCommitResponseTopic(name=place, partitions=partitions)
+        topic.topic_id = place
+    else:
+        topic.name = place
+    yield
+    for index, error in found:
+        topic.partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
+        yield
+    return topic
 
 
-def _deleted(name: str, found: list[tuple[int, ErrorCode]]) -> OffsetDeleteResponseTopic:
-    partitions = [OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index, error in found]
-    return OffsetDeleteResponseTopic(name=name, partitions=partitions)
+def _deleted(name: str, found: list[tuple[int, ErrorCode]]) -> Steps[OffsetDeleteResponseTopic]:
+    topic = OffsetDeleteResponseTopic(name=name)
+    yield
+    for index, error in found:
+        topic.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error))
+        yield
+    return topic
 
 
 def _stability(partition: TopicPartition, unstable: Pending) -> ErrorCode:

@@ -21,6 +21,7 @@ from moldau.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from moldau.turns import Steps
 
 _DONE = Refusal(ErrorCode.NONE)
 _TOO_LATE = Refusal(ErrorCode.REQUEST_TIMED_OUT)
@@ -32,12 +33,13 @@ class Reassignments:
 
     def alter(
         self, request: AlterPartitionReassignmentsRequest, context: Context
-    ) -> AlterPartitionReassignmentsResponse:
+    ) -> Steps[AlterPartitionReassignmentsResponse]:
         image, whole = self._image(), _TOO_LATE if request.timeout_ms <= 0 else None
         topics = []
         for topic in request.topics:
             partitions = []
             for one in topic.partitions:
+                yield
                 tp = TopicPartition(topic.name, one.partition_index)
                 code, message = whole or reassignment_refusal(image, tp, one.replicas) or _DONE
                 partitions.append(
@@ -45,6 +47,7 @@ class Reassignments:
                         partition_index=one.partition_index, error_code=code, error_message=message
                     )
                 )
+            yield
             topics.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
         return AlterPartitionReassignmentsResponse(
             allow_replication_factor_change=request.allow_replication_factor_change,

@@ -21,13 +21,16 @@ from moldau.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from moldau.turns import Steps
 
 MECHANISMS = (1, 2)
 """SCRAM-SHA-256 and SCRAM-SHA-512."""
 ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
 
 
-def describe(request: DescribeUserScramCredentialsRequest, context: Context) -> DescribeUserScramCredentialsResponse:
+def describe(
+    request: DescribeUserScramCredentialsRequest, context: Context
+) -> Steps[DescribeUserScramCredentialsResponse]:
     counts = Counter(user.name for user in request.users or ())
     unknown = Refusal(ErrorCode.RESOURCE_NOT_FOUND, "there is no such user")
     doubled = Refusal(ErrorCode.DUPLICATE_RESOURCE, "the request names this user more than once")
@@ -35,20 +38,21 @@ def describe(request: DescribeUserScramCredentialsRequest, context: Context) -> 
     for name, count in counts.items():
         code, message = unknown if count == 1 else doubled
         results.append(DescribeUserScramCredentialsResult(user=name, error_code=code, error_message=message))
+        yield
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def alter(request: AlterUserScramCredentialsRequest, context: Context) -> AlterUserScramCredentialsResponse:
+def alter(request: AlterUserScramCredentialsRequest, context: Context) -> Steps[AlterUserScramCredentialsResponse]:
     refusals: dict[str, Refusal] = {}
     asked: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [*request.deletions, *request.upsertions]
     for one in asked:
         refusals.setdefault(one.name, _refusal(one))
-    return AlterUserScramCredentialsResponse(
-        results=[
-            AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message)
-            for name, (code, message) in refusals.items()
-        ]
-    )
+        yield
+    response = AlterUserScramCredentialsResponse()
+    for name, (code, message) in refusals.items():
+        response.results.append(AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message))
+        yield
+    return response
 
 
 def _refusal(one: ScramCredentialDeletion | ScramCredentialUpsertion) -> Refusal:

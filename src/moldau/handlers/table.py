@@ -16,6 +16,7 @@ from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis
 from moldau.replication.partitions import Partitions
 from moldau.runtime import Runtime
+from moldau.turns import Turns
 
 if TYPE_CHECKING:
     from moldau.coordinators.groups.coordinator import GroupCoordinator
@@ -32,6 +33,7 @@ class Parts(NamedTuple):
     transactions: "Callable[[], TransactionCoordinator]"
     markers: "Callable[[], MarkerWriter]"
     runtime: Runtime
+    turns: Turns
 
 
 class OnFirstUse:

@@ -18,19 +18,23 @@ from moldau.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     NextCursor,
 )
+from moldau.turns import Steps
 
 
 class DescribeTopicPartitions:
     def __init__(self, cluster: Cluster):
         self._cluster = cluster
 
-    def __call__(self, request: DescribeTopicPartitionsRequest, context: Context) -> DescribeTopicPartitionsResponse:
+    def __call__(
+        self, request: DescribeTopicPartitionsRequest, context: Context
+    ) -> Steps[DescribeTopicPartitionsResponse | Steps[DescribeTopicPartitionsResponse]]:
         cursor, named = request.cursor, {topic.name for topic in request.topics}
         if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):
             return _refused(request)
         left = max(min(request.response_partition_limit, self._cluster.config.max_request_partition_size_limit), 1)
         response = DescribeTopicPartitionsResponse()
         for name in sorted(named or self._cluster.image.topics):
+            yield
             if cursor is not None and name < cursor.topic_name:
                 continue
             start = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
@@ -42,14 +46,14 @@ class DescribeTopicPartitions:
                 response.topics.append(_unknown(name))
                 continue
             end = min(start + left, len(topic.partitions))
-            response.topics.append(self._described(topic, start, end))
+            response.topics.append((yield from self._described(topic, start, end)))
             left -= max(end - start, 0)
             if end < len(topic.partitions):
                 response.next_cursor = NextCursor(topic_name=name, partition_index=end)
                 break
         return response
 
-    def _described(self, topic: TopicImage, start: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+    def _described(self, topic: TopicImage, start: int, end: int) -> Steps[DescribeTopicPartitionsResponseTopic]:
         brokers = self._cluster.image.brokers
         partitions = []
         for number in range(start, end):
@@ -67,6 +71,7 @@ class DescribeTopicPartitions:
                     offline_replicas=found.offline_replicas,
                 )
             )
+            yield
         return DescribeTopicPartitionsResponseTopic(
             name=topic.name,
             topic_id=topic.id,
@@ -87,9 +92,10 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    topics = [
-        DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
-        for topic in request.topics
-    ]
-    return DescribeTopicPartitionsResponse(topics=topics)
+def _refused(request: DescribeTopicPartitionsRequest) -> Steps[DescribeTopicPartitionsResponse]:
+    response = DescribeTopicPartitionsResponse()
+    for topic in request.topics:
+        refused = DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+        response.topics.append(refused)
+        yield
+    return response

@@ -34,6 +34,7 @@ from moldau.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from moldau.protocol.primitives import ZERO_UUID
+from moldau.turns import Steps, in_turns
 
 _NAMES_UNTIL = 5
 _DISABLED_SINCE = 3
@@ -43,8 +44,8 @@ class Topics:
     def __init__(self, cluster: Cluster):
         self._cluster = cluster
 
-    async def create(self, request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
-        wanted = [_wish(topic) for topic in request.topics]
+    async def create(self, request: CreateTopicsRequest, context: Context) -> Steps[CreateTopicsResponse]:
+        wanted = [_wish(topic) async for topic in in_turns(request.topics)]
         late = request.timeout_ms <= 0
         made: Sequence[tuple[str, TopicImage | Refusal]]
         try:
@@ -52,23 +53,30 @@ class Topics:
         except (StorageError, KafkaError) as error:
             broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             made = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
-        if late:
-            made = [(name, _too_late(result)) for name, result in made]
-        return CreateTopicsResponse(topics=[self._created(name, result) for name, result in made])
+        return self._all_created([(name, _too_late(result)) for name, result in made] if late else made)
 
-    def _created(self, name: str, result: TopicImage | Refusal) -> CreatableTopicResult:
+    def _all_created(self, made: Sequence[tuple[str, TopicImage | Refusal]]) -> Steps[CreateTopicsResponse]:
+        response = CreateTopicsResponse()
+        for name, result in made:
+            response.topics.append((yield from self._created(name, result)))
+        return response
+
+    def _created(self, name: str, result: TopicImage | Refusal) -> Steps[CreatableTopicResult]:
+        yield
         if isinstance(result, Refusal):
             return CreatableTopicResult(name=name, error_code=result.code, error_message=result.message)
-        configs = [
-            CreatableTopicConfigs(
-                name=one.setting.name,
-                value=one.value,
-                read_only=one.setting.read_only,
-                config_source=one.source,
-                is_sensitive=one.setting.sensitive,
+        configs = []
+        for one in self._cluster.sources.topic(result.overrides):
+            configs.append(
+                CreatableTopicConfigs(
+                    name=one.setting.name,
+                    value=one.value,
+                    read_only=one.setting.read_only,
+                    config_source=one.source,
+                    is_sensitive=one.setting.sensitive,
+                )
             )
-            for one in self._cluster.sources.topic(result.overrides)
-        ]
+            yield
         return CreatableTopicResult(
             name=name,
             topic_id=result.id,
@@ -78,7 +86,7 @@ class Topics:
             configs=configs,
         )
 
-    async def delete(self, request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
+    async def delete(self, request: DeleteTopicsRequest, context: Context) -> Steps[DeleteTopicsResponse]:
         if context.version <= _NAMES_UNTIL:
             asked = [DeleteTopicState(name=name) for name in request.topic_names]
         else:
@@ -97,14 +105,16 @@ class Topics:
             broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             return _deleted([(name, topic_id, broken) for name, topic_id in wanted])
 
-    async def create_partitions(self, request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
+    async def create_partitions(
+        self, request: CreatePartitionsRequest, context: Context
+    ) -> Steps[CreatePartitionsResponse]:
         wanted = [
             MorePartitions(
                 topic.name,
                 topic.count,
                 None if topic.assignments is None else [tuple(one.broker_ids) for one in topic.assignments],
             )
-            for topic in request.topics
+            async for topic in in_turns(request.topics)
         ]
         late = request.timeout_ms <= 0
         grown: Sequence[tuple[str, TopicImage | Refusal]]
@@ -113,15 +123,7 @@ class Topics:
         except (StorageError, KafkaError) as error:
             broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             grown = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
-        if late:
-            grown = [(name, _too_late(result)) for name, result in grown]
-        results = []
-        for name, result in grown:
-            refusal = result if isinstance(result, Refusal) else Refusal(ErrorCode.NONE)
-            results.append(
-                CreatePartitionsTopicResult(name=name, error_code=refusal.code, error_message=refusal.message)
-            )
-        return CreatePartitionsResponse(results=results)
+        return _grown([(name, _too_late(result)) for name, result in grown] if late else grown)
 
 
 def _too_late(result: TopicImage | Refusal) -> Refusal:
@@ -141,11 +143,23 @@ def _wish(topic: CreatableTopic) -> NewTopic:
     )
 
 
+def _grown(grown: Sequence[tuple[str, TopicImage | Refusal]]) -> Steps[CreatePartitionsResponse]:
+    response = CreatePartitionsResponse()
+    for name, result in grown:
+        refusal = result if isinstance(result, Refusal) else Refusal(ErrorCode.NONE)
+        response.results.append(
+            CreatePartitionsTopicResult(name=name, error_code=refusal.code, error_message=refusal.message)
+        )
+        yield
+    return response
+
+
 def _deleted(
     results: Sequence[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]],
-) -> DeleteTopicsResponse:
+) -> Steps[DeleteTopicsResponse]:
     responses = []
     for name, topic_id, result in results:
+        yield
         if isinstance(result, Refusal):
             responses.append(
                 DeletableTopicResult(

@@ -11,7 +11,6 @@ epochs of producer and coordinator alone. Version 2 says the transaction's versi
 epoch is UNKNOWN_SERVER_ERROR, as from Kafka; the markers of one producer are answered as one.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from moldau.cluster.controller import name_refusal
@@ -47,6 +46,7 @@ from moldau.protocol.messages.write_txn_markers import (
 )
 from moldau.replication.markers import Markers
 from moldau.replication.partitions import Partitions
+from moldau.turns import Steps, in_turns
 
 STATES = frozenset(
     {
@@ -61,6 +61,9 @@ STATES = frozenset(
     }
 )
 Errors = Mapping[TopicPartition, ErrorCode]
+Found = dict[int, dict[str, dict[int, ErrorCode]]]
+"""By producer id, topic and partition."""
+MARKERS_OF_A_TURN = 100
 
 
 class DescribeProducers:
@@ -68,18 +71,21 @@ class DescribeProducers:
         self._partitions = partitions
         self._image = image
 
-    def __call__(self, request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
+    def __call__(self, request: DescribeProducersRequest, context: Context) -> Steps[DescribeProducersResponse]:
         asked: dict[str, dict[int, None]] = {}
         for topic in request.topics:
             asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
-        return DescribeProducersResponse(
-            topics=[
-                TopicResponse(name=name, partitions=[self._partition(name, index) for index in indexes])
-                for name, indexes in asked.items()
-            ]
-        )
+            yield
+        response = DescribeProducersResponse()
+        for name, indexes in asked.items():
+            topic_response = TopicResponse(name=name)
+            for index in indexes:
+                topic_response.partitions.append((yield from self._partition(name, index)))
+            response.topics.append(topic_response)
+        return response
 
-    def _partition(self, topic: str, index: int) -> PartitionResponse:
+    def _partition(self, topic: str, index: int) -> Steps[PartitionResponse]:
+        yield
         refusal = name_refusal(topic)
         if refusal is not None:
             return PartitionResponse(partition_index=index, error_code=refusal.code, error_message=refusal.message)
@@ -90,9 +96,9 @@ class DescribeProducers:
             return PartitionResponse(partition_index=index, error_code=absence, error_message=message)
         if not hosted.state.leads:
             return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return PartitionResponse(
-            partition_index=index,
-            active_producers=[
+        response = PartitionResponse(partition_index=index)
+        for producer_id, producer in list(hosted.log.producers):
+            response.active_producers.append(
                 ProducerState(
                     producer_id=producer_id,
                     producer_epoch=producer.epoch,
@@ -101,9 +107,9 @@ class DescribeProducers:
                     coordinator_epoch=producer.coordinator_epoch,
                     current_txn_start_offset=producer.transaction_start,
                 )
-                for producer_id, producer in hosted.log.producers
-            ],
-        )
+            )
+            yield
+        return response
 
 
 class TransactionLists:
@@ -113,45 +119,51 @@ class TransactionLists:
         self._coordinator = coordinator
         self._now_ms = now_ms
 
-    def describe(self, request: DescribeTransactionsRequest, context: Context) -> DescribeTransactionsResponse:
-        return DescribeTransactionsResponse(
-            transaction_states=[self._describe(name) for name in dict.fromkeys(request.transactional_ids)]
-        )
+    def describe(self, request: DescribeTransactionsRequest, context: Context) -> Steps[DescribeTransactionsResponse]:
+        response = DescribeTransactionsResponse()
+        for name in dict.fromkeys(request.transactional_ids):
+            response.transaction_states.append((yield from self._describe(name)))
+        return response
 
-    def _describe(self, transactional_id: str) -> Described:
+    def _describe(self, transactional_id: str) -> Steps[Described]:
+        yield
         try:
-            return _described(self._coordinator.describe(transactional_id))
+            return (yield from _described(self._coordinator.describe(transactional_id)))
         except KafkaError as error:
             return Described(transactional_id=transactional_id, error_code=error.code)
 
-    def list_transactions(self, request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
+    def list_transactions(self, request: ListTransactionsRequest, context: Context) -> Steps[ListTransactionsResponse]:
         asked = dict.fromkeys(request.state_filters)
         ids, pattern = set(request.producer_id_filters), request.transactional_id_pattern
         begun_before = self._now_ms() - request.duration_filter if request.duration_filter >= 0 else None
         try:
             matches = compiled(pattern).fullmatch if pattern else None
-            listed = self._coordinator.listed()
         except ValueError:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        response = ListTransactionsResponse(unknown_state_filters=[state for state in asked if state not in STATES])
+        try:
+            for one in self._coordinator.listed():
+                if (
+                    (not asked or one.state in asked)
+                    and (not ids or one.producer_id in ids)
+                    and (begun_before is None or one.start_ms < begun_before)
+                    and (matches is None or matches(one.transactional_id))
+                ):
+                    found = Listed(
+                        transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state
+                    )
+                    response.transaction_states.append(found)
+                yield
         except KafkaError as error:
             return ListTransactionsResponse(error_code=error.code)
-        return ListTransactionsResponse(
-            unknown_state_filters=[state for state in asked if state not in STATES],
-            transaction_states=[
-                Listed(transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state)
-                for one in listed
-                if (not asked or one.state in asked)
-                and (not ids or one.producer_id in ids)
-                and (begun_before is None or one.start_ms < begun_before)
-                and (matches is None or matches(one.transactional_id))
-            ],
-        )
+        return response
 
 
-def _described(one: TransactionDescription) -> Described:
+def _described(one: TransactionDescription) -> Steps[Described]:
     topics: dict[str, list[int]] = {}
     for tp in one.partitions:
         topics.setdefault(tp.topic, []).append(tp.partition)
+        yield
     return Described(
         transactional_id=one.transactional_id,
         transaction_state=one.state,
@@ -168,34 +180,17 @@ class WriteTxnMarkers:
         self._write = write
         self._image = image
 
-    async def __call__(self, request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
-        found: dict[int, dict[str, dict[int, ErrorCode]]] = {}
-        for marker in request.markers:
-            for tp, error in (await self._mark(marker)).items():
+    async def __call__(self, request: WriteTxnMarkersRequest, context: Context) -> Steps[WriteTxnMarkersResponse]:
+        found: Found = {}
+        async for marker in in_turns(request.markers, MARKERS_OF_A_TURN):
+            errors = await self._mark(marker)
+            async for tp, error in in_turns(errors.items()):
                 found.setdefault(marker.producer_id, {}).setdefault(tp.topic, {})[tp.partition] = error
-            await asyncio.sleep(0)  # there may be many, and others have their turns
-        return WriteTxnMarkersResponse(
-            markers=[
-                WritableTxnMarkerResult(
-                    producer_id=producer_id,
-                    topics=[
-                        WritableTxnMarkerTopicResult(
-                            name=topic,
-                            partitions=[
-                                WritableTxnMarkerPartitionResult(partition_index=index, error_code=error)
-                                for index, error in partitions.items()
-                            ],
-                        )
-                        for topic, partitions in topics.items()
-                    ],
-                )
-                for producer_id, topics in found.items()
-            ]
-        )
+        return _marked(found)
 
     async def _mark(self, marker: WritableTxnMarker) -> Errors:
         asked = (TopicPartition(topic.name, p) for topic in marker.topics for p in topic.partition_indexes)
-        partitions = tuple(dict.fromkeys(asked))
+        partitions = tuple({tp: None async for tp in in_turns(asked)})
         impossible = ErrorCode.UNKNOWN_SERVER_ERROR
         if marker.producer_id < 0:
             return dict.fromkeys(partitions, impossible)
@@ -212,3 +207,19 @@ class WriteTxnMarkers:
                 partitions,
             )
         )
+
+
+def _marked(found: Found) -> Steps[WriteTxnMarkersResponse]:
+    response = WriteTxnMarkersResponse()
+    for producer_id, topics in found.items():
+        result = WritableTxnMarkerResult(producer_id=producer_id)
+        for topic, partitions in topics.items():
+            written = WritableTxnMarkerTopicResult(name=topic)
+            for index, error in partitions.items():
+                written.partitions.append(WritableTxnMarkerPartitionResult(partition_index=index, error_code=error))
+                yield
+            result.topics.append(written)
+            yield
+        response.markers.append(result)
+        yield
+    return response

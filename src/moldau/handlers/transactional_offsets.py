@@ -25,6 +25,7 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from moldau.turns import Steps
 
 if TYPE_CHECKING:
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
@@ -58,13 +59,14 @@ class TransactionalOffsetHandler:
 
     def commit(
         self, request: TxnOffsetCommitRequest, context: Context
-    ) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
+    ) -> Steps[Steps[TxnOffsetCommitResponse] | Awaitable[Steps[TxnOffsetCommitResponse]]]:
         image = self._image()
         errors: dict[str, list[tuple[int, ErrorCode]]] = {}
         offsets: list[NewOffset] = []
         for asked in request.topics:
             topic = image.topics.get(asked.name)
             for p in asked.partitions:
+                yield
                 if topic is None or not 0 <= p.partition_index < len(topic.partitions):
                     absent = (p.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                     errors.setdefault(asked.name, []).append(absent)
@@ -73,10 +75,14 @@ class TransactionalOffsetHandler:
                 metadata = p.committed_metadata or ""
                 offsets.append(NewOffset(partition, p.committed_offset, p.committed_leader_epoch, metadata, topic.id))
 
-        def respond(committed: list[ErrorCode]) -> TxnOffsetCommitResponse:
+        def respond(committed: list[ErrorCode]) -> Steps[TxnOffsetCommitResponse]:
             for new, error in zip(offsets, committed, strict=True):
                 errors.setdefault(new.partition.topic, []).append((new.partition.partition, error))
-            return TxnOffsetCommitResponse(topics=[_answered(name, found) for name, found in errors.items()])
+                yield
+            response = TxnOffsetCommitResponse()
+            for name, found in errors.items():
+                response.topics.append((yield from _answered(name, found)))
+            return response
 
         if not offsets:
             return respond([])
@@ -120,6 +126,10 @@ class TransactionalOffsetHandler:
         return ask
 
 
-def _answered(name: str, found: list[tuple[int, ErrorCode]]) -> TxnOffsetCommitResponseTopic:
-    partitions = [TxnOffsetCommitResponsePartition(partition_index=index, error_code=error) for index, error in found]
-    return TxnOffsetCommitResponseTopic(name=name, partitions=partitions)
+def _answered(name: str, found: list[tuple[int, ErrorCode]]) -> Steps[TxnOffsetCommitResponseTopic]:
+    topic = TxnOffsetCommitResponseTopic(name=name)
+    yield
+    for index, error in found:
+        topic.partitions.append(TxnOffsetCommitResponsePartition(partition_index=index, error_code=error))
+        yield
+    return topic

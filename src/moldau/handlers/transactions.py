@@ -38,6 +38,7 @@ from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from moldau.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from moldau.turns import Steps
 
 END_HAS_NEXT = 5
 """The version of EndTxn whose transactions have an epoch each."""
@@ -54,28 +55,40 @@ class TransactionHandlers:
 
     def add_partitions(
         self, request: AddPartitionsToTxnRequest, context: Context
-    ) -> AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
+    ) -> Steps[Steps[AddPartitionsToTxnResponse] | Awaitable[Steps[AddPartitionsToTxnResponse]]]:
         version = context.version
         lift_add_partitions(request, version)
-        answers = [self._add(transaction, version) for transaction in request.transactions]
-        if any(isawaitable(errors) for errors in answers):
+        answers, waits = [], False
+        for transaction in request.transactions:
+            answers.append((yield from self._add(transaction, version)))
+            waits = waits or isawaitable(answers[-1])
+        if waits:
             return self._added_later(request, answers, version)
         return _added(request, [errors for errors in answers if not isawaitable(errors)], version)
 
     async def _added_later(
         self, request: AddPartitionsToTxnRequest, answers: list[Errors | Awaitable[Errors]], version: int
-    ) -> AddPartitionsToTxnResponse:
+    ) -> Steps[AddPartitionsToTxnResponse]:
         return _added(request, [await errors if isawaitable(errors) else errors for errors in answers], version)
 
-    def _add(self, transaction: AddPartitionsToTxnTransaction, version: int) -> Errors | Awaitable[Errors]:
+    def _add(self, transaction: AddPartitionsToTxnTransaction, version: int) -> Steps[Errors | Awaitable[Errors]]:
         image = self._image()
-        partitions = tuple(TopicPartition(topic.name, p) for topic in transaction.topics for p in topic.partitions)
-        wrong = {tp: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for tp in partitions if image.partition(tp) is None}
-        if version < ADD_PARTITIONS_BATCHES:
-            refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            wrong.update((tp, refusal) for tp in partitions if tp.topic in INTERNAL_TOPICS)
+        found: dict[TopicPartition, ErrorCode] = {}
+        wrong = False
+        yield
+        for topic in transaction.topics:
+            for p in topic.partitions:
+                tp, error = TopicPartition(topic.name, p), ErrorCode.NONE
+                if version < ADD_PARTITIONS_BATCHES and topic.name in INTERNAL_TOPICS:
+                    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                elif image.partition(tp) is None:
+                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                found[tp] = error
+                wrong = wrong or error is not ErrorCode.NONE
+                yield
         if wrong:
-            return {tp: wrong.get(tp, ErrorCode.OPERATION_NOT_ATTEMPTED) for tp in partitions}
+            return {tp: error or ErrorCode.OPERATION_NOT_ATTEMPTED for tp, error in found.items()}
+        partitions = tuple(found)
         ask = AddPartitions(
             transaction.transactional_id,
             transaction.producer_id,
@@ -119,27 +132,23 @@ class TransactionHandlers:
         return answer(self._coordinator.end(ask), respond)
 
 
-def _added(request: AddPartitionsToTxnRequest, found: list[Errors], version: int) -> AddPartitionsToTxnResponse:
+def _added(request: AddPartitionsToTxnRequest, found: list[Errors], version: int) -> Steps[AddPartitionsToTxnResponse]:
     """`found`: the errors of each transaction of the request, in its order."""
-    results = [
-        AddPartitionsToTxnResult(
-            transactional_id=transaction.transactional_id,
-            topic_results=[
-                AddPartitionsToTxnTopicResult(
-                    name=topic.name,
-                    results_by_partition=[
-                        AddPartitionsToTxnPartitionResult(
-                            partition_index=partition,
-                            partition_error_code=errors[TopicPartition(topic.name, partition)],
-                        )
-                        for partition in topic.partitions
-                    ],
+    results = []
+    for transaction, errors in zip(request.transactions, found, strict=True):
+        result = AddPartitionsToTxnResult(transactional_id=transaction.transactional_id)
+        for topic in transaction.topics:
+            added = AddPartitionsToTxnTopicResult(name=topic.name)
+            for index in topic.partitions:
+                error = errors[TopicPartition(topic.name, index)]
+                added.results_by_partition.append(
+                    AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error)
                 )
-                for topic in transaction.topics
-            ],
-        )
-        for transaction, errors in zip(request.transactions, found, strict=True)
-    ]
+                yield
+            result.topic_results.append(added)
+            yield
+        results.append(result)
+        yield
     response = AddPartitionsToTxnResponse(results_by_transaction=results)
     lower_add_partitions(response, version)
     return response

@@ -12,7 +12,9 @@ from moldau.protocol import schema
 from moldau.protocol.apis import API_VERSIONS, APIS, Api
 from moldau.protocol.primitives import Buffer, skip_tagged_fields
 
-SMALL_BYTES = 256 << 10  # a request up to this size cannot hold enough elements to be worth counting them
+WIDE_BYTES = 16 << 10
+"""A larger request may hold so many elements that reading it, or answering it, takes more than a few milliseconds; a
+request up to this size cannot hold enough of them to be worth counting."""
 
 FIXED_HEADER = struct.Struct(">hhih")
 """Of a request: API key, version, correlation id, length of the client id."""
@@ -59,9 +61,14 @@ def request_name(head: Buffer) -> str:
     return f"{api.name if api else f'API {key}'} version {version} of client {client_id!r}"
 
 
+def is_wide(frame: Buffer, at: int) -> bool:
+    """Whether the message of a request whose header ended at `at` is to be read and answered in turns."""
+    return len(frame) - at > WIDE_BYTES
+
+
 def read_request(api: Api, version: int, frame: Buffer, at: int) -> Any:
     """The message of a request whose header ended at `at`. Raises `ProtocolViolation`."""
-    budget = schema.Budget(schema.ELEMENTS_MAX) if len(frame) - at > SMALL_BYTES else None
+    budget = schema.Budget(schema.ELEMENTS_MAX) if is_wide(frame, at) else None
     return schema.read(api.request, version, api.is_flexible(version), frame, at, budget)[0]
 
 

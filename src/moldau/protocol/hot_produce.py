@@ -123,8 +123,8 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
     (timeout_ms,) = _INT32(frame, at + 2)
     count, at = read_uvarint(frame, at + 6)
     fits(count - 1, end - at)
-    few(count)
-    elements = count
+    elements = count - 1
+    few(elements)
     topics: list[ProduceTopic] = []
     for _ in range(count - 1):
         name = topic_id = None
@@ -138,7 +138,7 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
             at += length - 1
         count, at = read_uvarint(frame, at)
         fits(count - 1, end - at)
-        elements += count
+        elements += count - 1
         few(elements)
         partitions: list[ProducePartition] = []
         for _ in range(count - 1):

@@ -39,7 +39,11 @@ from moldau.protocol.primitives import (
 
 LATEST = 32767
 NEVER = LATEST + 1
-ELEMENTS_MAX = 100_000  # of one request: about 13 MB of objects, and a fifth of a second
+ELEMENTS_MAX = 100_000
+"""Of one request: about 13 MB of small objects, and some tenths of a second to read them. That is why a large request
+is read in the executor (`codec.is_wide`)."""
+WIDE_ELEMENTS = 2000
+"""More of them are packed in the executor."""
 T = TypeVar("T")
 _readers: dict[tuple[type, int, bool], Read] = {}
 _writers: dict[tuple[type, int, bool], Write] = {}
@@ -366,6 +370,24 @@ def read(
         return _reader(message, version, flexible, budget)(buffer, at)
     except (struct.error, IndexError) as short:
         raise ProtocolViolation(f"{message.__name__} v{version} ends early") from short
+
+
+def is_wide(message: Any) -> bool:
+    """Whether so many elements are in the message's arrays that packing them takes more than a few milliseconds."""
+    left, messages = WIDE_ELEMENTS, [message]
+    while messages:
+        one = messages.pop()
+        for name in one.__slots__:
+            value = getattr(one, name)
+            if isinstance(value, list):
+                left -= len(value)
+                if left < 0:
+                    return True
+                if value and hasattr(value[0], "__slots__"):
+                    messages += value
+            elif hasattr(value, "__slots__"):
+                messages.append(value)
+    return False
 
 
 def write(message: Any, version: int, flexible: bool) -> bytearray:

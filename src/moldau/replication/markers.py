@@ -14,6 +14,7 @@ from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.records.batch import Marker
 from moldau.replication.partitions import Partitions
 from moldau.runtime import Runtime
+from moldau.turns import in_turns
 
 
 class Markers(NamedTuple):
@@ -27,6 +28,8 @@ class Markers(NamedTuple):
     partitions: tuple[TopicPartition, ...]
 
 
+OF_A_TURN = 100
+"""Markers that are written before others have a turn: each is an append."""
 EndOffsets = Callable[[int, Markers], ErrorCode | Awaitable[ErrorCode]]
 """Ends a transaction in that partition of the offsets topic."""
 
@@ -42,7 +45,7 @@ class MarkerWriter:
 
     async def __call__(self, markers: Markers) -> Mapping[TopicPartition, ErrorCode]:
         """How it went for each partition."""
-        return {tp: await self._write(tp, markers) for tp in markers.partitions}
+        return {tp: await self._write(tp, markers) async for tp in in_turns(markers.partitions, OF_A_TURN)}
 
     async def _write(self, tp: TopicPartition, markers: Markers) -> ErrorCode:
         if self._image().partition(tp) is None:

@@ -7,7 +7,7 @@ a transaction waits in `pending` for its end. There may be millions of offsets: 
 records, and made into objects when somebody asks.
 """
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from moldau.coordinators.classic.group import Group, State
@@ -61,8 +61,13 @@ class OffsetsOfGroup(Mapping[TopicPartition, OffsetCommitValue]):
     def __len__(self) -> int:
         return len(self._by_place)
 
-    def items(self) -> ItemsView[TopicPartition, OffsetCommitValue]:
-        return {partition_at(place): _value(value) for place, value in self._by_place.items()}.items()
+    def copy(self) -> "OffsetsOfGroup":
+        """As they are now, whatever is committed later."""
+        return OffsetsOfGroup(dict(self._by_place))
+
+    def pairs(self) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
+        """As `items`, each made when its turn comes."""
+        return ((partition_at(place), _value(value)) for place, value in self._by_place.items())
 
     def stamps(self) -> Iterator[tuple[bytes, Stamps]]:
         """The place of each offset and when it was committed, without reading the rest of it."""

@@ -1,0 +1,116 @@
+"""Long work on the loop, cut into turns, so that other connections are served in between.
+
+Work that goes through many elements is written as a generator (`Steps`): it yields after each element and returns its
+result. `turn` runs as many elements as one turn of the loop may take. Elements are counted, time is not measured: a
+simulated run is the same each time. An element costs up to about ten microseconds. Work of a few elements is done in
+its first turn, without a task.
+
+`Turns` is the queue of a broker for what takes more. It does one piece of wide work at a time, in order of arrival.
+However many clients send wide requests, a turn of the loop therefore holds one share of one of them, the memory holds
+the elements of one of them, and one thread at a time competes with the loop for the interpreter's lock.
+"""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from types import GeneratorType
+from typing import Any, TypeAlias, TypeVar
+
+from moldau.runtime import Runtime
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[None, None, T]
+"""Work that yields after each element, and returns what it makes of them all."""
+
+ELEMENTS = 1000
+"""Of one turn."""
+
+
+def turn(work: Any) -> Any:
+    """Do one turn of `work`: returns its result, or the steps that are left. Steps that end in steps go on with them in
+    the same turn. Anything that is not steps is a result already."""
+    left = ELEMENTS
+    while type(work) is GeneratorType:
+        try:
+            while left:
+                next(work)
+                left -= 1
+            return work
+        except StopIteration as ended:
+            work = ended.value
+    return work
+
+
+async def in_turns(items: Iterable[T], size: int = ELEMENTS) -> AsyncIterator[T]:
+    """The items one by one, with a turn for others after every `size` of them: for loops that await."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if not number % size:
+            await asyncio.sleep(0)
+
+
+class _NoCollections:
+    """Holds up the cyclic garbage collector while wide work is done, in any broker of the process.
+
+    The elements of a request are in no cycle and are gone when it is answered. Their number alone would start one full
+    collection after another, and each of them goes through all objects of the broker (0.2 s with 10,000 partitions).
+    """
+
+    def __init__(self) -> None:
+        self._working = 0
+        self._were_on = False
+
+    def begin(self) -> None:
+        if not self._working:
+            self._were_on = gc.isenabled()
+            gc.disable()
+        self._working += 1
+
+    def end(self) -> None:
+        self._working -= 1
+        if not self._working and self._were_on:
+            gc.enable()
+
+
+_no_collections = _NoCollections()
+
+
+class Turns:
+    """`async with turns:` holds the place at the head of the queue; `finish` and `off_loop` are for its holder."""
+
+    def __init__(self, runtime: Runtime):
+        self._runtime = runtime
+        self._head = asyncio.Lock()
+
+    async def __aenter__(self) -> None:
+        await self._head.acquire()
+        _no_collections.begin()
+
+    async def __aexit__(self, *_: object) -> None:
+        _no_collections.end()
+        self._head.release()
+
+    async def run(self, work: Steps[T]) -> T:
+        """Queue up, and do all the work in turns."""
+        done: T | Steps[T] = turn(work)
+        if type(done) is GeneratorType:
+            async with self:
+                done = await self.finish(done)
+        return done  # type: ignore[return-value]
+
+    async def finish(self, work: Any) -> Any:
+        """Do what is left of the work, beginning with the next turn of the loop; returns its result."""
+        while type(work) is GeneratorType:
+            await asyncio.sleep(0)
+            work = turn(work)
+        return work
+
+    async def off_loop(self, work: Callable[[], T]) -> T:
+        """Run work that only computes in the executor. Work that has begun is waited for even when cancelled: the next
+        in the queue must not run beside it."""
+        running = asyncio.ensure_future(self._runtime.run(work))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait([running])
+            raise
