@@ -15,9 +15,9 @@ from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsR
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from moldau.records.batch import ATTRIBUTES_AT
+from moldau.records.batch import ATTRIBUTES_AT, LENGTH_AT
 from tests.handlers.living import Living, batch, outcomes, produce, run
-from tests.handlers.test_fetch import at, fetch, fill, parts_of
+from tests.handlers.test_fetch import LONG_MS, at, fetch, fill, parts_of
 
 
 def said(caplog: pytest.LogCaptureFixture, *words: str) -> int:
@@ -113,6 +113,23 @@ def test_a_damaged_batch_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixtu
             assert answer.topics[0].partitions[0].error_code == ErrorCode.CORRUPT_MESSAGE
         assert said(caplog, str(tmp_path / "a-0"), "is damaged", "moldau log verify") == 1
         assert outcomes(await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"y")))))[0][1] == 0
+
+    run(scenario, tmp_path)
+
+
+def test_a_batch_that_cannot_be_found_is_named_and_its_reader_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        await fill(alive, "a", batch(b"x"), batch(b"y"))
+        path = tmp_path / "a-0" / "00000000000000000000.log"
+        with open(path, "r+b") as file:
+            file.seek(len(batch(b"x")) + LENGTH_AT)
+            file.write(bytes(4))
+        wire = await alive.dial()
+        for _ in range(3):
+            (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(1)), max_wait_ms=LONG_MS)))
+            assert part.error_code == ErrorCode.CORRUPT_MESSAGE
+        assert said(caplog, str(path), "is damaged", "moldau log verify") == 1
 
     run(scenario, tmp_path)
 

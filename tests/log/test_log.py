@@ -5,7 +5,7 @@ import pytest
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.log import Log
-from moldau.records.batch import Row, batches, crc_holds
+from moldau.records.batch import LENGTH_AT, Row, batches, crc_holds
 from moldau.runtime import FileSlice, Runtime
 from tests.log.making import (
     NOW_MS,
@@ -284,3 +284,22 @@ def test_an_error_of_the_disk_takes_the_log_offline_for_good(tmp_path: Path, ope
     for refused in (lambda: log.read(0, 10, 3), lambda: log.retain(NOW_MS, 3), lambda: log.delete_records_before(1)):
         with pytest.raises(KafkaError):
             refused()
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_damaged_batch_is_an_error_and_not_the_end_of_the_log(tmp_path: Path, is_last: bool) -> None:
+    log = open_log(tmp_path / "p")
+    for _ in range(4):
+        append(log, 1)
+    (position, _), *_ = [place for place in batches(log.read_batches(0, 1 << 20)) if place[1].base_offset == 2]
+    if not is_last:
+        log.roll(NOW_MS)
+        append(log, 1)
+    with open(log.segments[0].log.path, "r+b") as file:
+        file.seek(position + LENGTH_AT)
+        file.write(bytes(4))
+    assert log.read(1, 1, log.log_end_offset) is not None
+    for offset in (2, 3):
+        with pytest.raises(KafkaError, match=f"no batch begins at byte {position} of ") as refused:
+            log.read(offset, 1000, log.log_end_offset)
+        assert refused.value.code is ErrorCode.CORRUPT_MESSAGE

@@ -282,7 +282,7 @@ class Log:
         """A slice from the batch that holds `offset` on, of whole bytes below `up_to`: the first batch whole even if it
         is larger than `max_bytes` (unless not `min_one`), the last one possibly cut. None if there is nothing.
 
-        Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+        Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
         if self.offline:
             raise self._storage_error()
@@ -300,6 +300,8 @@ class Log:
                 segment = segments[at]
             found = segment.find(offset)
             while found is None:
+                with self._serving():
+                    lookup.check_end(segment, offset)
                 at += 1
                 if at == len(segments):
                     return None

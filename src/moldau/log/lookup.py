@@ -7,6 +7,7 @@ all of it may raise `OSError`.
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from moldau.errors import ErrorCode, KafkaError
 from moldau.log.segment import Segment
 
 
@@ -23,6 +24,17 @@ def position_of(segment: Segment, up_to: int) -> int:
     """Where in a segment the batch of an offset begins; its end if the offset is behind it."""
     found = segment.find(up_to)
     return segment.size if found is None else found.position
+
+
+def check_end(segment: Segment, offset: int) -> None:
+    """A segment has no batch at or behind an offset that belongs into it: compaction has taken them, or one is damaged.
+    Raises `KafkaError` (CORRUPT_MESSAGE) unless its batches follow each other up to its end."""
+    entry = segment.offsets.floor(offset - segment.base_offset)
+    end = 0 if entry is None else entry.value
+    for position, header in segment.walk(end):
+        end = position + header.size
+    if end < segment.size:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no batch begins at byte {end} of {segment.log.path}")
 
 
 def epoch_of_batch(segments: Sequence[Segment], offset: int) -> int:

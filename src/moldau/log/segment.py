@@ -270,7 +270,8 @@ class Segment:
         return entry.value if entry is not None else 0
 
     def _first(self, position: int, offset: int, beyond: int) -> Found | None:
-        """The first batch from `position` on that ends at or behind `offset` and behind the position `beyond`."""
+        """The first batch from `position` on that ends at or behind `offset` and behind the position `beyond`; None if
+        there is none, or one in front of it is damaged."""
         file, end, wanted = self.log.get(), self.size, SCAN_BYTES
         while end - position >= HEADER_SIZE:
             chunk = file.read(min(wanted, end - position), position)
@@ -279,10 +280,10 @@ class Segment:
                 return None
             while at <= last:
                 base, length, delta = _PLACE.unpack_from(chunk, at)
+                if not HEADER_SIZE - LOG_OVERHEAD <= length <= end - position - at - LOG_OVERHEAD:
+                    return None
                 if base + delta >= offset and at + length + LOG_OVERHEAD > cut:
                     return Found(position + at, read_header(chunk, at))
-                if length < HEADER_SIZE - LOG_OVERHEAD:
-                    return None
                 at += length + LOG_OVERHEAD
             wanted = SCAN_BYTES if length < SCAN_BYTES else HEADER_SIZE
             position += at
