@@ -158,7 +158,9 @@ class Broker:
         undo.push_async_callback(cleaner.stop)
         turns = Turns(runtime)
         dispatch = Dispatch(
-            ProduceHandler(partitions, runtime, Verifying(lambda: coordinators.transactions, lambda: cluster.config)),
+            ProduceHandler(
+                partitions, runtime, Verifying(lambda: coordinators.transactions, lambda: cluster.config), turns
+            ),
             FetchHandler(partitions, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime),
             handlers(
                 Parts(

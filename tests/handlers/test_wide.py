@@ -10,7 +10,7 @@ import dataclasses
 import gc
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,27 @@ import pytest
 from moldau.handlers.find_coordinator import GROUP, TRANSACTION
 from moldau.protocol import apis, codec
 from moldau.protocol.apis import APIS, FETCH, PRODUCE, Api
+from moldau.protocol.messages.end_txn import EndTxnRequest
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
+from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
+from moldau.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from moldau.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from moldau.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from moldau.protocol.schema import Spec, specs
-from tests.handlers.living import Living, living
+from tests.handlers.living import Living, Wire, batch, living, outcomes, produce
 
 ELEMENTS = 30_000
 SHARE = 0.4
@@ -107,9 +125,9 @@ def read_s(api: Api, frame: bytes) -> float:
     return min(took)
 
 
-async def held(alive: Living, api: Api, request: Any) -> tuple[float, float]:
-    """The longest turn while the broker answers the request, and how long reading it takes."""
-    frame = codec.write_request(api, api.high, 7, "wide", request)
+async def held(alive: Living, api: Api, request: Any, version: int | None = None) -> tuple[float, float, bytes]:
+    """The longest turn while the broker answers the request, how long reading it takes, and the reply, if any."""
+    frame, reply = codec.write_request(api, api.high if version is None else version, 7, "wide", request), b""
     took_s = read_s(api, frame[4:])
     reader, writer = await asyncio.open_connection("127.0.0.1", alive.broker.port, limit=1 << 26)
     async with LongestTurn() as longest:
@@ -117,11 +135,11 @@ async def held(alive: Living, api: Api, request: Any) -> tuple[float, float]:
         await writer.drain()
         try:
             size = int.from_bytes(await reader.readexactly(4), "big")
-            await reader.readexactly(size)
+            reply = await reader.readexactly(size)
         except asyncio.IncompleteReadError:
             pass  # a violation of the protocol, as an API may call it
     writer.close()
-    return longest.seconds, took_s
+    return longest.seconds, took_s, reply
 
 
 @pytest.mark.parametrize(("api", "array"), list(wide_requests()), ids=lambda value: getattr(value, "name", value))
@@ -132,7 +150,125 @@ def test_no_wide_request_holds_the_loop(api: Api, array: str, tmp_path: Path) ->
             for kind in (GROUP, TRANSACTION):
                 asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=["wide"])
                 await wire.ask(apis.FIND_COORDINATOR, 6, asked)
-            longest_s, took_s = await held(alive, api, request_of(api, array))
-            assert longest_s < max(SHARE * took_s, LEAST_S), f"{longest_s * 1000:.0f} ms, read in {took_s * 1000:.0f}"
+            await answered_in_turns(alive, api, request_of(api, array))
 
     asyncio.run(scene())
+
+
+async def answered_in_turns(alive: Living, api: Api, request: Any, version: int | None = None) -> Any:
+    """The reply to a request that must not hold the loop; None without one."""
+    longest_s, took_s, reply = await held(alive, api, request, version)
+    assert longest_s < max(SHARE * took_s, LEAST_S), f"{longest_s * 1000:.0f} ms, read in {took_s * 1000:.0f}"
+    return codec.read_reply(api, api.high if version is None else version, reply) if reply else None
+
+
+PARTITIONS = 100
+NUMBERS = [number % PARTITIONS for number in range(ELEMENTS)]
+
+
+def on_a_topic(scene: Callable[[Living, Wire], Awaitable[None]], folder: Path) -> None:
+    """A broker that coordinates groups and transactions, and a topic of that many partitions."""
+
+    async def whole() -> None:
+        async with asyncio.timeout(120), living(folder, offsets_topic_num_partitions=2) as alive:
+            wire = await alive.dial()
+            await alive.make("t", PARTITIONS)
+            for kind in (GROUP, TRANSACTION):
+                asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=["wide"])
+                await wire.ask(apis.FIND_COORDINATOR, 6, asked)
+            await scene(alive, wire)
+
+    asyncio.run(whole())
+
+
+def commit_of(offset: int) -> OffsetCommitRequest:
+    """Very many offsets; the last one of each partition counts."""
+    partitions = [
+        OffsetCommitRequestPartition(partition_index=number, committed_offset=offset + at)
+        for at, number in enumerate(NUMBERS)
+    ]
+    return OffsetCommitRequest(group_id="wide", topics=[OffsetCommitRequestTopic(name="t", partitions=partitions)])
+
+
+async def committed(wire: Wire) -> list[int]:
+    group = OffsetFetchRequestGroup(group_id="wide", topics=None)
+    answer = await wire.ask(apis.OFFSET_FETCH, 9, OffsetFetchRequest(groups=[group]))
+    return [part.committed_offset for topic in answer.groups[0].topics for part in topic.partitions]
+
+
+def last_of_each(offset: int) -> list[int]:
+    return [offset + at for at in range(ELEMENTS - PARTITIONS, ELEMENTS)]
+
+
+def test_very_many_offsets_are_committed_and_deleted_in_turns(tmp_path: Path) -> None:
+    async def scene(alive: Living, wire: Wire) -> None:
+        answer = await answered_in_turns(alive, apis.OFFSET_COMMIT, commit_of(5), 9)
+        assert [(part.partition_index, part.error_code) for part in answer.topics[0].partitions] == [
+            (number, 0) for number in NUMBERS
+        ]
+        assert await committed(wire) == last_of_each(5)
+
+        partitions = [OffsetDeleteRequestPartition(partition_index=number) for number in NUMBERS]
+        deletion = OffsetDeleteRequest(
+            group_id="wide", topics=[OffsetDeleteRequestTopic(name="t", partitions=partitions)]
+        )
+        deleted = await answered_in_turns(alive, apis.OFFSET_DELETE, deletion)
+        assert {part.error_code for part in deleted.topics[0].partitions} == {0}
+        assert await committed(wire) == []
+
+    on_a_topic(scene, tmp_path)
+
+
+def test_a_commit_whose_connection_is_closed_meanwhile_is_whole(tmp_path: Path) -> None:
+    async def scene(alive: Living, wire: Wire) -> None:
+        hasty = await alive.dial()
+        hasty.send(apis.OFFSET_COMMIT, 9, commit_of(7))
+        await hasty.writer.drain()
+        while not await committed(wire):
+            await asyncio.sleep(0)
+        hasty.writer.transport.abort()
+        while await committed(wire) != last_of_each(7):
+            await asyncio.sleep(0.01)
+
+    on_a_topic(scene, tmp_path)
+
+
+def test_very_many_offsets_join_a_transaction_in_turns(tmp_path: Path) -> None:
+    async def scene(alive: Living, wire: Wire) -> None:
+        asked = InitProducerIdRequest(transactional_id="wide", transaction_timeout_ms=60_000)
+        while (producer := await wire.ask(apis.INIT_PRODUCER_ID, 5, asked)).error_code:
+            await asyncio.sleep(0.01)
+        partitions = [
+            TxnOffsetCommitRequestPartition(partition_index=number, committed_offset=at)
+            for at, number in enumerate(NUMBERS)
+        ]
+        request = TxnOffsetCommitRequest(
+            transactional_id="wide",
+            group_id="wide",
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            topics=[TxnOffsetCommitRequestTopic(name="t", partitions=partitions)],
+        )
+        answer = await answered_in_turns(alive, apis.TXN_OFFSET_COMMIT, request)
+        assert [part.error_code for part in answer.topics[0].partitions] == [0] * ELEMENTS
+        end = EndTxnRequest(
+            transactional_id="wide",
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            committed=True,
+        )
+        assert not (await wire.ask(apis.END_TXN, 5, end)).error_code
+        while await committed(wire) != last_of_each(0):
+            await asyncio.sleep(0.01)
+
+    on_a_topic(scene, tmp_path)
+
+
+def test_very_many_batches_are_appended_in_turns_and_in_order(tmp_path: Path) -> None:
+    async def scene(alive: Living, wire: Wire) -> None:
+        one = batch(b"x")
+        request = produce(*(("t", number, one) for number in NUMBERS))
+        answer = await answered_in_turns(alive, PRODUCE, request, 12)
+        assert outcomes(answer) == [(number, 0, at // PARTITIONS) for at, number in enumerate(NUMBERS)]
+
+    on_a_topic(scene, tmp_path)

@@ -13,7 +13,7 @@ meanwhile, so order holds.
 """
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,7 @@ from moldau.log.appended import Appended
 from moldau.protocol import codec
 from moldau.protocol.apis import PRODUCE
 from moldau.protocol.hot_produce import Produce, ProduceResult, pack_produce, read_produce
+from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import ZERO_UUID
 from moldau.records.batch import CODEC_BITS
 from moldau.records.compression import ZSTD
@@ -30,6 +31,7 @@ from moldau.records.validation import Checked, is_told, reached_the_log
 from moldau.replication.hosted import Begun, Hosted
 from moldau.replication.partitions import Partitions
 from moldau.runtime import Answer, Reply, Runtime
+from moldau.turns import Steps, Turns, in_turns, turn
 
 if TYPE_CHECKING:
     from moldau.protocol.messages.produce import ProduceResponse
@@ -39,6 +41,8 @@ ALL_IN_SYNC = -1
 TRANSACTIONAL = 0x10
 """The bit in the low byte of a batch's attributes, which is at `LOW_ATTRIBUTES`."""
 LOW_ATTRIBUTES = 22
+WIDE, OF_A_TURN = 500, 100
+"""A request of more topics and partitions is answered in turns, with this many appends in one of them."""
 ZSTD_SINCE = 7
 """KIP-110: an older client could not read it back."""
 
@@ -57,20 +61,24 @@ NOTHING_REFUSED: Mapping[int, ErrorCode] = MappingProxyType({})
 
 
 class ProduceHandler:
-    def __init__(self, partitions: Partitions, runtime: Runtime, verifying: Verifying):
+    def __init__(self, partitions: Partitions, runtime: Runtime, verifying: Verifying, turns: Turns):
         self._find = partitions.find
         self._absence = partitions.absence
         self._verifying = verifying
+        self._turns = turns
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
 
     def __call__(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Answer:
         """`body` is where the message starts. Raises `ProtocolViolation`."""
         if version < PRODUCE.lowest:
             raise ProtocolViolation(f"Produce version {version}")
-        request = read_produce(frame, version, body)
+        try:
+            request = read_produce(frame, version, body, WIDE)
+        except Wide:
+            return self._wide(version, correlation_id, body, memoryview(bytearray(frame)))
         now_ms, details = self._now_ms(), Details()
         done: list[ProduceResult] = []
-        if request.transactional_id is not None and (begins := self._beginning(version, request, now_ms)):
+        if request.transactional_id is not None and (begins := turn(self._beginning(version, request, now_ms))):
             copied = read_produce(memoryview(bytearray(frame)), version, body)
             return self._after_verifying(version, correlation_id, copied, begins)
         for name, topic_id, parts in request.topics:
@@ -91,7 +99,19 @@ class ProduceHandler:
                         _refuse(done, index, hosted, outcome, details)
         return _reply(version, correlation_id, request, done, details)
 
-    def _beginning(self, version: int, request: Produce, now_ms: int) -> Begins:
+    async def _wide(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Reply:
+        """A request of very many partitions: they are read in the executor, and appended to in turns."""
+        async with self._turns:
+            request = await self._turns.off_loop(lambda: read_produce(frame, version, body))
+            if request.transactional_id is not None:
+                begins = await self._turns.finish(self._beginning(version, request, self._now_ms()))
+            else:
+                begins = Begins()
+        if begins:
+            return await self._after_verifying(version, correlation_id, request, begins)
+        return await self._through_executor(version, correlation_id, request, [], Details())
+
+    def _beginning(self, version: int, request: Produce, now_ms: int) -> Steps[Begins]:
         """The first batches of transactions in this request."""
         begins, at = Begins(), 0
         for name, topic_id, parts in request.topics:
@@ -103,6 +123,7 @@ class ProduceHandler:
                     if begun is not None:
                         begins[at] = hosted, begun
                 at += 1
+                yield
         return begins
 
     async def _after_verifying(self, version: int, correlation_id: int, request: Produce, begins: Begins) -> Reply:
@@ -125,28 +146,27 @@ class ProduceHandler:
         batches of transactions, of which their coordinator has `refused` some."""
         skipped = len(done)
         transaction_version = 2 if version >= ADDS_PARTITIONS else 0
-        for name, topic_id, parts in request.topics:
-            for index, records in parts:
-                if skipped:
-                    skipped -= 1
-                    continue
-                hosted = self._find(name, topic_id, index)
-                refusal = self._refusal(version, request, topic_id, records, hosted) or refused.get(len(done), 0)
-                if hosted is None or records is None or refusal:
-                    if len(done) in refused and (why := why_refused(refused[len(done)], begins)) is not None:
-                        details[len(done)] = Unverified(why)
-                    done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
-                else:
-                    begun = begins.get(len(done))
-                    outcome = await hosted.produce_in_executor(
-                        records, self._now_ms(), None if begun is None else begun[1], transaction_version
-                    )
-                    if isinstance(outcome, Appended):
-                        base, _, time_ms, start, error, _ = outcome
-                        done.append((index, error, base, time_ms, start))
-                    else:
-                        _refuse(done, index, hosted, outcome, details)
-        return _reply(version, correlation_id, request, done, details)
+        async for name, topic_id, index, records in in_turns(_batches(request, skipped), OF_A_TURN):
+            hosted = self._find(name, topic_id, index)
+            refusal = self._refusal(version, request, topic_id, records, hosted) or refused.get(len(done), 0)
+            if hosted is None or records is None or refusal:
+                if len(done) in refused and (why := why_refused(refused[len(done)], begins)) is not None:
+                    details[len(done)] = Unverified(why)
+                done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
+                continue
+            begun = begins.get(len(done))
+            outcome = await hosted.produce_in_executor(
+                records, self._now_ms(), None if begun is None else begun[1], transaction_version
+            )
+            if isinstance(outcome, Appended):
+                base, _, time_ms, start, error, _ = outcome
+                done.append((index, error, base, time_ms, start))
+            else:
+                _refuse(done, index, hosted, outcome, details)
+        if len(done) <= WIDE:
+            return _reply(version, correlation_id, request, done, details)
+        async with self._turns:
+            return await self._turns.off_loop(lambda: _reply(version, correlation_id, request, done, details))
 
     def _refusal(
         self, version: int, request: Produce, topic_id: bytes | None, records: memoryview | None, hosted: Hosted | None
@@ -172,6 +192,16 @@ class ProduceHandler:
         if version < ZSTD_SINCE and attributes & CODEC_BITS == ZSTD:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         return 0
+
+
+def _batches(request: Produce, skipped: int) -> Iterator[tuple[str | None, bytes | None, int, memoryview | None]]:
+    """Topic's name and id, partition and record set of all but the first ones."""
+    for name, topic_id, parts in request.topics:
+        for index, records in parts:
+            if skipped:
+                skipped -= 1
+            else:
+                yield name, topic_id, index, records
 
 
 def _refuse(done: list[ProduceResult], index: int, hosted: Hosted, refused: Checked, details: Details) -> None:

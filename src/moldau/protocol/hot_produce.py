@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from moldau.errors import ProtocolViolation
 from moldau.protocol.hot_topics import append_topic, few, fits
 from moldau.protocol.primitives import read_uvarint, skip_tagged_fields, write_uvarint
+from moldau.protocol.schema import ELEMENTS_MAX
 
 _PRODUCE_PLAIN = struct.Struct(">hhiih")  # transactional id's length, acks, timeout_ms, count of topics, name's length
 _PRODUCE_FIXED = struct.Struct(">hii")  # acks, timeout_ms, count of topics
@@ -42,12 +43,13 @@ class Produce(NamedTuple):
     topics: list[ProduceTopic]
 
 
-def read_produce(frame: memoryview, version: int, at: int) -> Produce:
-    """The body of a Produce request, version 3 to 13, that starts at `at`. Raises `ProtocolViolation`."""
+def read_produce(frame: memoryview, version: int, at: int, most: int = ELEMENTS_MAX) -> Produce:
+    """The body of a Produce request, version 3 to 13, that starts at `at`. Raises `ProtocolViolation`, and `Wide` for
+    more than `most` topics and partitions."""
     try:
         if version < 9:
-            return _read_produce_plain(frame, at)
-        return _read_produce_flexible(frame, version, at)
+            return _read_produce_plain(frame, at, most)
+        return _read_produce_flexible(frame, version, at, most)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise ProtocolViolation("a Produce request that ends early or is not UTF-8") from error
 
@@ -58,7 +60,7 @@ def _one_partition(name_length: int) -> struct.Struct:
     return struct.Struct(f">{name_length}siii")
 
 
-def _read_produce_plain(frame: memoryview, at: int) -> Produce:
+def _read_produce_plain(frame: memoryview, at: int, most: int) -> Produce:
     end = len(frame)
     if end - at > _PRODUCE_PLAIN.size:
         no_id, acks, timeout_ms, topic_count, length = _PRODUCE_PLAIN.unpack_from(frame, at)
@@ -81,7 +83,7 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
     at += 10
     if topic_count < 0 or topic_count > end - at:
         raise ProtocolViolation(f"{topic_count} topics in {end - at} bytes")
-    few(topic_count)
+    few(topic_count, most)
     topics: list[ProduceTopic] = []
     elements = topic_count
     for _ in range(topic_count):
@@ -95,7 +97,7 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
         if count < 0 or count > end - at:
             raise ProtocolViolation(f"{count} partitions in {end - at} bytes")
         elements += count
-        few(elements)
+        few(elements, most)
         partitions: list[ProducePartition] = []
         for _ in range(count):
             index, size = _TWO_INT32(frame, at)
@@ -111,7 +113,7 @@ def _read_produce_plain(frame: memoryview, at: int) -> Produce:
     return Produce(transactional_id, acks, timeout_ms, topics)
 
 
-def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
+def _read_produce_flexible(frame: memoryview, version: int, at: int, most: int) -> Produce:
     end = len(frame)
     length, at = read_uvarint(frame, at)
     transactional_id = None
@@ -124,7 +126,7 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
     count, at = read_uvarint(frame, at + 6)
     fits(count - 1, end - at)
     elements = count - 1
-    few(elements)
+    few(elements, most)
     topics: list[ProduceTopic] = []
     for _ in range(count - 1):
         name = topic_id = None
@@ -139,7 +141,7 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int) -> Produce:
         count, at = read_uvarint(frame, at)
         fits(count - 1, end - at)
         elements += count - 1
-        few(elements)
+        few(elements, most)
         partitions: list[ProducePartition] = []
         for _ in range(count - 1):
             (index,) = _INT32(frame, at)

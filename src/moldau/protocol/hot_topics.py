@@ -15,10 +15,16 @@ def fits(length: int, remaining: int) -> None:
         raise ProtocolViolation(f"{length} bytes or elements where {remaining} bytes remain")
 
 
-def few(elements: int) -> None:
-    """Raises `ProtocolViolation` if these are so many that objects for them would fill the memory."""
-    if elements > ELEMENTS_MAX:
-        raise ProtocolViolation("a request of more elements than any client sends")
+class Wide(Exception):
+    """A request has more elements than its reader wants to read at once."""
+
+
+def few(elements: int, most: int = ELEMENTS_MAX) -> None:
+    """Raises `Wide` for more than `most` elements, `ProtocolViolation` if objects for them would fill the memory."""
+    if elements > most:
+        if elements > ELEMENTS_MAX:
+            raise ProtocolViolation("a request of more elements than any client sends")
+        raise Wide
 
 
 def append_topic(

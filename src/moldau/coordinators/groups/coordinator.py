@@ -5,7 +5,8 @@ still loading) becomes the error of that answer. Handlers know this class and `e
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from moldau.coordinators.groups.exchange import (
     Leaver,
     Left,
     Listed,
+    NewOffset,
     Sync,
     Synced,
     TransactionalCommit,
@@ -36,11 +38,15 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.log.producers import Verification
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
+from moldau.turns import in_turns
 
 A = TypeVar("A")
 
 ID_BYTES_MAX = 32767
 """A longer group id fits into no record."""
+
+OF_A_DECISION = 1000
+"""Offsets that one decision commits or deletes."""
 
 RESOLVE_WAIT_S = 2.0
 """Who subscribes with an expression whose topics are not known after this is answered without them, and has them with a
@@ -75,6 +81,7 @@ class GroupCoordinator:
             return GroupShard(settings, lambda: str(runtime.random.uuid()), image, self._resolver.match)
 
         self._internal = internal
+        self._unfinished: dict[asyncio.Task[Any], None] = {}
         self._host: TransactionalHost[GroupShard] = TransactionalHost(internal, shard, runtime.clock)
 
     def lead(self, partition: int) -> None:
@@ -97,6 +104,7 @@ class GroupCoordinator:
     async def stop(self) -> None:
         await self._resolver.stop()
         await self._host.stop()
+        await asyncio.gather(*self._unfinished)
 
     def partition_of(self, group_id: str) -> int:
         return partition_of(group_id, self._partitions())
@@ -151,7 +159,13 @@ class GroupCoordinator:
         return self._ask(group_id, lambda shard, ticket, now: shard.leave(group_id, leavers, ticket, now), Left)
 
     def commit(self, ask: Commit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
-        """One error for each offset."""
+        """One error for each offset. More than `OF_A_DECISION` are as many commits as it takes, one after the other, as
+        if the member had sent them so: each is allowed or refused, and written, as a whole."""
+        if len(ask.offsets) <= OF_A_DECISION:
+            return self._commit(ask)
+        return self._to_the_end(self._in_parts(ask.offsets, lambda some: self._commit(replace(ask, offsets=some))))
+
+    def _commit(self, ask: Commit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         return self._ask(
             ask.group_id,
             lambda shard, ticket, now: shard.commit(ask, ticket, now),
@@ -162,8 +176,20 @@ class GroupCoordinator:
     def commit_in_transaction(
         self, ask: TransactionalCommit, may_begin: Callable[[], ErrorCode | Awaitable[ErrorCode]]
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
-        """One error for each offset. Where the producer's transaction has not begun in the group's partition of the
-        offsets topic, `may_begin` says whether its coordinator agrees that it does."""
+        """One error for each offset; many are several commits, as by `commit`. Where the producer's transaction has not
+        begun in the group's partition of the offsets topic, `may_begin` says whether its coordinator agrees that it
+        does."""
+        if len(ask.offsets) <= OF_A_DECISION:
+            return self._commit_or_begin(ask, may_begin)
+
+        def commit(some: list[NewOffset]) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+            return self._commit_or_begin(replace(ask, offsets=some), may_begin)
+
+        return self._to_the_end(self._in_parts(ask.offsets, commit))
+
+    def _commit_or_begin(
+        self, ask: TransactionalCommit, may_begin: Callable[[], ErrorCode | Awaitable[ErrorCode]]
+    ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         partition = self.partition_of(ask.group_id)
         if not ask.group_id or len(ask.group_id.encode()) > ID_BYTES_MAX:
             return [ErrorCode.INVALID_GROUP_ID] * len(ask.offsets)
@@ -254,8 +280,26 @@ class GroupCoordinator:
     def delete_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> tuple[ErrorCode, list[ErrorCode]] | Awaitable[tuple[ErrorCode, list[ErrorCode]]]:
-        """An error for the whole, and if there is none, one for each partition."""
+        """An error for the whole, and if there is none, one for each partition. Many are deleted in parts, as by
+        `commit`."""
         asked = list(partitions)
+        if len(asked) <= OF_A_DECISION:
+            return self._delete_offsets(group_id, asked)
+        return self._to_the_end(self._delete_in_parts(group_id, asked))
+
+    async def _delete_in_parts(self, group_id: str, asked: list[TopicPartition]) -> tuple[ErrorCode, list[ErrorCode]]:
+        errors: list[ErrorCode] = []
+        async for first in in_turns(range(0, len(asked), OF_A_DECISION), 1):
+            answer = self._delete_offsets(group_id, asked[first : first + OF_A_DECISION])
+            whole, some = await answer if isawaitable(answer) else answer
+            if whole is not ErrorCode.NONE:
+                return whole, []
+            errors += some
+        return ErrorCode.NONE, errors
+
+    def _delete_offsets(
+        self, group_id: str, asked: list[TopicPartition]
+    ) -> tuple[ErrorCode, list[ErrorCode]] | Awaitable[tuple[ErrorCode, list[ErrorCode]]]:
         return self._ask(
             group_id,
             lambda shard, ticket, now: shard.delete_offsets(group_id, asked, ticket, now),
@@ -284,6 +328,24 @@ class GroupCoordinator:
     def listed(self) -> list[Listed]:
         """All groups of this broker. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS)."""
         return [listed for shard in self._host.machines() for listed in shard.listed()]
+
+    async def _in_parts(
+        self,
+        offsets: list[NewOffset],
+        commit: Callable[[list[NewOffset]], list[ErrorCode] | Awaitable[list[ErrorCode]]],
+    ) -> list[ErrorCode]:
+        errors: list[ErrorCode] = []
+        async for first in in_turns(range(0, len(offsets), OF_A_DECISION), 1):
+            answer = commit(offsets[first : first + OF_A_DECISION])
+            errors += await answer if isawaitable(answer) else answer
+        return errors
+
+    def _to_the_end(self, work: Coroutine[Any, Any, A]) -> Awaitable[A]:
+        """All parts of what one request asked for are decided, even if its connection is closed meanwhile."""
+        task = asyncio.ensure_future(work)
+        self._unfinished[task] = None
+        task.add_done_callback(self._unfinished.pop)
+        return asyncio.shield(task)
 
     def _ask(
         self,
