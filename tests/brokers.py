@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from tests.patience import stretched
+
 SOURCE = Path(__file__).parents[1] / "src"
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
@@ -120,7 +122,7 @@ class Broker:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            code = process.wait(seconds)
+            code = process.wait(stretched(seconds))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -177,6 +179,6 @@ def first_line(process: subprocess.Popen[str], seconds: float = START_SECONDS_MA
     assert output is not None
     threading.Thread(target=lambda: lines.put(output.readline()), daemon=True).start()
     try:
-        return lines.get(timeout=seconds)
+        return lines.get(timeout=stretched(seconds))
     except queue.Empty:
         return ""

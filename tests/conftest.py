@@ -11,12 +11,16 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import hypothesis
 import pytest
+import pytest_timeout
+
+from tests.patience import Deadline
 
 COLUMNS = Path(__file__).parents[1] / "src" / "moldau" / "records" / "columns"
 
@@ -75,6 +79,29 @@ hear_signals()
 
 def pytest_report_header() -> str:
     return f"records/columns: {f'interpreted ({INTERPRETED_WHY})' if INTERPRETED_WHY else 'compiled'}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> bool | None:
+    """The limit of a test stretches with the load: it is looked at when the alarm rings, and set again if it is not
+    over. Other methods than that of signals are left to the plugin."""
+    if settings.method != "signal" or threading.current_thread() is not threading.main_thread():
+        return None
+    deadline = Deadline(settings.timeout)
+
+    def ring(*_: object) -> None:
+        if deadline.passed:
+            pytest_timeout.timeout_sigalrm(item, settings)
+        signal.setitimer(signal.ITIMER_REAL, max(deadline.left_s, 0.1))
+
+    def cancel() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    item.cancel_timeout = cancel  # type: ignore[attr-defined]
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, settings.timeout)
+    return True
 
 
 @pytest.fixture(autouse=True)

@@ -48,6 +48,7 @@ from tests.brokers import SOURCE, first_line
 from tests.brokers import Broker as Process
 from tests.handlers.living import Living, Wire, batch, outcomes, produce
 from tests.handlers.living import run as alive_on
+from tests.patience import stretched, within
 
 IDEMPOTENT = batch(b"x", b"y", producer_id=7, producer_epoch=0, base_sequence=0)
 
@@ -63,7 +64,7 @@ def test_a_signal_stops_it_cleanly_however_often_it_comes(number: signal.Signals
         assert not (tmp_path / "data" / CLEAN_MARKER).exists()
         for _ in range(3):
             process.send_signal(number)
-        assert process.wait(30) == 0
+        assert process.wait(stretched()) == 0
     assert (tmp_path / "data" / CLEAN_MARKER).exists()
 
 
@@ -73,7 +74,7 @@ def test_a_signal_in_the_middle_of_the_start_stops_it_cleanly_too(tmp_path: Path
             assert process.poll() is None
             os.sched_yield()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(stretched()) == 0
     assert (tmp_path / "data" / CLEAN_MARKER).exists()
 
 
@@ -86,7 +87,7 @@ def test_it_serves_on_when_nobody_reads_what_it_prints(tmp_path: Path):
             assert process.poll() is None
             os.sched_yield()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(stretched()) == 0
 
 
 @contextlib.contextmanager
@@ -141,7 +142,7 @@ def refused(folder: Path, port: int = 0) -> int:
         + ["--data-dir", str(folder)],
         stdout=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        timeout=60,
+        timeout=stretched(60),
     )
     return done.returncode
 
@@ -180,7 +181,7 @@ def test_a_lost_disk_ends_it_without_the_marker(tmp_path: Path):
         broker = Broker(broker_config(properties(tmp_path))[0], Runtime())
         await broker.start()
         await asyncio.to_thread(broker.folder.fail, OSError(errno.EIO, "a write failed"))
-        await asyncio.wait_for(broker.failed.wait(), 30)
+        await within(broker.failed.wait())
         with pytest.raises(KafkaError):
             broker.folder.checkpoint()
         await broker.stop()
@@ -240,7 +241,7 @@ def test_a_killed_broker_comes_back_with_everything(tmp_path: Path):
             writer.close()
 
     try:
-        given = asyncio.run(asyncio.wait_for(before(), 30))
+        given = asyncio.run(within(before()))
     finally:
         process.kill()
     alive_on(lambda alive: look_back(alive, given), process.data)
@@ -281,7 +282,7 @@ def test_a_server_properties_of_kafkas_starts_with_one_warning_about_settings_no
         assert first_line(process).startswith("listening on 127.0.0.1:")
     finally:
         process.terminate()
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=stretched())
     assert process.returncode == 0
     assert sum("zookeeper.connect" in line for line in said.splitlines()) == 1
     assert sum("num.io.threads" in line and "zookeeper.connect" in line for line in said.splitlines()) == 1
@@ -311,9 +312,9 @@ def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):
 
     with started(tmp_path, descriptors=256) as process:
         port = int(first_line(process).rpartition(":")[2])
-        served = asyncio.run(asyncio.wait_for(flood(port), 60))
+        served = asyncio.run(within(flood(port), 60))
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(stretched()) == 0
     assert 10 < served < 100
 
 

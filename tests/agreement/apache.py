@@ -19,6 +19,7 @@ from tests.differential import apache_kafka
 from tests.differential.brokers import Broker, stop
 from tests.end_to_end.raw import Raw
 from tests.environments import java_class, kafka_jars
+from tests.patience import Deadline, stretched
 
 SETTINGS = {
     "node.id": "1",
@@ -106,7 +107,7 @@ def fill(broker: Broker) -> None:
     begin = int(time.time() * 1000) - AGO_MS
     command = ["java", *apache_kafka.JVM, "-cp", class_path, "KafkaWriter", address(broker), str(begin)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=FILL_SECONDS_MAX)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=stretched(FILL_SECONDS_MAX))
     except subprocess.TimeoutExpired as late:
         raise AssertionError(f"filling Kafka took too long; it said {late.stdout!r} {late.stderr!r}") from None
     assert done.stdout.strip().endswith("filled"), done.stdout + done.stderr
@@ -132,7 +133,7 @@ def is_removed(partition: Path) -> bool:
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = Deadline(PATIENCE_S)
     while not holds():
-        assert time.monotonic() < deadline, f"Kafka's {what} did not come"
+        assert not deadline.passed, f"Kafka's {what} did not come"
         time.sleep(0.1)

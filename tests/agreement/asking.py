@@ -4,7 +4,6 @@ Batches are compared whole, header by header and record by record, so that not o
 Readers of committed records get what they would keep: what the broker names as aborted is taken out here.
 """
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,7 @@ from moldau.protocol.messages.offset_fetch import OffsetFetchRequest
 from tests.agreement.filling import Record, records_of
 from tests.differential.batches import read_batches
 from tests.end_to_end.raw import Raw
+from tests.patience import Deadline
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 KINDS = (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED)
@@ -120,11 +120,11 @@ def look_up(raw: Raw, topic: str, index: int, time: int, committed: bool = False
 
 def committed_offsets(raw: Raw, group: str) -> dict[tuple[str, int], tuple[int, str | None]]:
     """(offset, metadata) by partition."""
-    until = time.monotonic() + 30
+    until = Deadline()
     while True:  # the coordinator may still read its topic
         coordinator = raw.ask(FIND_COORDINATOR, 1, FindCoordinatorRequest(key=group))
         answer = raw.ask(OFFSET_FETCH, 7, OffsetFetchRequest(group_id=group, topics=None))
-        if (coordinator.error_code not in STARTING and answer.error_code not in STARTING) or time.monotonic() > until:
+        if (coordinator.error_code not in STARTING and answer.error_code not in STARTING) or until.passed:
             break
     assert answer.error_code == 0, answer
     return {

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tests.environments import java_class, kafka_jars
+from tests.patience import stretched
 
 JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 HEX = ("--key-decoder-class", "Dumps$Hex", "--value-decoder-class", "Dumps$Hex")
@@ -103,7 +104,7 @@ class DumpTool:
         stdin, stdout = self._pipes()
         stdin.close()
         try:
-            self._process.wait(10)
+            self._process.wait(stretched(10))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

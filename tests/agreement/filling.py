@@ -3,7 +3,6 @@
 A `Served` is what a topic's partition 0 has for a consumer: its start and end, and every record as plain data.
 """
 
-import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from tests.differential.batches import GZIP, LZ4, SNAPPY, T0, ZSTD, Row, batch, 
 from tests.differential.script import build
 from tests.differential.steps.groups import join, sync
 from tests.end_to_end.raw import Raw
+from tests.patience import Deadline
 
 CODECS = {"none": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 KEPT = {"retention_ms": "-1"}
@@ -114,11 +114,11 @@ def delete_before(raw: Raw, topic: str, offset: int) -> None:
 def commit(raw: Raw, group: str, topic: str, offset: int) -> None:
     part = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="noted")
     asked = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])])
-    until = time.monotonic() + 30
+    until = Deadline()
     while True:  # the topic is made when somebody asks for the coordinator, which then reads it
         raw.ask(FIND_COORDINATOR, 1, FindCoordinatorRequest(key=group))
         result = raw.ask(OFFSET_COMMIT, 7, asked).topics[0].partitions[0]
-        if result.error_code not in (14, 15, 16) or time.monotonic() > until:
+        if result.error_code not in (14, 15, 16) or until.passed:
             break
     assert result.error_code == 0, result
 

@@ -18,6 +18,7 @@ from tests.brokers import SOURCE, Broker
 from tests.differential.batches import batch
 from tests.end_to_end.raw import Raw
 from tests.log.making import config, open_log
+from tests.patience import stretched
 
 EVERY = [(topic, index) for topic, count in PARTITIONS.items() for index in range(count)]
 FINE = {"segments", "dotted.name-with_all-2", "deleted", "emptied", "transactions", "stamped", *COMPACTED}
@@ -28,7 +29,7 @@ SETTINGS = {"log.initial.task.delay.ms": "0", "log.retention.check.interval.ms":
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "moldau", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=stretched(60), env=environment)
 
 
 @dataclass(frozen=True)

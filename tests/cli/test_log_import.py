@@ -18,6 +18,7 @@ from moldau.client.polling import ConsumedRecord
 from moldau.names import TopicPartition
 from tests.brokers import SOURCE, Broker
 from tests.cli.conftest import Moldau
+from tests.patience import stretched
 from tests.records import making
 from tests.records import old_messages as old
 from tests.records.old_messages import message, set_v0, set_v1
@@ -289,7 +290,7 @@ def test_interrupted_it_says_where_to_go_on_and_nothing_is_lost_or_doubled(
         while admin.watermarks(topic)[tp][1] == 0:
             assert importing.poll() is None
     importing.send_signal(signal.SIGINT)
-    out, err = importing.communicate(timeout=60)
+    out, err = importing.communicate(timeout=stretched(60))
     assert (importing.returncode, out) == (130, ""), err
     assert err.startswith("error: interrupted; ")
     from_offset = err.rpartition(" ")[2].strip()

@@ -12,6 +12,7 @@ from moldau import __version__
 from moldau.cli.output import print_table
 from tests.brokers import SOURCE, Broker
 from tests.cli.conftest import Moldau
+from tests.patience import stretched
 
 COMMANDS = [
     ["topics", "list"],
@@ -89,7 +90,7 @@ def test_ctrl_c_ends_a_command_without_a_word(broker: Broker, tmp_path: Path) ->
             assert consuming.stdout is not None and consuming.stderr is not None
             assert consuming.stdout.readline() == b"one\n"
             consuming.send_signal(signal.SIGINT)
-            assert consuming.wait(30) == 130
+            assert consuming.wait(stretched()) == 130
             assert (consuming.stdout.read(), consuming.stderr.read()) == (b"", b"")
         finally:
             consuming.kill()

@@ -15,6 +15,7 @@ from moldau.client.producer import AsyncProducer, Producer
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from tests.brokers import Broker
+from tests.patience import stretched
 
 
 def stored(bootstrap: str, topic: str, partition: int = 0) -> list[dict[str, object]]:
@@ -31,7 +32,9 @@ def values(bootstrap: str, topic: str, partition: int = 0) -> list[object]:
 def test_a_delivery_says_where_the_record_is(bootstrap: str, topic: str) -> None:
     with Producer(bootstrap) as producer:
         deliveries = [producer.send(topic, str(number)) for number in range(3)]
-        assert [delivery.result(10) for delivery in deliveries] == [Delivered(topic, 0, offset) for offset in range(3)]
+        assert [delivery.result(stretched(10)) for delivery in deliveries] == [
+            Delivered(topic, 0, offset) for offset in range(3)
+        ]
         assert all(delivery.done for delivery in deliveries)
 
 
@@ -83,7 +86,7 @@ def test_more_than_the_buffer_holds_waits_for_room(bootstrap: str, topic: str, a
 
 def test_without_acknowledgements_a_record_is_sent_and_has_no_offset(bootstrap: str, topic: str) -> None:
     with Producer(bootstrap, acks=0) as producer:
-        assert producer.send(topic, b"x").result(10).offset == -1
+        assert producer.send(topic, b"x").result(stretched(10)).offset == -1
         tp = TopicPartition(topic, 0)
         while not list_offsets(bootstrap, {tp: LATEST})[tp]:
             pass
@@ -95,11 +98,11 @@ def test_what_the_broker_refuses_fails_its_batch_and_no_other(bootstrap: str, to
         admin.create_topic(topic, configs={"max.message.bytes": "1000"})
     with Producer(bootstrap, batch_bytes=200) as producer:
         before, refused, after = (producer.send(topic, b"x" * size) for size in (10, 5_000, 20))
-        assert before.result(10).offset == 0
+        assert before.result(stretched(10)).offset == 0
         with pytest.raises(KafkaError) as failure:
-            refused.result(10)
+            refused.result(stretched(10))
         assert failure.value.code == ErrorCode.MESSAGE_TOO_LARGE
-        assert after.result(10).offset == 1
+        assert after.result(stretched(10)).offset == 1
 
 
 @pytest.mark.parametrize("acks", ["all", 1])
@@ -119,11 +122,11 @@ def test_a_record_that_cannot_be_encoded_fails_alone(bootstrap: str, topic: str)
         before = producer.send(topic, b"x" * 30)
         wrong = producer.send(topic, b"x" * 30, headers=[("h", "text")])  # type: ignore[list-item]
         after = producer.send(topic, b"x" * 30)
-        assert before.result(10).offset == 0
+        assert before.result(stretched(10)).offset == 0
         with pytest.raises(KafkaError) as failure:
-            wrong.result(10)
+            wrong.result(stretched(10))
         assert failure.value.code == ErrorCode.INVALID_RECORD
-        assert after.result(10).offset == 1
+        assert after.result(stretched(10)).offset == 1
 
 
 def test_a_name_that_no_topic_can_have_is_refused_at_once(bootstrap: str) -> None:
@@ -155,16 +158,16 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> Non
 
 def test_a_restarted_broker_gets_what_was_sent_meanwhile(broker: Broker, topic: str) -> None:
     with Producer(broker.address) as producer:
-        producer.send(topic, b"before").result(10)
+        producer.send(topic, b"before").result(stretched(10))
         broker.kill()
         meanwhile = [producer.send(topic, b"%d" % number) for number in range(100)]
         broker.start()
-        assert [delivery.result(30).offset for delivery in meanwhile] == list(range(1, 101))
+        assert [delivery.result(stretched()).offset for delivery in meanwhile] == list(range(1, 101))
 
 
 def test_what_is_not_delivered_when_a_producer_closes_has_failed(broker: Broker, topic: str) -> None:
     producer = Producer(broker.address)
-    producer.send(topic, b"before").result(10)
+    producer.send(topic, b"before").result(stretched(10))
     broker.kill()
     try:
         lost = producer.send(topic, b"lost")

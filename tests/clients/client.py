@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.patience import Deadline, stretched
+
 DRIVERS = Path(__file__).parent / "drivers"
 ANSWER_SECONDS_MAX = 100
 TAKE_SECONDS_MAX = 60
@@ -161,7 +163,7 @@ class Client:
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.close()
-            self._process.wait(15)
+            self._process.wait(stretched(15))
         except (subprocess.TimeoutExpired, BrokenPipeError):
             self._process.kill()
             self._process.wait()
@@ -182,9 +184,9 @@ class Client:
 
     def _line(self, verb: str) -> bytes:
         assert self._process.stdout is not None
-        until = time.monotonic() + ANSWER_SECONDS_MAX
+        until = Deadline(ANSWER_SECONDS_MAX)
         while b"\n" not in self._unread:
-            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, until - time.monotonic()))
+            ready, _, _ = select.select([self._process.stdout], [], [], until.left_s)
             read = os.read(self._process.stdout.fileno(), 1 << 20) if ready else b""
             if not read:
                 raise ClientFailed(f"{verb}: no answer{' in time' if not ready else ''}\n{self._said()}")

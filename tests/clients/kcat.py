@@ -7,11 +7,11 @@ import json
 import select
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.clients.client import TAKE_SECONDS_MAX, Client, ClientFailed, Message
+from tests.patience import Deadline, stretched
 
 SECONDS_MAX = 30
 
@@ -42,9 +42,9 @@ class Kcat(Client):
     def take(self, count: int) -> list[Message]:
         assert self._consumer is not None and self._consumer.stdout is not None
         taken: list[Message] = []
-        until = time.monotonic() + TAKE_SECONDS_MAX
+        until = Deadline(TAKE_SECONDS_MAX)
         while len(taken) < count:
-            ready, _, _ = select.select([self._consumer.stdout], [], [], max(0.0, until - time.monotonic()))
+            ready, _, _ = select.select([self._consumer.stdout], [], [], until.left_s)
             if not ready or not (line := self._consumer.stdout.readline()):
                 break
             row = json.loads(line)
@@ -60,7 +60,7 @@ class Kcat(Client):
         assert self._consumer is not None and self._consumer.stdout is not None
         self._consumer.send_signal(signal.SIGINT)
         try:
-            self._consumer.wait(SECONDS_MAX)
+            self._consumer.wait(stretched(SECONDS_MAX))
         finally:
             self._consumer.kill()
             self._consumer.wait()
@@ -88,7 +88,7 @@ class Kcat(Client):
 
     def _run(self, options: Sequence[str], lines: str = "") -> str:
         done = subprocess.run(
-            [*self._command, *options], input=lines, capture_output=True, text=True, timeout=SECONDS_MAX
+            [*self._command, *options], input=lines, capture_output=True, text=True, timeout=stretched(SECONDS_MAX)
         )
         if done.returncode:
             raise ClientFailed(f"kcat {' '.join(options)}: {done.stderr}")

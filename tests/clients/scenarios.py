@@ -3,7 +3,6 @@
 A test class of a client takes these as bases and gives the fixtures `client` (a `Client`) and `broker`.
 """
 
-import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ import pytest
 from moldau.client.admin import Admin
 from tests.brokers import Broker
 from tests.clients.client import Client, Message
+from tests.patience import Deadline
 
 HEADERS = {"trace": "5f3a", "origin": "Vltava – Moldau"}
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -59,8 +59,8 @@ def assert_same(taken: Sequence[Message], sent: Sequence[Message]) -> None:
 
 def soon(holds: Callable[[], bool], seconds: float = 60) -> bool:
     """Ask until it holds: what one request changed, the next may not see yet."""
-    until = time.monotonic() + seconds
-    while not (held := holds()) and time.monotonic() < until:
+    until = Deadline(seconds)
+    while not (held := holds()) and not until.passed:
         pass
     return held
 

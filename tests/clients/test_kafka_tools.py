@@ -15,6 +15,7 @@ from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from tests.brokers import Broker
 from tests.clients.test_java_client import QUICK_START
 from tests.environments import kafka_jars
+from tests.patience import stretched
 from tests.raw_transactions import Producer
 
 pytestmark = pytest.mark.foreign
@@ -48,7 +49,7 @@ def tool(broker: Broker, tmp_path: Path) -> Tool:
             input=text,
             capture_output=True,
             text=True,
-            timeout=SECONDS_MAX,
+            timeout=stretched(SECONDS_MAX),
             cwd=tmp_path,
         )
         assert done.returncode == code, f"{name} {' '.join(options)}: {done.stdout}{done.stderr}"

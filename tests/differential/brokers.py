@@ -15,6 +15,7 @@ from pathlib import Path
 from moldau.protocol.apis import METADATA
 from moldau.protocol.codec import read_reply, write_request
 from tests.brokers import Broker as Process
+from tests.patience import Deadline, stretched
 
 START_SECONDS = 90.0
 SETTINGS = {
@@ -61,8 +62,8 @@ def ask_metadata(broker: Broker) -> int:
 
 def wait_until_ready(broker: Broker, process: subprocess.Popen[str] | subprocess.Popen[bytes], log: Path) -> Broker:
     """Wait until the broker names itself in its metadata."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
+    deadline = Deadline(START_SECONDS)
+    while not deadline.passed:
         if process.poll() is not None:
             raise RuntimeError(f"{broker.name} stopped with code {process.returncode}:\n{log.read_text()[-4000:]}")
         with contextlib.suppress(OSError, ValueError):
@@ -75,10 +76,10 @@ def wait_until_ready(broker: Broker, process: subprocess.Popen[str] | subprocess
 def stop(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
-        process.wait(20)
+        process.wait(stretched(20))
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait(20)
+        process.wait(stretched(20))
 
 
 @contextlib.contextmanager

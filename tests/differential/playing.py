@@ -16,6 +16,7 @@ from moldau.protocol.schema import specs
 from tests.differential.batches import read_batches
 from tests.differential.brokers import Broker
 from tests.differential.script import Step, Tree, Variables, build, find
+from tests.patience import Deadline, stretched
 
 PATIENCE_S = 30.0
 TURNS = "turns"
@@ -51,19 +52,19 @@ class Connection:
 
     def send(self, frame: bytes, correlation_id: int) -> None:
         self.waiting.append(correlation_id)
-        self.socket.settimeout(10)
+        self.socket.settimeout(stretched(10))
         self.socket.sendall(frame)
 
     def receive(self, wait_s: float) -> bytes:
         """The next frame without its size. Raises `ConnectionError` when the peer closes, `Silence` when it is late."""
-        deadline = time.monotonic() + wait_s
+        deadline = Deadline(wait_s)
         while True:
             size = struct.unpack_from(">i", self.received)[0] if len(self.received) >= 4 else None
             if size is not None and len(self.received) >= 4 + size:
                 frame = bytes(self.received[4 : 4 + size])
                 del self.received[: 4 + size]
                 return frame
-            self.socket.settimeout(max(0.001, deadline - time.monotonic()))
+            self.socket.settimeout(max(0.001, deadline.left_s))
             try:
                 data = self.socket.recv(1 << 18)
             except TimeoutError:
@@ -131,10 +132,10 @@ class Player:
 
     def play_one(self, one: Step) -> Outcome:
         """Send, receive, and again while the step says so or the coordinator is still starting."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = Deadline(PATIENCE_S)
         while True:
             outcome = self._try(one)
-            if outcome.kind != "reply" or time.monotonic() > deadline:
+            if outcome.kind != "reply" or deadline.passed:
                 break
             starting = one.patient and any(code in STARTING for code in error_codes(outcome.tree))
             if not starting and (one.until is None or one.until(outcome.tree)):

@@ -26,6 +26,7 @@ from moldau.records.batch import encode_batch
 from moldau.records.compression import LZ4, NONE
 from tests.end_to_end.ledger import Ledger
 from tests.end_to_end.raw import Raw
+from tests.patience import Deadline, stretched
 
 ACKS_ALL = -1
 PATIENCE_S = 20
@@ -64,14 +65,14 @@ class Load:
     def pause(self) -> None:
         """Returns when nothing is under way. Raises what the load failed with."""
         self._running.clear()
-        assert self._idle.wait(PATIENCE_S), f"{self} does not come to rest"
+        assert self._idle.wait(stretched(PATIENCE_S)), f"{self} does not come to rest"
         if self.failure is not None:
             raise self.failure
 
     def end(self) -> None:
         self._ended = True
         self._running.set()
-        self._thread.join(PATIENCE_S)
+        self._thread.join(stretched(PATIENCE_S))
 
     def _run(self) -> None:
         try:
@@ -184,7 +185,7 @@ class OurClient(Load):
         """Wait until all that was sent is acknowledged, while paused."""
         while self._deliveries:
             before = len(self._deliveries)
-            self._collect(PATIENCE_S)
+            self._collect(stretched(PATIENCE_S))
             assert len(self._deliveries) < before, "nothing is delivered"
 
     def end(self) -> None:
@@ -231,12 +232,12 @@ class Committing(Load):
 
     def _committed(self, broker: Raw, group: int) -> int:
         topics = [OffsetFetchRequestTopic(name=self._topic, partition_indexes=[0])]
-        until = time.monotonic() + PATIENCE_S
+        until = Deadline(PATIENCE_S)
         while True:
             answer = broker.ask(OFFSET_FETCH, 7, OffsetFetchRequest(group_id=name_of(group), topics=topics))
             if answer.error_code not in RETRIED:
                 break
-            assert time.monotonic() < until, "the coordinator does not load"
+            assert not until.passed, "the coordinator does not load"
             self._gone.wait(0.02)
         assert not answer.error_code, answer
         offset: int = answer.topics[0].partitions[0].committed_offset

@@ -10,12 +10,13 @@ from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopi
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.patience import stretched
 
 
 class Raw:
     def __init__(self, address: str, timeout_s: float = 30):
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout_s)
+        self.socket = socket.create_connection((host, int(port)), stretched(timeout_s))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __enter__(self) -> "Raw":

@@ -22,6 +22,7 @@ from moldau.records.rows import iterate
 from tests.brokers import Broker
 from tests.differential.batches import NOW, batch, record, varint
 from tests.end_to_end.raw import Raw
+from tests.patience import stretched
 
 MIB = 1 << 20
 MEMORY_GROWTH_MAX = 64 * MIB
@@ -68,7 +69,7 @@ class Others:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(60)
+            thread.join(stretched(60))
         assert not self.failures, self.failures
 
     def _guarded(self, work: object) -> None:
@@ -211,7 +212,7 @@ class Round(NamedTuple):
 
     @property
     def is_fast(self) -> bool:
-        return self.hostile_p99_s <= max(P99_RATIO * self.calm_p99_s, P99_FLOOR_S)
+        return self.hostile_p99_s <= max(P99_RATIO * self.calm_p99_s, stretched(P99_FLOOR_S))
 
     def __str__(self) -> str:
         return (

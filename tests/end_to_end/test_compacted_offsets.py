@@ -21,6 +21,7 @@ from moldau.protocol.messages.offset_delete import (
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest
 from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
+from tests.patience import Deadline
 
 OFFSETS = "__consumer_offsets"
 SEGMENT_BYTES = 1 << 20
@@ -46,16 +47,16 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 def soon(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = Deadline(60)
     while not holds():
-        assert time.monotonic() < deadline, what
+        assert not deadline.passed, what
         time.sleep(0.02)
 
 
 def answered(raw: Raw, group: str, ask: Callable[[], int]) -> None:
     """Ask until the coordinator has read its topic."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    deadline = Deadline()
+    while not deadline.passed:
         raw.ask(FIND_COORDINATOR, 1, FindCoordinatorRequest(key=group))
         error = ask()
         if error not in STARTING:

@@ -27,6 +27,7 @@ from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 from moldau.runtime import Runtime
 from tests.brokers import SOURCE, first_line
 from tests.handlers.living import Living, Wire, batch, living, outcomes, produce
+from tests.patience import stretched, within
 
 OFFLINE = ErrorCode.KAFKA_STORAGE_ERROR
 DELAY = {"log_segment_delete_delay_ms": 0}
@@ -39,7 +40,7 @@ def paths(tmp_path: Path) -> list[Path]:
 
 @contextlib.asynccontextmanager
 async def on(paths: list[Path]) -> AsyncIterator[Living]:
-    async with asyncio.timeout(30), living(paths[0], log_dirs=",".join(map(str, paths)), **DELAY) as alive:
+    async with asyncio.timeout(stretched()), living(paths[0], log_dirs=",".join(map(str, paths)), **DELAY) as alive:
         yield alive
 
 
@@ -232,9 +233,9 @@ def test_a_process_that_loses_a_disk_goes_on_and_stops_as_asked(paths: list[Path
     ) as process:  # fmt: skip
         try:
             port = int(first_line(process).rpartition(":")[2])
-            asyncio.run(asyncio.wait_for(scenario(port), 30))
+            asyncio.run(within(scenario(port)))
             process.send_signal(signal.SIGTERM)
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=stretched())
         finally:
             process.kill()
     assert process.returncode == 0

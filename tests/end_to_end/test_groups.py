@@ -16,6 +16,7 @@ import pytest
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
 from tests.brokers import SOURCE, Broker
+from tests.patience import Deadline, stretched
 
 PARTITIONS = 6
 TOPIC, GROUP = "shared", "sharers"
@@ -32,9 +33,9 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 def soon(holds: Callable[[], bool], seconds: float, what: Callable[[], object]) -> None:
     """Wait until it holds."""
-    deadline = time.monotonic() + seconds
+    deadline = Deadline(seconds)
     while not holds():
-        assert time.monotonic() < deadline, what()
+        assert not deadline.passed, what()
         time.sleep(0.02)
 
 
@@ -67,8 +68,8 @@ class Member:
 
     def end(self, *, kill: bool = False) -> None:
         (self.process.kill if kill else self.process.terminate)()
-        self.process.wait(20)
-        self._listener.join(20)
+        self.process.wait(stretched(20))
+        self._listener.join(stretched(20))
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.owned = set()
@@ -95,7 +96,7 @@ class Stream:
 
     def end(self) -> int:
         self.stop()
-        self._thread.join(30)
+        self._thread.join(stretched(30))
         assert not self._thread.is_alive()
         return self.sent
 

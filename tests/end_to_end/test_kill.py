@@ -15,6 +15,7 @@ from moldau.records.columns import COMPILED
 from tests.brokers import SOURCE, Broker
 from tests.end_to_end.loading import VALUE_BYTES
 from tests.environments import python_with
+from tests.patience import stretched
 
 MESSAGES = 1_000_000 if COMPILED else 200_000
 KILLS_AFTER = (MESSAGES // 5, MESSAGES // 2, MESSAGES * 7 // 10)
@@ -48,7 +49,7 @@ def load_and_kill(broker: Broker, client: str, acks: str, result: Path) -> "arra
                     kills.pop(0)
                     broker.kill()
                     broker.start()
-            assert process.wait(LOAD_SECONDS_MAX) == 0
+            assert process.wait(stretched(LOAD_SECONDS_MAX)) == 0
         finally:
             process.kill()
     assert not kills

@@ -28,6 +28,7 @@ from tests.end_to_end.compacting_load import Committing, Load, OurClient, Writin
 from tests.end_to_end.fragile_broker import AFTER, BEFORE, HALF, SERVING, Point, arm, disarm, seen
 from tests.end_to_end.ledger import Found, Ledger, found
 from tests.end_to_end.raw import Raw
+from tests.patience import stretched
 
 LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 KILLS = 200 if LONG else 30
@@ -120,7 +121,7 @@ class Arena:
             point = self._point(serving=True)
         if point is not None:
             arm(self.folder, point)
-        hit = self.broker.wait(POINT_SECONDS_MAX if point else self.random.uniform(0.1, 1.2))
+        hit = self.broker.wait(stretched(POINT_SECONDS_MAX) if point else self.random.uniform(0.1, 1.2))
         self.broker.kill()
         self._count(f"{point.operation} {point.kind}" if hit and point else "any moment")
         for load in self.loads:
@@ -168,7 +169,11 @@ class Arena:
         shutil.copytree(self.broker.data, folder)
         command = [sys.executable, "-m", "moldau", "log", "verify", str(folder)]
         done = subprocess.run(
-            command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)}, timeout=60
+            command,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            timeout=stretched(60),
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         shutil.rmtree(folder)

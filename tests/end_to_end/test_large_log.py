@@ -20,6 +20,7 @@ from moldau.records.batch import ATTRIBUTES_AT, CRC_AT, MAX_TIMESTAMP_AT, batche
 from moldau.records.rows import iterate
 from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
+from tests.patience import Deadline
 
 LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 MEGABYTE = 1_000_000
@@ -70,9 +71,9 @@ def check_small(broker: Broker, after: str) -> None:
 
 
 def soon(holds: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + SETTLE_SECONDS_MAX
+    until = Deadline(SETTLE_SECONDS_MAX)
     while not holds():
-        assert time.monotonic() < until, what
+        assert not until.passed, what
         time.sleep(0.1)
 
 

@@ -11,6 +11,7 @@ from moldau.config import broker_config
 from moldau.runtime import Runtime
 from tests.differential.batches import NOW, batch
 from tests.end_to_end.raw import Raw
+from tests.patience import within
 
 TOTAL_BYTES = 100 << 20
 BATCH = batch(bytes(900_000), timestamp=NOW)
@@ -47,7 +48,7 @@ def test_nine_tenths_of_a_hundred_megabytes_leave_by_sendfile(tmp_path: Path, mo
         broker = Broker(config, Runtime())
         await broker.start()
         try:
-            await asyncio.wait_for(asyncio.to_thread(read, f"127.0.0.1:{broker.port}"), 60)
+            await within(asyncio.to_thread(read, f"127.0.0.1:{broker.port}"), 60)
         finally:
             await broker.stop()
 

@@ -16,6 +16,7 @@ from moldau.protocol.messages.produce import PartitionProduceData, ProduceReques
 from moldau.records.batch import Row, encode_batch
 from moldau.replication.hosted import Hosted
 from moldau.runtime import Runtime
+from tests.patience import stretched
 
 NOW_MS = 1_795_000_000_000
 SECONDS_MAX = 30
@@ -102,7 +103,7 @@ async def living(folder: Path, **settings: object) -> AsyncIterator[Living]:
 
 def run(scenario: Callable[[Living], Awaitable[None]], folder: Path, **settings: object) -> None:
     async def live() -> None:
-        async with asyncio.timeout(SECONDS_MAX), living(folder, **settings) as alive:
+        async with asyncio.timeout(stretched(SECONDS_MAX)), living(folder, **settings) as alive:
             await scenario(alive)
 
     asyncio.run(live())

@@ -18,6 +18,7 @@ from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffs
 from moldau.records.batch import ATTRIBUTES_AT, LENGTH_AT
 from tests.handlers.living import Living, batch, outcomes, produce, run
 from tests.handlers.test_fetch import LONG_MS, at, fetch, fill, parts_of
+from tests.patience import stretched
 
 
 def said(caplog: pytest.LogCaptureFixture, *words: str) -> int:
@@ -140,7 +141,7 @@ def test_a_folder_whose_disk_was_taken_from_under_it_goes_offline(tmp_path: Path
         await fill(alive, "a", batch(b"x"))
         (tmp_path / "data").rename(tmp_path / "away")
         (tmp_path / "data").mkdir()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(stretched(20)):
             await alive.broker.failed.wait()
         assert said(caplog, f"the log folder {tmp_path / 'data'} is offline", "another disk, or none, is mounted") == 1
         wire = await alive.dial()

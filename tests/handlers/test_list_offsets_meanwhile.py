@@ -17,6 +17,7 @@ from moldau.records.compression import GZIP
 from moldau.records.validation import INLINE_BYTES
 from tests.handlers.living import NOW_MS, Living, Wire, outcomes, produce, run
 from tests.handlers.test_list_offsets import MAX_TIMESTAMP, ask, at
+from tests.patience import stretched
 
 MANY = 9000
 
@@ -70,7 +71,7 @@ def test_others_are_served_while_a_batch_is_looked_into(tmp_path: Path, monkeypa
 
         def slow(codec: int, data: Any, limit: int) -> Any:
             if limit > INLINE_BYTES:
-                assert over.wait(20)
+                assert over.wait(stretched(20))
             return decompress(codec, data, limit)
 
         monkeypatch.setattr(compression, "decompress", slow)
@@ -99,7 +100,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_led_by_nobody(tmp_path: Path, monk
         def slow(codec: int, data: Any, limit: int) -> Any:
             if limit > INLINE_BYTES:
                 begun.set()
-                assert over.wait(20)
+                assert over.wait(stretched(20))
             return decompress(codec, data, limit)
 
         monkeypatch.setattr(compression, "decompress", slow)

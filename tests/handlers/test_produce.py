@@ -16,6 +16,7 @@ from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.records.compression import ZSTD
 from moldau.replication import hosted as hosted_module
 from tests.handlers.living import Living, batch, outcomes, produce, run
+from tests.patience import stretched
 
 NAMED = range(3, 13)
 
@@ -194,7 +195,7 @@ def test_a_topic_deleted_while_its_batch_is_checked_takes_nothing_down(held: Any
 
         def delete() -> None:
             gone = alive.broker.cluster.delete_topics([("a", None)])
-            asyncio.run_coroutine_threadsafe(gone, loop).result(10)
+            asyncio.run_coroutine_threadsafe(gone, loop).result(stretched(10))
 
         held(delete)
         response = await wire.ask(PRODUCE, 9, produce(("a", 0, big)))

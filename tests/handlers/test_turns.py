@@ -7,6 +7,7 @@ from typing import Any
 
 from moldau.handlers.turns import AT_ONCE, Step, Steps, Turns
 from moldau.runtime import Runtime
+from tests.patience import stretched
 
 
 def steps(*given: Step, answer: Any = "answered") -> Steps[Any]:
@@ -66,7 +67,7 @@ def test_others_have_their_turn_between_two_turns():
 
 
 def assert_set(over: threading.Event) -> None:
-    assert over.wait(60)
+    assert over.wait(stretched(60))
 
 
 def test_however_many_ask_the_executor_has_threads_left_for_others():

@@ -11,6 +11,7 @@ import pytest
 from moldau.net import server as server_module
 from moldau.net.server import Connection, Peer, Server
 from moldau.runtime import Answer, Reply
+from tests.patience import within
 
 
 def framed(body: bytes) -> bytes:
@@ -70,7 +71,7 @@ def run(scenario: Callable[[Parked, Server], Awaitable[None]]) -> None:
 
     async def bounded() -> None:
         parked = Parked()
-        await asyncio.wait_for(scenario(parked, Server(parked)), 30)
+        await within(scenario(parked, Server(parked)))
         while len(asyncio.all_tasks()) > 1:
             await asyncio.sleep(0)
         assert parked.began == parked.ended

@@ -12,6 +12,7 @@ import pytest
 from moldau.errors import ProtocolViolation
 from moldau.net.server import Limits, Peer, Server
 from moldau.runtime import Answer, FileSlice, RealDisk, Reply
+from tests.patience import within
 
 
 def framed(body: bytes) -> bytes:
@@ -44,14 +45,14 @@ async def receive(reader: asyncio.StreamReader) -> bytes:
 
 async def closes(reader: asyncio.StreamReader) -> bool:
     try:
-        return await asyncio.wait_for(reader.read(1), 10) == b""
+        return await within(reader.read(1), 10) == b""
     except ConnectionResetError:
         return True
 
 
 def run(scenario: Awaitable[None]) -> None:
     async def bounded() -> None:
-        await asyncio.wait_for(scenario, 30)
+        await within(scenario)
 
     asyncio.run(bounded())
 

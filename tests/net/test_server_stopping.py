@@ -15,6 +15,7 @@ from moldau.net import outbox
 from moldau.net import server as server_module
 from moldau.net.server import Limits, Peer, Server
 from moldau.runtime import Answer, Reply
+from tests.patience import within
 
 LARGE = 3 << 20
 
@@ -30,7 +31,7 @@ async def receive(reader: asyncio.StreamReader) -> bytes:
 
 def run(scenario: Awaitable[None]) -> None:
     async def bounded() -> None:
-        await asyncio.wait_for(scenario, 30)
+        await within(scenario)
 
     asyncio.run(bounded())
 

@@ -14,6 +14,7 @@ from moldau.errors import ProtocolViolation
 from moldau.net.server import Peer, Server
 from moldau.net.turns import ROUND_S, SHARE_S
 from moldau.runtime import Answer
+from tests.patience import within
 
 NEW_LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 REQUEST_S = SHARE_S / 20
@@ -28,7 +29,7 @@ def framed(body: bytes) -> bytes:
 
 def run(new_loop: Callable[[], asyncio.AbstractEventLoop], scenario: Awaitable[None]) -> None:
     async def bounded() -> None:
-        await asyncio.wait_for(scenario, 60)
+        await within(scenario, 60)
 
     loop = new_loop()
     try:

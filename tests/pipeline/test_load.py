@@ -23,6 +23,7 @@ from moldau.pipeline.manifest import WarehouseError
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.session import python_path
 from moldau.pipeline.warehouse import Warehouse
+from tests.patience import Deadline, stretched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,7 +186,7 @@ class Command:
         )
 
     def result(self) -> dict[str, Any]:
-        out, err = self.process.communicate(timeout=100)
+        out, err = self.process.communicate(timeout=stretched(100))
         assert self.process.returncode == 0, err
         assert err == "", "a load that works says nothing besides"
         found: dict[str, Any] = json.loads(out)
@@ -204,9 +205,9 @@ def test_a_load_killed_half_way_and_run_again_has_each_record_once(
     for partition in range(2):
         produce(topic, [(None, b"v%d" % n, (n % 40) * DAY_MS) for n in range(100_000)], partition)
     killed = Command(moldau_command, bootstrap, topic, tmp_path)
-    give_up = time.monotonic() + 100
+    give_up = Deadline(100)
     while not list(warehouse.state.glob("staging/*/*.parquet")):
-        assert killed.process.poll() is None and time.monotonic() < give_up
+        assert killed.process.poll() is None and not give_up.passed
         time.sleep(0.002)
     time.sleep(random.random() * 0.3)
     killed.kill()

@@ -1,6 +1,5 @@
 """`flush.messages`: a record is neither acknowledged nor seen before it is on the disk, the broker's own included."""
 
-import asyncio
 import errno
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from moldau.records.batch import Row, encode_batch
 from moldau.replication.internal_topic import InternalTopic
 from moldau.runtime import RealFile, Runtime
 from tests.handlers.living import NOW_MS, Living, batch, outcomes, produce, run
+from tests.patience import within
 
 
 def keyed() -> bytearray:
@@ -70,7 +70,7 @@ def test_a_flush_that_fails_is_no_success_and_is_not_tried_again(tmp_path: Path,
         wire = await alive.dial()
         refused = outcomes(await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"x")))))
         assert refused[0][1] == ErrorCode.KAFKA_STORAGE_ERROR
-        await asyncio.wait_for(alive.broker.failed.wait(), 30)
+        await within(alive.broker.failed.wait())
         assert len(flushes) == 1
 
     run(scenario, tmp_path, log_flush_interval_messages=1, offsets_topic_num_partitions=1)

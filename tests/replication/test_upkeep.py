@@ -12,6 +12,7 @@ from moldau.log.segment import Segment
 from moldau.protocol.apis import PRODUCE
 from moldau.replication.upkeep import Job
 from tests.handlers.living import Living, batch, living, produce, run
+from tests.patience import stretched, within
 
 
 def test_a_stop_waits_for_the_job_that_runs(tmp_path: Path):
@@ -32,7 +33,7 @@ def test_a_stop_waits_for_the_job_that_runs(tmp_path: Path):
             await upkeep.stop()
             assert ended
 
-    asyncio.run(asyncio.wait_for(scenario(), 30))
+    asyncio.run(within(scenario()))
 
 
 def test_a_topic_deleted_while_it_is_flushed_takes_nothing_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -47,7 +48,7 @@ def test_a_topic_deleted_while_it_is_flushed_takes_nothing_down(tmp_path: Path, 
             if self in log.segments and not in_thread.is_set():
                 in_thread.set()
                 gone = alive.broker.cluster.delete_topics([("a", None)])
-                asyncio.run_coroutine_threadsafe(gone, loop).result(10)
+                asyncio.run_coroutine_threadsafe(gone, loop).result(stretched(10))
             flush(self, **options)
 
         monkeypatch.setattr(Segment, "flush", flush_after_deletion)

@@ -4,6 +4,7 @@ forgotten."""
 import asyncio
 
 from moldau.replication.waiting import Wait, Waiters
+from tests.patience import within
 
 
 def test_a_wait_is_done_when_enough_bytes_came_at_any_of_its_partitions():
@@ -13,7 +14,7 @@ def test_a_wait_is_done_when_enough_bytes_came_at_any_of_its_partitions():
         here.grew(60)
         assert not wait.done.done()
         there.grew(40)
-        await asyncio.wait_for(wait.done, 30)
+        await within(wait.done)
         assert not here.parked
         assert not there.parked
 
@@ -24,7 +25,7 @@ def test_a_wait_ends_with_its_time():
     async def scenario() -> None:
         here = Waiters()
         wait = Wait(1, 0.001, [here], asyncio.get_running_loop())
-        await asyncio.wait_for(wait.done, 30)
+        await within(wait.done)
         assert not here.parked
 
     asyncio.run(scenario())
@@ -35,7 +36,7 @@ def test_whoever_waits_is_woken_when_the_partition_goes():
         here = Waiters()
         waits = [Wait(1, 60, [here], asyncio.get_running_loop()) for _ in range(3)]
         here.wake()
-        await asyncio.wait_for(asyncio.gather(*(wait.done for wait in waits)), 30)
+        await within(asyncio.gather(*(wait.done for wait in waits)))
         assert not here.parked
 
     asyncio.run(scenario())

@@ -19,6 +19,7 @@ from moldau.simulation.groups.register import Register
 from moldau.simulation.scenarios import live, run_groups
 from moldau.simulation.workload import Broken
 from moldau.simulation.world import World
+from tests.patience import stretched
 
 SEEDS = range(1, 9)
 FRESH = 2000 if os.environ.get("MOLDAU_PROFILE") == "long" else 6
@@ -59,7 +60,7 @@ def test_a_seed_of_groups_has_one_history_whatever_the_heap_and_the_hashes_are()
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=stretched(100),
             check=True,
         )
         digests.add(ran.stdout.strip())

@@ -13,6 +13,7 @@ from moldau.log.producers import Producers
 from moldau.replication.hosted import Hosted
 from moldau.simulation.scenarios import run_seed
 from moldau.simulation.workload import Broken
+from tests.patience import stretched
 
 SEEDS = range(1, 13)
 MUTATION_SEEDS = range(1, 41)
@@ -51,7 +52,7 @@ def test_a_seed_has_one_history_whatever_the_heap_and_the_hashes_are():
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=stretched(60),
             check=True,
         )
         digests.add(ran.stdout.strip())

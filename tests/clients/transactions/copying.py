@@ -18,6 +18,7 @@ from tests.clients.referee import KafkaBroker, kill_and_start, of_its_own
 from tests.clients.transactions.judging import faults_of_a_copy
 from tests.clients.transactions.reading import Feeder, contents, size
 from tests.clients.transactions.workers import FENCED, HUNG, Worker, wait_for
+from tests.patience import Deadline
 
 SOURCE, COPY, GROUP = "in", "out", "copiers"
 PARTITIONS = 3
@@ -168,8 +169,8 @@ def copy_under_strokes(
         for stroke in strokes:
             copiers.strike(stroke)
         fed = feeder.stop()
-        until = time.monotonic() + END_SECONDS_MAX
-        while size(contents(broker.address, COPY, PARTITIONS)) < fed and time.monotonic() < until:
+        until = Deadline(END_SECONDS_MAX)
+        while size(contents(broker.address, COPY, PARTITIONS)) < fed and not until.passed:
             copiers.revive()
             time.sleep(0.2)
     finally:

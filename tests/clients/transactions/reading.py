@@ -1,7 +1,6 @@
 """What lies in a topic, to its end, for the judges: and a load that is written meanwhile."""
 
 import threading
-import time
 from collections.abc import Sequence
 from itertools import count
 
@@ -11,6 +10,7 @@ from moldau.client.fetching import EARLIEST, LATEST
 from moldau.client.producer import Producer
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition
+from tests.patience import Deadline
 
 SECONDS_MAX = 60
 
@@ -27,9 +27,9 @@ def contents(address: str, topic: str, partitions: int, isolation: str = "read_c
         consumer.seek_to(dict.fromkeys(places, LATEST))
         ends = {place: consumer.position(place) or 0 for place in places}
         consumer.seek_to(dict.fromkeys(places, EARLIEST))
-        until = time.monotonic() + SECONDS_MAX
+        until = Deadline(SECONDS_MAX)
         while any((consumer.position(place) or 0) < ends[place] for place in places):
-            assert time.monotonic() < until, f"{topic} is not read to {ends}"
+            assert not until.passed, f"{topic} is not read to {ends}"
             for record in consumer.poll(200):
                 if record.offset < ends[TopicPartition(topic, record.partition)]:
                     key, value = record.key or b"", record.value or b""

@@ -20,6 +20,7 @@ from tests.clients.transactions.judging import Books, entries, faults_of_an_audi
 from tests.clients.transactions.reading import contents
 from tests.clients.transactions.workers import FENCED, Worker
 from tests.environments import python_with
+from tests.patience import Deadline
 
 pytestmark = pytest.mark.foreign
 
@@ -135,14 +136,14 @@ def test_the_sum_of_all_accounts_is_the_same_whenever_it_is_read(bank: Bank, see
         now = bank.books()
         faults += faults_of_an_audit(now, TOTAL, seen)
         seen = now
-    until = time.monotonic() + SETTLED_SECONDS_MAX
-    while not (enough := bank.has_done_enough()) and time.monotonic() < until:
+    until = Deadline(SETTLED_SECONDS_MAX)
+    while not (enough := bank.has_done_enough()) and not until.passed:
         bank.revive()
         time.sleep(0.05)
     bank.end()
     committed = bank.told("committed")
-    until = time.monotonic() + SETTLED_SECONDS_MAX
-    while faults_of_the_end(seen := bank.books(), TOTAL, committed) and time.monotonic() < until:
+    until = Deadline(SETTLED_SECONDS_MAX)
+    while faults_of_the_end(seen := bank.books(), TOTAL, committed) and not until.passed:
         time.sleep(0.2)
     faults += bank.faults + faults_of_the_end(seen, TOTAL, committed)
     assert not faults, "\n".join([f"MOLDAU_SEED={seed}", *faults])

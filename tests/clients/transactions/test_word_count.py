@@ -21,6 +21,7 @@ from tests.clients.transactions.judging import faults_of_counts
 from tests.clients.transactions.reading import Feeder, contents, size
 from tests.clients.transactions.workers import Worker
 from tests.environments import jars, java_class
+from tests.patience import Deadline
 
 pytestmark = pytest.mark.foreign
 
@@ -51,8 +52,8 @@ def lines(seed: int) -> list[str]:
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = SECONDS_MAX) -> bool:
-    until = time.monotonic() + seconds
-    while not (held := holds()) and time.monotonic() < until:
+    until = Deadline(seconds)
+    while not (held := holds()) and not until.passed:
         time.sleep(0.1)
     return held
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.clients.client import without_ours
+from tests.patience import Deadline, stretched
 
 FENCED = 3
 """What a worker ends with that another one with its transactional id has taken over from."""
@@ -48,13 +49,16 @@ class Worker:
         """Wait until it says so once more than before; False if it does not, or ends."""
         with self._heard:
             heard = len(self.said)
-            return self._heard.wait_for(lambda: line in self.said[heard:] or self.ended, seconds) and not self.ended
+            return (
+                self._heard.wait_for(lambda: line in self.said[heard:] or self.ended, stretched(seconds))
+                and not self.ended
+            )
 
     def wait_until_it_speaks(self, seconds: float) -> bool:
         """Wait until it says anything more than before."""
         with self._heard:
             heard = len(self.said)
-            return self._heard.wait_for(lambda: len(self.said) > heard or self.ended, seconds)
+            return self._heard.wait_for(lambda: len(self.said) > heard or self.ended, stretched(seconds))
 
     @property
     def ended(self) -> bool:
@@ -76,7 +80,7 @@ class Worker:
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
-            self.process.wait(seconds)
+            self.process.wait(stretched(seconds))
         except subprocess.TimeoutExpired:
             self.process.kill()
         self._reap()
@@ -84,7 +88,7 @@ class Worker:
     def wait_for_its_end(self, seconds: float) -> int | None:
         """Its exit code, None if it goes on."""
         try:
-            return self.process.wait(seconds)
+            return self.process.wait(stretched(seconds))
         except subprocess.TimeoutExpired:
             return None
 
@@ -102,8 +106,8 @@ class Worker:
 def wait_for(workers: Sequence[Worker], line: str, seconds: float) -> Worker | None:
     """The first of them to say so from now on; none if it takes too long."""
     heard = {id(worker): len(worker.said) for worker in workers}
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    until = Deadline(seconds)
+    while not until.passed:
         for worker in workers:
             if line in worker.said[heard[id(worker)] :]:
                 return worker
