@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,6 +77,61 @@ def test_a_signal_in_the_middle_of_the_start_stops_it_cleanly_too(tmp_path: Path
         process.send_signal(signal.SIGTERM)
         assert process.wait(stretched()) == 0
     assert (tmp_path / "data" / CLEAN_MARKER).exists()
+
+
+def many_partitions(folder: Path) -> None:
+    """A broker's folder with 1,500 of them, left by a clean stop."""
+
+    async def make(alive: Living) -> None:
+        topic = CreatableTopic(name="many", num_partitions=1500, replication_factor=1)
+        wire = await alive.dial()
+        made = await wire.ask(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=60_000))
+        assert made.topics[0].error_code == 0
+        for partition in (0, 700, 1499):
+            assert outcomes(await wire.ask(PRODUCE, 9, produce(("many", partition, batch(b"x")))))[0][1] == 0
+
+    alive_on(make, folder / "data")
+
+
+def ended_while_starting(folder: Path, after_s: float) -> int:
+    """The exit code of a start that gets SIGTERM so long after it took the marker of the clean stop."""
+    marker = folder / "data" / CLEAN_MARKER
+    with started(folder) as process:
+        while marker.exists():
+            assert process.poll() is None
+            os.sched_yield()
+        time.sleep(after_s)
+        process.send_signal(signal.SIGTERM)
+        return process.wait(60)
+
+
+def test_a_start_that_is_stopped_at_any_moment_after_a_clean_stop_leaves_the_folder_clean(tmp_path: Path):
+    many_partitions(tmp_path)
+    for after_ms in (0, 5, 20, 50, 100, 200, 400):
+        assert ended_while_starting(tmp_path, after_ms / 1000) == 0, after_ms
+        assert (tmp_path / "data" / CLEAN_MARKER).exists(), after_ms
+
+    async def look(alive: Living) -> None:
+        ends = [alive.hosted("many", partition).high_watermark for partition in range(1500)]
+        assert (ends[0], ends[700], ends[1499], sum(ends)) == (1, 1, 1, 3)
+
+    alive_on(look, tmp_path / "data")
+
+
+def test_a_signal_before_anything_is_open_ends_the_process_with_success(tmp_path: Path):
+    """While the broker's modules are imported, which a busy machine may take long for."""
+    program = (
+        "import os, signal, sys, moldau.cli.server as server\n"
+        "class Asked:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'moldau.broker':\n"
+        "            os.kill(os.getpid(), signal.SIGTERM)\n"
+        "sys.meta_path.insert(0, Asked())\n"
+        f"server.start(['--data-dir', {str(tmp_path / 'data')!r}, '--port', '0'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(SOURCE)}, timeout=60)
+    assert done.returncode == 0
+    assert not (tmp_path / "data").exists()
 
 
 def test_it_serves_on_when_nobody_reads_what_it_prints(tmp_path: Path):

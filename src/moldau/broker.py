@@ -25,7 +25,7 @@ from moldau.cluster.image import Image
 from moldau.cluster.store import MetadataStore
 from moldau.config import BrokerConfig, broker_config
 from moldau.coordinators.assembly import Coordinators
-from moldau.errors import ConfigError, KafkaError, MoldauError, StorageError
+from moldau.errors import ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
 from moldau.handlers.dispatch import Dispatch
 from moldau.handlers.fetch import FetchHandler
 from moldau.handlers.produce import ProduceHandler
@@ -100,14 +100,26 @@ class Broker:
         self._store = store
         self._shares = shares(descriptors)
         self._loaded = False
+        self._interrupted = self._cut_short = False
+        self._loading: LogFolders | None = None
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Raises `StorageError`, `ConfigError`, `OSError` (the address is taken); whatever was begun is undone then."""
+        """Raises `StorageError`, `ConfigError`, `OSError` (the address is taken), `StartInterrupted`; whatever was
+        begun is undone then."""
         async with contextlib.AsyncExitStack() as undo:
             await self._open(undo)
+            if self._interrupted:
+                raise StartInterrupted("the broker was asked to stop before it listened")
             await self._serve(undo)
             self._undo = undo.pop_all()
+
+    def interrupt(self) -> None:
+        """Stop before `start` has returned: it raises `StartInterrupted` as soon as the partitions that are being
+        opened are open, or goes on if there is nothing left that takes long."""
+        self._interrupted = True
+        if self._loading is not None:
+            self._loading.interrupt()
 
     async def _open(self, undo: contextlib.AsyncExitStack) -> None:
         """What is kept: the folders, the metadata, the partitions."""
@@ -131,7 +143,15 @@ class Broker:
         folders.claim(cluster.image.cluster_id, config.node_id)
 
         partitions = self.partitions = Partitions(BrokerId(config.node_id), cluster, folders, runtime)
-        for path in await partitions.load(config.num_recovery_threads_per_data_dir):
+        self._loading = folders
+        if self._interrupted:
+            folders.interrupt()
+        try:
+            strays = await partitions.load(config.num_recovery_threads_per_data_dir)
+        except StartInterrupted:
+            self._cut_short = True
+            raise
+        for path in strays:
             if not Path(path).name.startswith(STORE_FILE):
                 logger.warning("%s is no partition of this cluster; it is left alone", path)
         self._loaded = True
@@ -236,9 +256,11 @@ class Broker:
         return _limits(self.cluster.config, self._shares.connections)
 
     async def _close_folders(self) -> None:
-        """Last of all. What was not wholly loaded is not closed cleanly: the next start has to recover it."""
-        if self._loaded:
-            await self.folders.shut(self.partitions.high_watermarks(), self.config.num_recovery_threads_per_data_dir)
+        """Last of all. Where loading failed nothing is closed cleanly: the next start has to recover it. Where it was
+        interrupted, what was loaded is closed and the rest is as the last stop left it."""
+        if self._loaded or self._cut_short:
+            watermarks = self.partitions.high_watermarks() if self._loaded else None
+            await self.folders.shut(watermarks)
         else:
             await self.runtime.run(lambda: self.folders.close(clean=False))
 
@@ -298,7 +320,17 @@ async def serve(config: BrokerConfig) -> int:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
             loop.add_signal_handler(number, asked.set)
     broker = Broker(config, Runtime(), descriptors=_descriptors())
-    await broker.start()
+    starting, stopping = asyncio.ensure_future(broker.start()), asyncio.ensure_future(asked.wait())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        broker.interrupt()
+    try:
+        await starting
+    except StartInterrupted as interrupted:
+        logger.info("%s", interrupted)
+        return 0
+    finally:
+        stopping.cancel()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
     gc.freeze()

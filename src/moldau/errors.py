@@ -175,6 +175,10 @@ class StorageError(MoldauError):
     """Reading or writing a log folder failed, or another process holds it."""
 
 
+class StartInterrupted(MoldauError):
+    """The broker was asked to stop before it had started."""
+
+
 class KafkaError(MoldauError):
     """A request was answered, or has to be answered, with an error code of Kafka's."""
 

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import random
+import re
 import shutil
 import struct
 import sys
@@ -69,6 +70,17 @@ class Lock(Protocol):
         mounted there. Raises `OSError`."""
 
 
+class FileSystem(Protocol):
+    """The file system that a folder is on, watched since it was opened here."""
+
+    def flush(self) -> bool:
+        """Make everything last that anybody has written to it, names included; False where the system cannot, or would
+        not report every failed write. Raises `OSError` if any write since it was opened failed: what failed may be
+        lost, and a second flush would not say so again."""
+
+    def close(self) -> None: ...
+
+
 class Disk(Protocol):
     """A file system below some folder."""
 
@@ -97,6 +109,9 @@ class Disk(Protocol):
 
     def sync_folder(self, folder: Path) -> None:
         """Make the names in the folder last."""
+
+    def file_system(self, folder: Path) -> FileSystem:
+        """What the folder is on, for a flush of all of it at once."""
 
     def lock(self, path: Path) -> Lock:
         """Hold the lock file, and with it the folder. Raises `StorageError` if another process holds it."""
@@ -223,6 +238,57 @@ class RealLock:
             return False
 
 
+REPORTING = frozenset({"btrfs", "ext4", "f2fs", "tmpfs", "xfs"})
+"""File systems where `syncfs` reports every failed write. An overlay, for one, does not know of those below it."""
+REPORTS_SINCE = (5, 8)
+"""The first Linux whose `syncfs` reports failed writes at all."""
+
+
+class RealFileSystem:
+    """A descriptor of a folder. Linux counts failed writes for the whole file system, and reports to each descriptor
+    those since it was opened: opened at the stop, it would miss what another process was told before."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, folder: Path):
+        self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def flush(self) -> bool:
+        if not self._reports():
+            return False
+        import ctypes  # no start needs it
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.syncfs(self._fd):
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+        return True
+
+    def _reports(self) -> bool:
+        if sys.platform != "linux":
+            return False
+        release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+        if release is None or (int(release[1]), int(release[2])) < REPORTS_SINCE:
+            return False
+        try:
+            about = Path(f"/proc/self/fdinfo/{self._fd}").read_text()
+            mount = about.partition("mnt_id:")[2].split()[0]
+            for line in Path("/proc/self/mountinfo").read_text().splitlines():
+                if line.split(" ", 1)[0] == mount:
+                    return line.partition(" - ")[2].split(" ", 1)[0] in REPORTING
+        except (OSError, IndexError):
+            pass
+        return False
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class RealDisk:
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
         flags = (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0) | os.O_CLOEXEC
@@ -263,6 +329,9 @@ class RealDisk:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def file_system(self, folder: Path) -> FileSystem:
+        return RealFileSystem(folder)
 
     def space(self, folder: Path) -> tuple[int, int]:
         found = os.statvfs(folder)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from moldau.config import BrokerConfig, TopicConfig
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.cleaner import Candidate, Cleaner
+from moldau.log.closing import Pace
 from moldau.log.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition
@@ -145,6 +146,9 @@ class Machine:
         model, met = self.model, len(self.faults.met)
         model.clean = None
         self.faults.operation = "close"
+        self.disk.flushes_all = self.seed.random() < 0.7
+        pace = Pace(together_min=self.seed.choice((1, 1, 100)), piece=self.seed.choice((1, 250)), note_ms=0)
+        self.folder.closing(pace).work()
         self.folder.close(high_watermarks={tp: log.log_end_offset for tp, log in self.folder.logs.items()})
         self.faults.operation = ""
         if len(self.faults.met) > met:

@@ -26,6 +26,7 @@ FAVOURS: dict[str, dict[str, float]] = {
     "what was written down of a deleted topic is taken for its successor's": {"delete": 12, "checkpoint": 3},
     "compaction forgets the last batch of a producer": {"compact": 4, "roll": 2},
     "a failed fsync counts as done": {"flush": 4},
+    "logs count as closed before their file system is flushed": {"restart": 6},
     "a failed fsync is tried again": {"flush": 4},
 }  # fmt: skip
 """What stories are to be about for what is rare in others."""
@@ -153,6 +154,9 @@ MUTATIONS: dict[str, list[Edit]] = {
             "for log in self.logs.values():",
             "identity.leave_marker(self._disk, self.path, broker_epoch)\n            for log in self.logs.values():",
         )
+    ],
+    "logs count as closed before their file system is flushed": [
+        Edit("moldau.log.closing:Closing._close_together", "if not self._file_system.flush():", "if False:")
     ],
     "a stop leaves no recovery points": [
         Edit(f"{FOLDER}.close", "self._checkpoint(high", "(lambda _: None)(high"),

@@ -5,6 +5,7 @@ Read with argparse and not with the rest of the commands, which would cost a sta
 
 import argparse
 import re
+import signal
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -106,8 +107,15 @@ def levels_of(pairs: Sequence[str]) -> Mapping[str, str]:
     return levels
 
 
+def _leave(number: int, frame: object) -> NoReturn:
+    raise SystemExit(0)
+
+
 def start(arguments: Sequence[str]) -> int:
-    """Run a broker until it is stopped; returns the exit code."""
+    """Run a broker until it is stopped; returns the exit code. A signal ends it cleanly from here on: at once while
+    nothing is open yet, and as the broker does later."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)
     given = parser().parse_args(arguments)
     properties, levels = _properties(given), levels_of(given.log_level)
     from moldau.broker import run

@@ -48,7 +48,7 @@ class BrokerConfig:
     listener_security_protocol_map: str = STRING("SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "Which protocol each listener name speaks, as NAME:PROTOCOL pairs.")
     log_dir: tuple[str, ...] = LIST(("moldau-data",), "The folder of the data, if log.dirs does not name it.", **_FIXED)
     log_dirs: tuple[str, ...] | None = LIST(None, "The folders of the data, each on a disk of its own; a new partition goes to the one that has the fewest. The first gets the metadata.", **_FIXED)
-    num_recovery_threads_per_data_dir: int = INT(2, "How many partitions of one folder are loaded, after a crash recovered, and at the stop flushed at once.", low=1)
+    num_recovery_threads_per_data_dir: int = INT(2, "How many partitions of one folder are loaded, after a crash recovered, at once.", low=1)
 
     socket_request_max_bytes: int = INT(104857600, "The largest request that is read; a connection that announces more is closed.", low=1, **_FIXED)
     socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's. Where it is not set, 196608 is used.", **_FIXED)

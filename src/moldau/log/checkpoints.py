@@ -32,6 +32,8 @@ RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
+CLOSED_ENDS: Final = "closed-offset-checkpoint"
+"""Where the logs end that a stop had closed when it was cut off; not one of Kafka's files."""
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 FILE_BYTES_MAX: Final = 256 << 20

@@ -60,6 +60,19 @@ class Flushing:
         self._force_names()
         self.recovery_point = max(self.recovery_point, end)
 
+    def write_out(self, epochs: Epochs) -> None:
+        """Write what `force` would write, without a flush. Raises `OSError`."""
+        if epochs.dirty:
+            checkpoints.write_epochs(self._disk, self._folder, epochs.starts, flush=False)
+
+    def was_forced(self, segments: Sequence[Segment], end: int, epochs: Epochs) -> None:
+        """Everything below `end` was flushed with its whole file system, after `write_out`."""
+        for segment in segments[_first_unflushed(segments) :]:
+            segment.assume_flushed()
+        epochs.dirty = self.unsynced_names = False
+        self.snapshots.clear()
+        self.recovery_point = max(self.recovery_point, end)
+
     def _force_names(self) -> None:
         if not self.unsynced_names:
             return

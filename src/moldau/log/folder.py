@@ -6,6 +6,7 @@
     recovery-point-offset-checkpoint     below it everything was flushed
     log-start-offset-checkpoint          where logs start that no longer start with their first segment
     replication-offset-checkpoint        the high watermarks
+    closed-offset-checkpoint             where those logs end that a stop had closed when it was cut off; ours
     <topic>-<partition>/                 a partition
     <topic>-<partition>.<id>-delete/     a partition that is being removed
 
@@ -30,6 +31,7 @@ from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log import checkpoints, identity
 from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.log.closing import Closing, Pace
 from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
@@ -53,6 +55,7 @@ _OWN_FILES: Final = frozenset(
         checkpoints.LOG_STARTS,
         checkpoints.HIGH_WATERMARKS,
         checkpoints.CLEANER_OFFSETS,
+        checkpoints.CLOSED_ENDS,
     }
 )
 
@@ -76,9 +79,7 @@ def folder_name_for_deletion(tp: TopicPartition, unique: uuid.UUID) -> str:
     return tp.topic[: NAME_BYTES_MAX - len(suffix)] + suffix
 
 
-def _shared(items: Iterable[T], workers: int, do: Callable[[T], object]) -> list[Callable[[], None]]:
-    waiting = deque(items)
-
+def _shared(waiting: deque[T], workers: int, do: Callable[[T], object]) -> list[Callable[[], None]]:
     def work() -> None:
         while waiting:
             try:
@@ -112,18 +113,24 @@ class LogFolder:
         self._doomed = Doomed(runtime.disk)
         self._writing = threading.Lock()
         self._touched = False
+        self._waiting: deque[TopicPartition] = deque()
+        self._unloaded: list[TopicPartition] = []
+        self._wanted = True
         self._half_made: set[TopicPartition] = set()
         self._make(path)
         self._unlock = self._disk.lock(path / LOCK)
+        self._file_system = self._disk.file_system(path)
         try:
             self.meta = identity.read_meta(self._disk, path)
             self.directory_id = self.meta.get("directory.id") or _short(runtime.random.uuid())
             self.clean, self.broker_epoch = identity.take_marker(self._disk, path)
+            self._closed = identity.take_closed_ends(self._disk, path)
             self._knows_points = True
             self._recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
             self._log_starts = self._offsets(checkpoints.LOG_STARTS)
             self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
         except BaseException:
+            self._file_system.close()
             self._unlock()
             raise
 
@@ -212,21 +219,48 @@ class LogFolder:
         Every piece blocks and raises `OSError`.
         """
         self._touched = True
-        waiting = list(found)
-        progress = None if self.clean else Progress(self.path, self.runtime, self._recovery_points, waiting)
-        return _shared(
-            waiting, workers, lambda tp: self._open(tp, known[tp.topic], config_of(tp.topic), self.clean, progress)
-        )
+        found = list(found)
+        progress = None
+        if not self.clean:
+            unclean = [tp for tp in found if tp not in self._closed]
+            progress = Progress(self.path, self.runtime, self._recovery_points, unclean)
+        self._waiting.extend(found)
+        if not self._wanted:
+            self.stop_loading()
 
-    def closing(self, workers: int) -> list[Callable[[], None]]:
-        """What flushes and closes all logs before `close`, for so many threads at once, as `loading`. A log that cannot
-        be closed has taken the folder offline."""
+        def load(tp: TopicPartition) -> None:
+            told = None if tp in self._closed else progress
+            self._open(tp, known[tp.topic], config_of(tp.topic), self.clean, told, self._closed.get(tp, -1))
 
-        def close(log: Log) -> None:
-            with contextlib.suppress(KafkaError):
-                log.close()
+        return _shared(self._waiting, workers, load)
 
-        return _shared(list(self.logs.values()) if self.failed is None else [], workers, close)
+    def stop_loading(self) -> None:
+        """Open no further partition. Those that were not opened stay as they are: `close` leaves what the last stop
+        noted about them."""
+        self._wanted = False
+        with contextlib.suppress(IndexError):  # `loading` takes from it too
+            while True:
+                self._unloaded.append(self._waiting.popleft())
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether `loading` began, so that there is something to close."""
+        return self._touched
+
+    def closing(self, pace: Pace = Pace()) -> Closing:
+        """What flushes and closes all logs before `close`."""
+        logs = list(self.logs.values()) if self.failed is None else []
+        return Closing(logs, self._file_system, self._note_closed, self.fail, self.runtime.clock, pace)
+
+    def _note_closed(self, closed: Mapping[TopicPartition, int]) -> None:
+        """Which logs are closed and where they end, for a start after a stop that is cut off. Raises `KafkaError`."""
+
+        def write() -> None:
+            self._write_recovery_points()
+            self._write_log_starts()
+            self._write(checkpoints.CLOSED_ENDS, {**self._of_unloaded(self._closed), **closed})
+
+        self._guarded(write)
 
     def settle(self) -> None:
         """What recovery cut off below a recovery point is forgotten, before what is appended next passes for flushed.
@@ -266,6 +300,7 @@ class LogFolder:
         config: TopicConfig,
         clean: bool,
         progress: Progress | None = None,
+        closed_at: int = -1,
     ) -> Log:
         log = Log.open(
             self.path / str(tp),
@@ -281,6 +316,7 @@ class LogFolder:
             on_failure=self.fail,
             progress=progress,
             gaps_are_losses=self._knows_points,
+            closed_at=closed_at,
         )
         if progress is not None:
             progress.partition_done()
@@ -375,14 +411,20 @@ class LogFolder:
             self._write_high_watermarks(high_watermarks)
 
     def _write_recovery_points(self) -> None:
-        points = {tp: log.recovery_point for tp, log in list(self.logs.items())}
+        points = self._of_unloaded(self._recovery_points)
+        points.update((tp, log.recovery_point) for tp, log in list(self.logs.items()))
         self._write(checkpoints.RECOVERY_POINTS, points)
         self._recovery_points = points
 
     def _write_log_starts(self) -> None:
-        starts = {tp: int(log.log_start_offset) for tp, log in list(self.logs.items()) if not log.shows_its_start}
+        starts = self._of_unloaded(self._log_starts)
+        starts.update((tp, int(log.log_start_offset)) for tp, log in list(self.logs.items()) if not log.shows_its_start)
         self._write(checkpoints.LOG_STARTS, starts)
         self._log_starts = starts
+
+    def _of_unloaded(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """What was written down of partitions that an interrupted start did not open."""
+        return {tp: offsets[tp] for tp in self._unloaded if tp in offsets}
 
     def _write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         self.high_watermarks = dict(high_watermarks)
@@ -399,14 +441,20 @@ class LogFolder:
         high_watermarks: Mapping[TopicPartition, int] | None = None,
         broker_epoch: int = NO_BROKER_EPOCH,
     ) -> None:
-        """Close all logs, checkpoint, leave the marker, release the lock. No marker after an error, or if not
-        `clean`."""
+        """Close all logs, checkpoint, leave the marker, release the lock. No marker after an error, or if not `clean`,
+        or if an interrupted start has left logs that need recovery."""
         try:
             if clean and self.failed is None:
                 for log in self.logs.values():
                     log.close()
                 self._checkpoint(high_watermarks if high_watermarks is not None else self.high_watermarks)
-                identity.leave_marker(self._disk, self.path, broker_epoch)
+                if self.clean or not self._unloaded:
+                    identity.leave_marker(self._disk, self.path, broker_epoch)
+                    self._disk.remove(self.path / checkpoints.CLOSED_ENDS)
+                else:
+                    self._note_closed({tp: int(log.log_end_offset) for tp, log in self.logs.items()})
+            elif self._closed and not self._touched and self.failed is None:
+                self._write(checkpoints.CLOSED_ENDS, self._closed)
             elif self.clean and not self._touched and self.failed is None:
                 # a start that was refused: all is as the last stop left it
                 identity.leave_marker(self._disk, self.path, self.broker_epoch)
@@ -414,6 +462,7 @@ class LogFolder:
             logger.error("%s was not closed cleanly: %s", self.path, error)
         finally:
             self._abandon(self.logs.values())
+            self._file_system.close()
             self._unlock()
 
     @staticmethod

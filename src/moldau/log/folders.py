@@ -19,15 +19,21 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from moldau.config import TopicConfig
-from moldau.errors import KafkaError, StorageError
+from moldau.errors import KafkaError, StartInterrupted, StorageError
+from moldau.log.closing import Closing
 from moldau.log.files import HELD_MAX, OPEN_FILES_MAX, OpenFiles
 from moldau.log.folder import LogFolder
 from moldau.log.identity import NO_BROKER_EPOCH
 from moldau.log.log import Log
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, counted
 from moldau.runtime import Runtime, out_of_descriptors
 
 T = TypeVar("T")
+THREADS = 8
+"""Flushes of one folder at once at a stop. Journals take several in one write: 12,000 fsyncs of one thread after the
+other took 8 to 18 s on ext4, of two threads 0.5 to 3 s, of eight 0.3 s."""
+TELL_S = 3.0
+"""How often a stop that takes long says how far it is."""
 UNASSIGNED = ""
 """The directory id of a partition of which it is not known where it is."""
 
@@ -62,6 +68,7 @@ class LogFolders:
         self.on_failure: Callable[[LogFolder], None] | None = None
         self._runtime = runtime
         self._paths = list(paths)
+        self._interrupted = False
         self.files = OpenFiles(runtime.disk, open_files_max, held_max)
         try:
             for path in paths:
@@ -157,7 +164,8 @@ class LogFolders:
         """Open the partitions of all known topics (name -> id), so many at once in each folder; returns the paths of
         what is strange. A folder that cannot be read is offline then.
 
-        Raises `StorageError` for a partition that is in two folders, `OSError` if nothing is left to serve.
+        Raises `StorageError` for a partition that is in two folders, `OSError` if nothing is left to serve,
+        `StartInterrupted`.
         """
         found: dict[LogFolder, list[TopicPartition]] = {folder: [] for folder in self.serving}
         strays: list[str] = []
@@ -177,8 +185,16 @@ class LogFolders:
             if folder.failed is None
         ]
         await asyncio.gather(*loading)
+        if self._interrupted:
+            raise StartInterrupted("the broker was asked to stop while it loaded its partitions")
         self._check_left()
         return sorted(strays)
+
+    def interrupt(self) -> None:
+        """Open no further partition: `load` raises `StartInterrupted` when those that are being opened are open."""
+        self._interrupted = True
+        for folder in self.folders:
+            folder.stop_loading()
 
     async def _load(
         self,
@@ -278,10 +294,15 @@ class LogFolders:
             own = {tp: offset for tp, offset in high_watermarks.items() if tp in folder.logs}
             _quietly(partial(folder.checkpoint_high_watermarks, own))
 
-    async def shut(self, high_watermarks: Mapping[TopicPartition, int], threads: int = 1) -> None:
-        """Close all folders cleanly, with so many logs at once in each."""
-        work = [piece for folder in self.serving for piece in folder.closing(threads)]
-        await asyncio.gather(*[self._runtime.run(piece) for piece in work])
+    async def shut(self, high_watermarks: Mapping[TopicPartition, int] | None) -> None:
+        """Close all folders cleanly, in several threads each, and log how far that is if it takes long. Without
+        `high_watermarks`, after an interrupted start, those that were written down last are kept."""
+        closings = [folder.closing() for folder in self.serving]
+        ticker = asyncio.ensure_future(_tell_how_far(closings))
+        try:
+            await asyncio.gather(*[self._runtime.run(one.work) for one in closings for _ in range(THREADS)])
+        finally:
+            ticker.cancel()
         await self._runtime.run(partial(self.close, True, high_watermarks))
 
     def close(
@@ -295,7 +316,14 @@ class LogFolders:
             own = None
             if high_watermarks is not None:
                 own = {tp: offset for tp, offset in high_watermarks.items() if tp in folder.logs}
-            folder.close(clean, own, broker_epoch)
+            folder.close(clean and folder.is_loaded, own, broker_epoch)
+
+
+async def _tell_how_far(closings: Sequence[Closing]) -> None:
+    total = counted(sum(one.total for one in closings), "partition")
+    while True:
+        await asyncio.sleep(TELL_S)
+        logger.info("stopping: %s of %s flushed", f"{sum(len(one.closed) for one in closings):,}", total)
 
 
 def _refuse_without_descriptors(error: OSError) -> None:

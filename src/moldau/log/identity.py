@@ -3,8 +3,9 @@
     meta.properties          version=1, cluster.id, node.id (broker.id before KRaft), directory.id (KIP-858); lines that
                              are somebody else's are kept
     .kafka_cleanshutdown     {"version": 0, "brokerEpoch": -1}; that it is there counts, whatever is in it
+    closed-offset-checkpoint which logs the last stop had closed when it was cut off, and where they end
 
-Both are small files of text that anybody may have edited, and are taken for no more than that.
+All are small files of text that anybody may have edited, and are taken for no more than that.
 """
 
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 from moldau.errors import StorageError
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.names import TopicPartition
 from moldau.runtime import Disk
 
 CLEAN_MARKER, META_PROPERTIES = ".kafka_cleanshutdown", "meta.properties"
@@ -49,6 +51,21 @@ def take_marker(disk: Disk, folder: Path) -> tuple[bool, int]:
     disk.remove(path)
     disk.sync_folder(folder)
     return True, epoch if isinstance(epoch, int) else NO_BROKER_EPOCH
+
+
+def take_closed_ends(disk: Disk, folder: Path) -> dict[TopicPartition, int]:
+    """Where the logs end that a stop had closed when it was cut off. The file is gone afterwards, as the marker is:
+    nothing that is appended from now on may be taken for closed. Raises `OSError`."""
+    path = folder / checkpoints.CLOSED_ENDS
+    if not disk.exists(path):
+        return {}
+    try:
+        ends = checkpoints.read_offsets(disk, path)
+    except CorruptCheckpoint:
+        ends = {}
+    disk.remove(path)
+    disk.sync_folder(folder)
+    return ends
 
 
 def leave_marker(disk: Disk, folder: Path, broker_epoch: int) -> None:

@@ -99,9 +99,10 @@ class Log:
         on_failure: Callable[[OSError], None] | None = None,
         progress: Progress | None = None,
         gaps_are_losses: bool = False,
+        closed_at: int = -1,
     ) -> "Log":
-        """The log in a folder, which is made if it is not there. Blocks, after an unclean stop for long. Raises
-        `OSError`."""
+        """The log in a folder, which is made if it is not there. `closed_at`: where it ended when it was closed, by a
+        stop that was cut off later; -1 if it was not. Blocks, after an unclean stop for long. Raises `OSError`."""
         disk = runtime.disk
         files = OpenFiles(disk) if files is None else files
         doomed = Doomed(disk) if doomed is None else doomed
@@ -111,7 +112,7 @@ class Log:
             checkpoints.write_topic_id(disk, folder, topic_id)
         now_ms = runtime.clock.now_ms()
         loading = recovery.Loading(
-            folder, config, files, now_ms, clean, recovery_point, log_start, progress, gaps_are_losses
+            folder, config, files, now_ms, clean, recovery_point, log_start, progress, gaps_are_losses, closed_at
         )
         log = cls(folder, tp, config, runtime, files, doomed, recovery.load(loading))
         log.topic_id = topic_id
@@ -441,12 +442,22 @@ class Log:
 
     def close(self) -> None:
         """Flush, complete the indexes, write down the producers. Nothing is appended after it."""
-        if self.offline:
-            return
+        if not self.offline:
+            self.write_out()
+            self.flush(closing=True)
+            self.abandon()
+
+    def write_out(self) -> None:
+        """The first half of `close`: the caller then flushes the whole file system and calls `close_flushed`."""
         with self._serving():
             self._active.close()
             self._snapshot()
-            self.flush(closing=True)
+            self._flushing.write_out(self.epochs)
+
+    def close_flushed(self) -> None:
+        """The second half of `close`: all that `write_out` left is flushed."""
+        with self._flushing.lock, self._serving():
+            self._flushing.was_forced(self._segments, int(self.log_end_offset), self.epochs)
         self.abandon()
 
     def abandon(self) -> None:

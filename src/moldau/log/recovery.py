@@ -94,6 +94,9 @@ class Loading:
     gaps_are_losses: bool = False
     """Whether a compacted log's segments follow each other as well: ours do, Kafka's may end early. Those that were
     taken in lie below the recovery point, so a gap behind it is a loss."""
+    closed_at: int = -1
+    """The log's end when it was closed, after which the stop was cut off; -1 if it was not. A log that still ends there
+    was closed cleanly."""
     names: list[str] = field(default_factory=list)
     """What was in the folder when its leftovers had been seen to, sorted."""
     snapshots: list[Path] = field(default_factory=list)
@@ -126,7 +129,11 @@ def load(loading: Loading) -> Loaded:
     for segment in suspects:
         segment.rebuild_indexes()
     producers, snapshot_offset = None, -1
-    end = segments[-1].next_offset() if segments and clean and _ends_whole(segments[-1]) else -1
+    looks_closed = clean or loading.closed_at >= 0
+    end = segments[-1].next_offset() if segments and looks_closed and _ends_whole(segments[-1]) else -1
+    if not clean and end != loading.closed_at:
+        end = -1
+    clean = clean or end >= 0
     first = _segment_at(segments, loading.recovery_point) if end < 0 else len(segments)
     _check_transactions(loading, segments[:first], suspects)
     if segments and end < 0:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from moldau.errors import StorageError
-from moldau.runtime import Buffer, File, Lock
+from moldau.runtime import Buffer, File, FileSystem, Lock
 from moldau.simulation.faults import Faults
 from moldau.simulation.platter import SECTOR_BYTES, Folder, Inode, Node
 
@@ -95,6 +95,31 @@ class SimulatedLock:
         return self._disk.node(self._path.parent) is self._folder
 
 
+class SimulatedFileSystem:
+    """All of a disk. `SimulatedDisk.flushes_all` says whether it can be flushed as one."""
+
+    def __init__(self, disk: "SimulatedDisk", root: Folder):
+        self._disk = disk
+        self._root = root
+
+    def flush(self) -> bool:
+        """A failed one may lose anything that was not flushed, as a failed fsync may."""
+        self._disk.check_alive()
+        if not self._disk.flushes_all:
+            return False
+        error = self._disk.meet("fsync all", Path("/"))
+        if error is not None:
+            assert self._disk.faults is not None
+            seed = self._disk.faults.seed
+            self._root.keep_all(seed, seed.choice(SHARES[:-1]))
+            raise error
+        self._root.sync_all()
+        return True
+
+    def close(self) -> None:
+        """There is no descriptor to give back."""
+
+
 class SimulatedDisk:
     """See `runtime.Disk`.
 
@@ -104,6 +129,7 @@ class SimulatedDisk:
 
     def __init__(self, root: Folder | None = None, faults: Faults | None = None) -> None:
         self.faults = faults
+        self.flushes_all = True
         self._root = Folder() if root is None else root
         self._locked: dict[str, None] = {}
         self._alive = True
@@ -248,6 +274,9 @@ class SimulatedDisk:
             found.keep(self.faults.seed, self.faults.seed.choice(SHARES[:-1]))
             raise error
         found.sync()
+
+    def file_system(self, folder: Path) -> FileSystem:
+        return SimulatedFileSystem(self, self._root)
 
     def space(self, folder: Path) -> tuple[int, int]:
         """Boundless, but for the faults that say otherwise."""

@@ -17,8 +17,10 @@ from typing import Final, NamedTuple
 
 READS: Final = frozenset({"open", "read", "stat", "list"})
 """Calls that leave the disk as it is."""
-CHANGES: Final = frozenset({"create", "write", "truncate", "fsync", "rename", "remove", "mkdir", "fsync folder"})
-SPACE: Final = frozenset({"create", "write", "rename", "mkdir", "fsync", "fsync folder"})
+CHANGES: Final = frozenset(
+    {"create", "write", "truncate", "fsync", "rename", "remove", "mkdir", "fsync folder", "fsync all"}
+)
+SPACE: Final = frozenset({"create", "write", "rename", "mkdir", "fsync", "fsync folder", "fsync all"})
 """Calls that may find no space left."""
 
 

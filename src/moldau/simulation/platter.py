@@ -154,6 +154,25 @@ class Folder:
             _apply(self.synced, changes)
         self.pending.clear()
 
+    def sync_all(self) -> None:
+        """This folder and everything below it."""
+        self.sync()
+        for node in self.now.values():
+            if isinstance(node, Folder):
+                node.sync_all()
+            else:
+                node.flush()
+
+    def keep_all(self, seed: random.Random, share: float) -> None:
+        """As `keep`, for this folder and everything below it."""
+        self.keep(seed, share)
+        for name in sorted(self.now):
+            node = self.now[name]
+            if isinstance(node, Folder):
+                node.keep_all(seed, share)
+            else:
+                node.keep(seed, share)
+
     def crash(self, seed: random.Random, share: float) -> None:
         """Become what is found after a power loss, with all that is in it."""
         self.keep(seed, share)
