@@ -129,7 +129,7 @@ def test_records_that_are_not_delivered_are_counted_and_the_reason_is_told(molda
     failed = moldau("produce", topic, "--json", stdin=b"x" * 500 + b"\n")
     assert failed.code == 1
     assert failed.json == {"topic": topic, "delivered": 0, "failed": 1}
-    assert failed.err.startswith("error: 1 of 1 records not delivered: ")
+    assert failed.err.startswith("error: 1 of 1 record not delivered: ")
     assert topic in failed.err
 
 

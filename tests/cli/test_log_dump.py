@@ -110,7 +110,7 @@ def test_old_messages_become_columns_and_what_cannot_be_read_is_named(offline: M
     path.write_bytes(message(5, b"k", b"v", magic=1, timestamp=NOW_MS) + b"\x01" * 40)
     dumped = offline("log", "dump", str(path), "--parquet", str(tmp_path / "out"))
     assert dumped.code == 1
-    assert dumped.err.splitlines()[0] == f"1 records: {tmp_path / 'out'}" and str(path) in dumped.err.splitlines()[1]
+    assert dumped.err.splitlines()[0] == f"1 record: {tmp_path / 'out'}" and str(path) in dumped.err.splitlines()[1]
     [row] = pyarrow.parquet.read_table(tmp_path / "out").to_pylist()
     assert (row["topic"], row["partition"], row["offset"], row["value"]) == ("old", 4, 5, b"v")
 

@@ -36,7 +36,7 @@ RETENTION = [("log.retention.minutes", "100", 4), ("log.retention.hours", "24", 
         ({}, "segment.ms", ("18000000", 5, [])),
         ({}, "segment.jitter.ms", ("3600000", 5, [])),
         ({}, "max.message.bytes", ("2000000", 4, MAX_BYTES)),
-        ({}, "min.insync.replicas", ("1", 5, [("min.insync.replicas", "1", 5)])),
+        ({}, "min.insync.replicas", ("1", 3, [("min.insync.replicas", "1", 3), ("min.insync.replicas", "1", 5)])),
         ({}, "leader.replication.throttled.replicas", ("", 5, [])),
         ({"retention.ms": " 77 "}, "retention.ms", ("77", 1, [("retention.ms", "77", 1)])),
         ({"max.message.bytes": "99"}, "max.message.bytes", ("99", 1, [("max.message.bytes", "99", 1), *MAX_BYTES])),
@@ -58,7 +58,16 @@ def test_what_was_changed_on_the_running_broker_comes_before_what_it_started_wit
     assert [(each.setting.name, each.value, each.source) for each in changed.all_brokers()] == [
         ("log.retention.ms", "99999", 3),
         ("log.roll.ms", "7777777", 3),
+        ("min.insync.replicas", "1", 3),
     ]
+
+
+def test_the_replicas_that_must_be_in_sync_count_as_said_for_all_brokers_until_somebody_says_otherwise() -> None:
+    name = "min.insync.replicas"
+    assert one(sources().broker(), name) == ("1", 3, [(name, "1", 3), (name, "1", 5)])
+    changed = sources(everyone={name: "2"})
+    assert one(changed.broker(), name) == ("2", 3, [(name, "2", 3), (name, "1", 5)])
+    assert one(changed.all_brokers(), name) == ("2", 3, [(name, "2", 3)])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from tests.differential.brokers import Broker, free_port, stop, wait_until_ready
 VERSION = "4.3.1"
 ARTIFACTS = ("kafka_2.13", "kafka-tools")
 JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-WITHOUT = ("--feature", "eligible.leader.replicas.version=0")  # which would make min.insync.replicas a dynamic setting
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>moldau</groupId><artifactId>apache-kafka</artifactId><version>1</version><dependencies>{}</dependencies></project>
 """
@@ -80,7 +79,7 @@ def started(
     with log:
         if not (folder / "data" / "meta.properties").exists():
             format_it = [*java, "kafka.tools.StorageTool", "format", "-t", "gZW1xyrxToKXBiAjZfFIVg", "-c", str(conf)]
-            subprocess.run([*format_it, *WITHOUT], check=True, stdout=log, stderr=log)
+            subprocess.run(format_it, check=True, stdout=log, stderr=log)
         process = subprocess.Popen(
             [*java, "kafka.Kafka", str(conf)], stdout=log, stderr=log, env={**os.environ, "KAFKA_OPTS": ""}
         )

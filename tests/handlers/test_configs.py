@@ -259,7 +259,10 @@ def test_an_alteration_is_described_at_once_with_its_source(tmp_path: Path) -> N
         ("log.segment.bytes", "3000000", 3),
         ("log.segment.bytes", "1073741824", 5),
     ]
-    assert [(each.name, each.value) for each in everyone.results[0].configs] == [("log.segment.bytes", "3000000")]
+    assert [(each.name, each.value) for each in everyone.results[0].configs] == [
+        ("log.segment.bytes", "3000000"),
+        ("min.insync.replicas", "1"),
+    ]
 
 
 def test_loggers_are_described_with_their_levels(tmp_path: Path) -> None:

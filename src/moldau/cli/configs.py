@@ -9,6 +9,7 @@ from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, Delete
 from moldau.cli.output import print_json, print_table
 from moldau.client.admin import Admin
 from moldau.client.configs import DEFAULT, Resource
+from moldau.names import counted
 
 app = typer.Typer(
     name="configs", help="Settings of topics, brokers, loggers and groups: describe, alter.", no_args_is_help=True
@@ -100,9 +101,7 @@ def alter(
     if as_json:
         print_json({"kind": kind.value, "name": name, "changed": wanted})
     else:
-        print(
-            f"changed {len(wanted)} setting{'s'[: len(wanted) != 1]} of {f'{kind} {name}' if name else 'all brokers'}"
-        )
+        print(f"changed {counted(len(wanted), 'setting')} of {f'{kind} {name}' if name else 'all brokers'}")
 
 
 def _resource(kind: Kind, name: str) -> Resource:

@@ -38,6 +38,9 @@ class Described(NamedTuple):
     synonyms: list[Synonym]
 
 
+_FOR_ALL_BROKERS = ("min.insync.replicas",)
+"""What a new cluster of Kafka 4.3.1 sets for all brokers from the file of its first one, so that clients are told it
+under that source. Here the file goes on to say it."""
 _CHAINS = {
     name: setting.broker_names[at:]
     for setting in TOPIC_SETTINGS.values()
@@ -72,12 +75,18 @@ class Sources:
     def all_brokers(self) -> list[Described]:
         """What was set for all brokers at once, sorted by name."""
         found = []
+        of_all = self._of_all()
         for name, setting in sorted((SETTINGS | KEPT).items()):
-            if name not in self.everyone:
+            if name not in of_all:
                 continue
-            text = setting.text(setting.parse(self.everyone[name]))
+            text = setting.text(setting.parse(of_all[name]))
             found.append(Described(setting, text, Source.ALL_BROKERS, [Synonym(name, text, Source.ALL_BROKERS)]))
         return found
+
+    def _of_all(self) -> Mapping[str, str]:
+        """What was set for all brokers, and what counts as that."""
+        given = {name: SETTINGS[name].text(getattr(self.static, SETTINGS[name].field)) for name in _FOR_ALL_BROKERS}
+        return {name: text for name, text in given.items() if text is not None} | dict(self.everyone)
 
     def _own_setting(self, setting: Setting, overrides: Mapping[str, str], source: Source) -> Described:
         synonyms = []
@@ -105,7 +114,7 @@ class Sources:
 
     def _said(self, setting: Setting) -> Iterator[Synonym]:
         name = setting.name
-        for source, changed in ((Source.BROKER, self.own), (Source.ALL_BROKERS, self.everyone)):
+        for source, changed in ((Source.BROKER, self.own), (Source.ALL_BROKERS, self._of_all())):
             if name in changed:
                 yield Synonym(name, setting.text(setting.parse(changed[name])), source)
         if name in self.static.given:

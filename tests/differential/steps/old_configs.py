@@ -4,6 +4,7 @@ from moldau.protocol.apis import ALTER_CONFIGS, CREATE_TOPICS, DESCRIBE_CONFIGS
 from tests.differential.script import Step, Tree, step
 from tests.differential.steps.configs import BROKER, BROKER_LOGGER, TOPIC, UNKNOWN, ask
 
+NEVER_WITHOUT = ("min.insync.replicas", "1")  # Kafka has it for all brokers from the start, and keeps it
 RETENTION, SEGMENT = "retention.ms", "segment.ms"
 
 
@@ -59,10 +60,18 @@ STEPS: tuple[Step, ...] = (
     step("replace a broker's by nothing", ALTER_CONFIGS, 2, {"resources": [change(BROKER, "1")]}),
     described("a broker's is its default again", BROKER, "1", ["message.max.bytes"], "message.max.bytes", "1048588"),
     step(
-        "replace all brokers'", ALTER_CONFIGS, 2, {"resources": [change(BROKER, "", ("message.max.bytes", "3000000"))]}
+        "replace all brokers'",
+        ALTER_CONFIGS,
+        2,
+        {"resources": [change(BROKER, "", NEVER_WITHOUT, ("message.max.bytes", "3000000"))]},
     ),
     described("all brokers' are replaced", BROKER, "", ["message.max.bytes"], "message.max.bytes", "3000000"),
-    step("replace all brokers' by nothing", ALTER_CONFIGS, 2, {"resources": [change(BROKER, "")]}),
+    step(
+        "replace all brokers' by nothing of theirs",
+        ALTER_CONFIGS,
+        2,
+        {"resources": [change(BROKER, "", NEVER_WITHOUT)]},
+    ),
     described("all brokers' are gone", BROKER, "", ["message.max.bytes"], "message.max.bytes", "3000000", places=0),
 ) + tuple(
     step(f"replaced wrongly: {what}", ALTER_CONFIGS, 2, {"resources": resources})

@@ -103,6 +103,7 @@ FOLDERS: tuple[Step, ...] = (
         DESCRIBE_LOG_DIRS,
         4,
         {"topics": [{"topic": TOPIC, "partitions": [0, 1]}]},
+        until=lambda reply: sum(len(topic["partitions"]) for topic in reply["results"][0]["topics"]) == 2,
         save={"log folder": "results[0].log_dir"},
     ),
     *(
