@@ -74,8 +74,8 @@ class Client:
         self._ask("subscribe", topic=topic, group=group, isolation=isolation)
 
     def take(self, count: int) -> list[Message]:
-        """The next `count` messages; fewer if no more came in half a minute."""
-        rows = self._ask("take", count=count, seconds=TAKE_SECONDS_MAX)
+        """The next `count` messages; fewer if no more came in time."""
+        rows = self._ask("take", count=count, seconds=stretched(TAKE_SECONDS_MAX))
         return [Message(**row) for row in rows]
 
     def commit(self) -> None:
