@@ -5,9 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 COLUMNS := $(wildcard src/moldau/records/columns/*.py src/moldau/records/columns/*.pxd)
 MINUTES ?= 60
+LOOPS ?= 6
+TIMES ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs bench check long setup pins clean clean-columns java
+.PHONY: help demo test busy lint format docs bench check long setup pins clean clean-columns java
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 20
@@ -17,6 +19,9 @@ demo: java setup ## the main job on real data: broker, replay, load, questions, 
 
 test: java setup ## all that Python and a JRE can run
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not foreign" tests
+
+busy: java setup ## the same tests beside LOOPS=6 busy processes, TIMES=1
+	$(BIN)/python tools/busy.py --loops $(LOOPS) --times $(TIMES)
 
 lint: $(VENV)/installed ## ruff, mypy, import contracts
 	$(BIN)/python tools/stages.py lint
