@@ -149,4 +149,18 @@ ACCEPTED: tuple[Accepted, ...] = (
         "Kafka says twice what is asked twice; we say it once: a transaction may have a hundred thousand partitions.",
         "described twice",
     ),
+    Accepted(
+        "AlterClientQuotas",
+        (1, 1),
+        "entries[0].error_*",
+        "We have no quotas, and refuse to keep one that nothing would enforce.",
+        "set quotas of a user",
+    ),
+    Accepted(
+        "AlterUserScramCredentials",
+        (0, 0),
+        "results[0].error_*",
+        "We have no SASL, and refuse to keep a user nobody could log in as.",
+        "make a user",
+    ),
 )

@@ -125,13 +125,13 @@ def quotas(name: str, *filters: tuple[str, int, str | None], version: int = 1, s
     return step(f"quotas {name}", DESCRIBE_CLIENT_QUOTAS, version, {"components": components, "strict": strict})
 
 
-def limit(name: str, entity: list[tuple[str, str | None]], *keys: str, version: int = 1) -> Step:
-    """Remove quotas, which needs none."""
+def limit(name: str, entity: list[tuple[str, str | None]], *keys: str, version: int = 1, removes: bool = True) -> Step:
+    """Remove quotas, which needs none, or set them."""
     entry = {
         "entity": [{"entity_type": kind, "entity_name": who} for kind, who in entity],
-        "ops": [{"key": key, "value": 100.0, "remove": True} for key in keys],
+        "ops": [{"key": key, "value": 1e9, "remove": removes} for key in keys],
     }
-    return step(f"remove quotas {name}", ALTER_CLIENT_QUOTAS, version, {"entries": [entry]})
+    return step(f"{'remove' if removes else 'set'} quotas {name}", ALTER_CLIENT_QUOTAS, version, {"entries": [entry]})
 
 
 QUOTAS: tuple[Step, ...] = (
@@ -163,6 +163,8 @@ QUOTAS: tuple[Step, ...] = (
     limit("of nobody", [], "consumer_byte_rate"),
     limit("of a user, but none", [(USER, "a")]),
     step("no quotas at all", ALTER_CLIENT_QUOTAS, 1),
+    limit("of a user", [(USER, "nobody")], "consumer_byte_rate", removes=False),
+    limit("of a user again", [(USER, "nobody")], "consumer_byte_rate"),
 )
 
 
@@ -197,6 +199,7 @@ USERS: tuple[Step, ...] = (
     make("a user of too many iterations", "a", SHA_256, 16385),
     make("a user of an unknown mechanism", "a", 9, 4096),
     make("a user without a name", "", SHA_256, 4096),
+    make("a user", "nobody", SHA_256, 4096),
 )
 
 STEPS: tuple[Step, ...] = (*FIRST, *ELECTIONS, *REASSIGNMENTS, *FOLDERS, *QUOTAS, *USERS)
