@@ -69,7 +69,7 @@ def opened(disk: SimulatedDisk) -> LogFolder:
 
 
 def test_many_logs_are_flushed_as_one_and_few_each_by_itself() -> None:
-    for together_min, flushes_all, wanted in ((1, True, 3), (1, False, 0), (LOGS + 1, True, 0)):
+    for together_min, flushes_all, wanted in ((1, True, 6), (1, False, 0), (LOGS + 1, True, 0)):
         disk = CountedDisk(flushes_all)
         folder = filled(disk)
         disk.calls.clear()

@@ -47,8 +47,16 @@ class CorruptCheckpoint(Exception):
 
 def replace_file(disk: Disk, path: Path, data: bytes, flush: bool = True) -> None:
     """The file has this content, now and (with `flush`) after any crash."""
-    temporary = path.with_name(path.name + ".tmp")
-    file = disk.open(temporary, create=True)
+    stage_file(disk, path, data, flush)
+    place_file(disk, path)
+    if flush:
+        disk.sync_folder(path.parent)
+
+
+def stage_file(disk: Disk, path: Path, data: bytes, flush: bool) -> None:
+    """Write the content beside the file, for `place_file`: not before it is flushed, or a power loss could leave the
+    name without the bytes."""
+    file = disk.open(_staged(path), create=True)
     try:
         file.truncate(0)
         file.write(data, 0)
@@ -56,9 +64,14 @@ def replace_file(disk: Disk, path: Path, data: bytes, flush: bool = True) -> Non
             file.flush()
     finally:
         file.close()
-    disk.rename(temporary, path)
-    if flush:
-        disk.sync_folder(path.parent)
+
+
+def place_file(disk: Disk, path: Path) -> None:
+    disk.rename(_staged(path), path)
+
+
+def _staged(path: Path) -> Path:
+    return path.with_name(path.name + ".tmp")
 
 
 def read_whole(disk: Disk, path: Path) -> bytes | None:
@@ -97,8 +110,8 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 20
 
 
-def _write_lines(disk: Disk, path: Path, lines: list[str], flush: bool) -> None:
-    replace_file(disk, path, "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode(), flush)
+def _content(lines: list[str]) -> bytes:
+    return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
 
 
 def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
@@ -114,7 +127,7 @@ def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
 
 def write_offsets(disk: Disk, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
     lines = [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items())]
-    _write_lines(disk, path, lines, flush=True)
+    replace_file(disk, path, _content(lines))
 
 
 def read_epochs(disk: Disk, folder: Path) -> list[tuple[int, int]]:
@@ -128,8 +141,17 @@ def read_epochs(disk: Disk, folder: Path) -> list[tuple[int, int]]:
     return epochs
 
 
-def write_epochs(disk: Disk, folder: Path, epochs: Iterable[tuple[int, int]], flush: bool = True) -> None:
-    _write_lines(disk, folder / LEADER_EPOCHS, [f"{epoch} {start}" for epoch, start in epochs], flush)
+def write_epochs(disk: Disk, folder: Path, epochs: Iterable[tuple[int, int]]) -> None:
+    replace_file(disk, folder / LEADER_EPOCHS, _epochs(epochs))
+
+
+def stage_epochs(disk: Disk, folder: Path, epochs: Iterable[tuple[int, int]]) -> None:
+    """As `stage_file`, without a flush."""
+    stage_file(disk, folder / LEADER_EPOCHS, _epochs(epochs), flush=False)
+
+
+def _epochs(epochs: Iterable[tuple[int, int]]) -> bytes:
+    return _content([f"{epoch} {start}" for epoch, start in epochs])
 
 
 def read_topic_id(disk: Disk, folder: Path) -> uuid.UUID | None:

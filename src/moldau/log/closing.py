@@ -70,18 +70,19 @@ class Closing:
             self._done(piece)
 
     def _close_together(self, logs: Sequence[Log]) -> bool:
-        """Whether the file system could be flushed."""
+        """Whether the file system could be flushed: twice, if there are new leader epochs, whose files get their names
+        when their bytes are flushed."""
         for log in logs:
             log.write_out()
-        try:
-            if not self._file_system.flush():
-                self._together = False
-                return False
-        except OSError as error:
-            self._fail(error)
-            return True
-        for log in logs:
-            log.close_flushed()
+        while logs:
+            try:
+                if not self._file_system.flush():
+                    self._together = False
+                    return False
+            except OSError as error:
+                self._fail(error)
+                return True
+            logs = [log for log in logs if not log.close_flushed()]
         return True
 
     def _done(self, logs: Sequence[Log]) -> None:

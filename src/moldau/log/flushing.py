@@ -63,15 +63,21 @@ class Flushing:
     def write_out(self, epochs: Epochs) -> None:
         """Write what `force` would write, without a flush. Raises `OSError`."""
         if epochs.dirty:
-            checkpoints.write_epochs(self._disk, self._folder, epochs.starts, flush=False)
+            checkpoints.stage_epochs(self._disk, self._folder, epochs.starts)
 
-    def was_forced(self, segments: Sequence[Segment], end: int, epochs: Epochs) -> None:
-        """Everything below `end` was flushed with its whole file system, after `write_out`."""
+    def was_forced(self, segments: Sequence[Segment], end: int, epochs: Epochs) -> bool:
+        """Everything below `end` was flushed with its whole file system, after `write_out`. False if that has to be
+        done once more, for the name of what was staged. Raises `OSError`."""
+        if epochs.dirty:
+            checkpoints.place_file(self._disk, self._folder / checkpoints.LEADER_EPOCHS)
+            epochs.dirty, self.unsynced_names = False, True
+            return False
         for segment in segments[_first_unflushed(segments) :]:
             segment.assume_flushed()
-        epochs.dirty = self.unsynced_names = False
+        self.unsynced_names = False
         self.snapshots.clear()
         self.recovery_point = max(self.recovery_point, end)
+        return True
 
     def _force_names(self) -> None:
         if not self.unsynced_names:

@@ -282,9 +282,7 @@ class Log:
     def read(self, offset: int, max_bytes: int, up_to: int, min_one: bool = True) -> FileSlice | None:
         """A slice from the batch that holds `offset` on, of whole bytes below `up_to`: the first batch whole even if it
         is larger than `max_bytes` (unless not `min_one`), the last one possibly cut. None if there is nothing.
-
-        Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
-        """
+        Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE."""
         if self.offline:
             raise self._storage_error()
         end = self.log_end_offset
@@ -362,9 +360,7 @@ class Log:
 
     def delete_records_before(self, offset: int) -> Offset:
         """Move the log's start to `offset`, if that is ahead; returns where it is. Segments go with the next retention.
-
-        Raises `KafkaError` (OFFSET_OUT_OF_RANGE) beyond the log's end.
-        """
+        Raises `KafkaError` (OFFSET_OUT_OF_RANGE) beyond the log's end."""
         if self.offline:
             raise self._storage_error()
         if not 0 <= offset <= self.log_end_offset:
@@ -454,11 +450,13 @@ class Log:
             self._snapshot()
             self._flushing.write_out(self.epochs)
 
-    def close_flushed(self) -> None:
-        """The second half of `close`: all that `write_out` left is flushed."""
+    def close_flushed(self) -> bool:
+        """The second half of `close`: all that `write_out` left is flushed. False if it takes one more flush."""
         with self._flushing.lock, self._serving():
-            self._flushing.was_forced(self._segments, int(self.log_end_offset), self.epochs)
-        self.abandon()
+            done = self._flushing.was_forced(self._segments, int(self.log_end_offset), self.epochs)
+        if done:
+            self.abandon()
+        return done
 
     def abandon(self) -> None:
         """Let go of all files; every call from now on is refused."""
