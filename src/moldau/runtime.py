@@ -134,9 +134,9 @@ class Random(Protocol):
 
 
 class FileSlice(NamedTuple):
-    """A part of a file that goes to a socket untouched. The sender calls `on_left` when it has, if there is one: its
-    reader is busy with it for a while, so that what is done then keeps nobody waiting. It calls `on_failed` with the
-    error if the file could not be read. Nobody looks at `hold`, which lives as long as the slice does."""
+    """A part of a file that goes to a socket untouched. Its sender calls `on_left` once it has left: its reader is busy
+    with it for a while, so that what is done then keeps nobody waiting; and `on_failed` with the error if the file
+    could not be read, an error without a number if the file has been cut. `hold` only lives as long as the slice."""
 
     file: File
     offset: int

@@ -10,12 +10,14 @@ import pytest
 
 from moldau.cluster.embedded import FILE_NAME
 from moldau.errors import ErrorCode
+from moldau.log import failures
 from moldau.protocol.apis import CREATE_TOPICS, FETCH, FIND_COORDINATOR, INIT_PRODUCER_ID, LIST_OFFSETS, PRODUCE
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.batch import ATTRIBUTES_AT, LENGTH_AT
+from moldau.runtime import File, RealDisk
 from tests.handlers.living import Living, batch, outcomes, produce, run
 from tests.handlers.test_fetch import LONG_MS, at, fetch, fill, parts_of
 from tests.patience import stretched
@@ -150,3 +152,50 @@ def test_a_folder_whose_disk_was_taken_from_under_it_goes_offline(tmp_path: Path
 
     run(scenario, tmp_path / "data")
     assert not list((tmp_path / "data").iterdir())
+
+
+def test_a_file_that_something_else_has_cut_is_named_and_its_folder_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        await fill(alive, "a", batch(bytes(10_000)))
+        path = tmp_path / "a-0" / "00000000000000000000.log"
+        os.truncate(path, 1000)
+        wire = await alive.dial()
+        wire.send(FETCH, 12, fetch(("a", at(0))))
+        with pytest.raises(asyncio.IncompleteReadError):
+            await wire.receive(FETCH, 12)
+        assert said(caplog, str(path), "something else has cut it", "moldau log verify") == 1
+        assert alive.broker.folder.failed is None
+
+    run(scenario, tmp_path)
+
+
+def test_partitions_for_which_no_file_could_be_opened_are_made_a_moment_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    async def scenario(alive: Living) -> None:
+        disk, is_full = alive.broker.runtime.disk, True
+
+        def opened(path: Path, **how: bool) -> File:
+            if is_full and path.parent.name.startswith("a-"):
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+            return RealDisk.open(disk, path, **how)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(disk, "open", opened)
+        await alive.make("a", 3)
+        wire = await alive.dial()
+        answer = await wire.ask(PRODUCE, 9, produce(("a", 2, batch(b"x"))))
+        assert outcomes(answer)[0][1] == ErrorCode.KAFKA_STORAGE_ERROR
+        assert said(caplog, str(tmp_path), "Too many open files", "ulimit -n") == 1
+        assert said(caplog, "Mend its disk") == 0
+        is_full = False
+        async with asyncio.timeout(20):
+            while outcomes(await wire.ask(PRODUCE, 9, produce(("a", 2, batch(b"x")))))[0][1]:
+                await asyncio.sleep(0)
+        assert alive.broker.folder.failed is None
+        assert all(alive.broker.partitions.find("a", None, number) for number in range(3))
+
+    monkeypatch.setattr(failures.notices, "_written", {})
+    run(scenario, tmp_path)

@@ -24,8 +24,8 @@ def no_descriptor(path: Path, error: OSError) -> KafkaError:
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no descriptor is left to open a file in {path}; try again")
 
 
-def damaged(path: Path, error: KafkaError) -> None:
-    """A batch in a partition's folder cannot be read."""
+def damaged(path: Path, error: Exception) -> None:
+    """A batch in a partition's folder, or in a file of it, cannot be read."""
     notices.error(
         str(path),
         "%s is damaged: %s. Requests that need that batch are refused; `moldau log verify` says more",

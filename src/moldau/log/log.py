@@ -15,7 +15,6 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -317,17 +316,12 @@ class Log:
                 if not min_one:
                     return None
                 max_bytes = first
-            ahead = None
-            if limit - position <= max_bytes:
+            is_cut = limit - position > max_bytes
+            if not is_cut:
                 max_bytes = limit - position
                 if limit == segment.size and segment is self._active:
                     segment.mark = (end, limit)
-            else:
-                ahead = partial(segment.look_ahead, position + max_bytes)
-            if segment.on_unsendable is None:  # kept, as a slice is made for every request
-                segment.on_unsendable = partial(self._unsendable, segment)
-            fields = (segment.log.get(), position, max_bytes, ahead, segment.on_unsendable, None)
-            return tuple.__new__(FileSlice, fields)
+            return segment.slice(position, max_bytes, is_cut, self.fail)
         except OSError as error:
             raise self.fail(error) from error
 
@@ -478,10 +472,6 @@ class Log:
             if error.code is ErrorCode.CORRUPT_MESSAGE:
                 failures.damaged(self.folder, error)
             raise
-
-    def _unsendable(self, segment: Segment, error: OSError) -> None:
-        """A slice of a segment could not be read as it was sent."""
-        self.fail(OSError(error.errno, error.strerror, str(segment.log.path)))
 
     def fail(self, error: OSError) -> KafkaError:
         """Take the log, and by `on_failure` its whole folder, offline; what to answer. One that was let go (its topic

@@ -14,16 +14,18 @@ first needed, and built anew if they cannot be right. Opening a segment touches 
 import logging
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from moldau.config import TopicConfig
+from moldau.log.failures import damaged
 from moldau.log.files import LazyFile, OpenFiles
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY, CorruptIndex, Entry, Index
 from moldau.log.transactions import TransactionIndex
 from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
-from moldau.runtime import Buffer, out_of_descriptors
+from moldau.runtime import Buffer, FileSlice, out_of_descriptors
 
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX = ".txnindex", ".snapshot"
@@ -66,9 +68,9 @@ class Segment:
     """One segment. `max_timestamp` and what belongs to it are None until `look` has looked."""
 
     __slots__ = (
-        "_ahead", "_doubted", "_doubted_end", "_files", "_first_timestamp", "_flushed_size", "_has_room", "_loaded",
-        "_right", "_since_entry", "aborted", "base_offset", "config", "created_ms", "deleted", "folder", "jitter_ms",
-        "log", "mark", "max_timestamp", "max_timestamp_offset", "offsets", "on_unsendable", "size", "times",
+        "_ahead", "_cannot_send", "_doubted", "_doubted_end", "_files", "_first_timestamp", "_flushed_size",
+        "_has_room", "_loaded", "_right", "_since_entry", "aborted", "base_offset", "config", "created_ms", "deleted",
+        "folder", "jitter_ms", "log", "mark", "max_timestamp", "max_timestamp_offset", "offsets", "size", "times",
     )  # fmt: skip
 
     def __init__(self, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, size: int):
@@ -85,7 +87,7 @@ class Segment:
         self.jitter_ms = 0
         self.deleted = False
         self.mark = (-1, 0)
-        self.on_unsendable: Callable[[OSError], None] | None = None
+        self._cannot_send: Callable[[OSError], None] | None = None
         self._ahead: dict[int, Found] | None = None
         self._flushed_size = -1
         self.max_timestamp = NO_TIMESTAMP
@@ -288,6 +290,20 @@ class Segment:
             wanted = SCAN_BYTES if length < SCAN_BYTES else HEADER_SIZE
             position += at
         return None
+
+    def slice(self, position: int, length: int, is_cut: bool, fail: Callable[[OSError], object]) -> FileSlice:
+        """A part of the file for a reply. If it is cut off, its reader is looked ahead for; `fail` is told if the disk
+        fails as it is sent."""
+        if self._cannot_send is None:  # kept, as a slice is made for every request
+            self._cannot_send = partial(self._unsendable, fail)
+        ahead = partial(self.look_ahead, position + length) if is_cut else None
+        return tuple.__new__(FileSlice, (self.log.get(), position, length, ahead, self._cannot_send, None))
+
+    def _unsendable(self, fail: Callable[[OSError], object], error: OSError) -> None:
+        if error.errno is None:
+            damaged(self.log.path, error)
+        else:
+            fail(OSError(error.errno, error.strerror, str(self.log.path)))
 
     def look_ahead(self, end: int) -> None:
         """Find the batch that a slice ending at this position has cut off, before its reader asks for it: that reader

@@ -36,9 +36,6 @@ OF_FILES = frozenset(
 """Errors of `sendfile` that come from the file's disk. A socket never raises them."""
 
 
-TOO_SHORT = "a file ends at {} or before, and is to be sent up to {}: something else has cut it"
-
-
 class UnreadableFile(Exception):
     """A file slice cannot be sent, and the peer is not at fault."""
 
@@ -50,6 +47,10 @@ def _unreadable(piece: FileSlice, error: OSError) -> UnreadableFile:
     return UnreadableFile(f"a file cannot be read: {error}")
 
 
+def _cut(end: int) -> OSError:
+    return OSError(f"it ends before byte {end}, which was to be sent: something else has cut it")
+
+
 def _read(piece: FileSlice) -> bytes:
     """The beginning of a slice, as much of it as is copied at a time. Raises `UnreadableFile`."""
     try:
@@ -57,7 +58,7 @@ def _read(piece: FileSlice) -> bytes:
     except OSError as error:
         raise _unreadable(piece, error) from error
     if piece.length and not data:
-        raise UnreadableFile(TOO_SHORT.format(piece.offset, piece.offset + piece.length))
+        raise _unreadable(piece, _cut(piece.offset + piece.length))
     return data
 
 
@@ -145,7 +146,7 @@ class SocketOutbox:
             while at < stop:
                 sent = os.sendfile(fd, file, at, min(end - at, SENDFILE_BYTES))
                 if not sent:
-                    raise UnreadableFile(TOO_SHORT.format(at, end))
+                    raise _unreadable(piece, _cut(end))
                 at += sent
         except OSError as error:
             if error.errno in OF_FILES:

@@ -76,6 +76,8 @@ class Partitions:
         partition = topic.partitions[index]
         if not was_tried or self._local not in partition.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if topic.name in self._unmade:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         directory = partition.directory_of(self._local)
         notices.error(
             directory,
