@@ -8,6 +8,7 @@ its broker setting only where that has a value under its strongest name (`retent
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from moldau.config import GROUP_SETTINGS, KEPT, SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting, inherited
@@ -39,8 +40,8 @@ class Described(NamedTuple):
 
 
 _FOR_ALL_BROKERS = ("min.insync.replicas",)
-"""What a new cluster of Kafka 4.3.1 sets for all brokers from the file of its first one, so that clients are told it
-under that source. Here the file goes on to say it."""
+"""Settings that a new cluster of Kafka 4.3.1 copies from its first broker's file to all brokers. They are described
+with that source here, too; the file stays in force."""
 _CHAINS = {
     name: setting.broker_names[at:]
     for setting in TOPIC_SETTINGS.values()
@@ -75,14 +76,14 @@ class Sources:
     def all_brokers(self) -> list[Described]:
         """What was set for all brokers at once, sorted by name."""
         found = []
-        of_all = self._of_all()
-        for name, setting in sorted((SETTINGS | KEPT).items()):
-            if name not in of_all:
-                continue
-            text = setting.text(setting.parse(of_all[name]))
+        known = SETTINGS | KEPT
+        for name in sorted(known.keys() & self._of_all.keys()):
+            setting = known[name]
+            text = setting.text(setting.parse(self._of_all[name]))
             found.append(Described(setting, text, Source.ALL_BROKERS, [Synonym(name, text, Source.ALL_BROKERS)]))
         return found
 
+    @cached_property
     def _of_all(self) -> Mapping[str, str]:
         """What was set for all brokers, and what counts as that."""
         given = {name: SETTINGS[name].text(getattr(self.static, SETTINGS[name].field)) for name in _FOR_ALL_BROKERS}
@@ -114,7 +115,7 @@ class Sources:
 
     def _said(self, setting: Setting) -> Iterator[Synonym]:
         name = setting.name
-        for source, changed in ((Source.BROKER, self.own), (Source.ALL_BROKERS, self._of_all())):
+        for source, changed in ((Source.BROKER, self.own), (Source.ALL_BROKERS, self._of_all)):
             if name in changed:
                 yield Synonym(name, setting.text(setting.parse(changed[name])), source)
         if name in self.static.given:

@@ -36,8 +36,8 @@ GROUP_CONFIGS = "/config/groups"
 DELETED_TOPICS = "/admin/delete_topics"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 DEFAULT_BROKER = "<default>"
-_TREE = ("/cluster", "/brokers", BROKERS, TOPICS, "/config", TOPIC_CONFIGS, BROKER_CONFIGS, "/admin", DELETED_TOPICS)
-_SINCE = (GROUP_CONFIGS,)  # what clusters that began earlier do not have
+_CONFIGS = ("/config", TOPIC_CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS)
+_TREE = ("/cluster", "/brokers", BROKERS, TOPICS, *_CONFIGS, "/admin", DELETED_TOPICS)
 _CONTROLLER_EPOCH = 1
 
 
@@ -56,12 +56,12 @@ def _json(**document: Any) -> bytes:
 
 
 def new_cluster(cluster_id: str) -> list[Operation]:
-    return [*(Create(path) for path in (*_TREE, *_SINCE)), Create(CLUSTER_ID, _json(version="1", id=cluster_id))]
+    return [*(Create(path) for path in _TREE), Create(CLUSTER_ID, _json(version="1", id=cluster_id))]
 
 
 def missing(store: MetadataStore) -> list[Operation]:
     """What makes the tree of an earlier version today's. Blocks."""
-    return [Create(path) for path, node in zip(_SINCE, store.get_many(_SINCE), strict=True) if node is None]
+    return [Create(path) for path, node in zip(_TREE, store.get_many(_TREE), strict=True) if node is None]
 
 
 def group_config_path(group_id: str) -> str:
