@@ -147,7 +147,7 @@ class Broker:
         if self._interrupted:
             folders.interrupt()
         try:
-            strays = await partitions.load(config.num_recovery_threads_per_data_dir)
+            strays = await partitions.load(cluster.config.num_recovery_threads_per_data_dir)
         except StartInterrupted:
             self._cut_short = True
             raise

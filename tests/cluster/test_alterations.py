@@ -2,9 +2,10 @@
 
 import pytest
 
+from moldau.cluster import alterations
 from moldau.cluster.alterations import Alteration, Operation, Replacement, broker_overrides, topic_overrides
 from moldau.cluster.controller import Refusal
-from moldau.config import KEPT, broker_config, with_changes
+from moldau.config import KEPT, SETTINGS, TOPIC_SETTINGS, broker_config, with_changes
 from moldau.errors import ConfigError, ErrorCode
 
 CONFIG = broker_config({})[0]
@@ -131,3 +132,25 @@ def test_what_a_broker_cannot_take_is_refused_with_the_reason(name: str, why: st
     result = broker_overrides(CONFIG, {}, [Alteration(name, SET, "1")])
     assert isinstance(result, Refusal)
     assert why in (result.message or "")
+
+
+def test_what_kafka_changes_on_a_running_broker_is_changed_here_too() -> None:
+    """As Kafka 4.3.1 answers for every setting that we have, set to its own value for one broker and for all."""
+    of_topics = {name for topic in TOPIC_SETTINGS.values() for name in topic.broker_names}
+    kafkas = {
+        "group.consumer.assignment.interval.ms",
+        "log.cleaner.backoff.ms",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
+        "log.cleaner.io.max.bytes.per.second",
+        "log.cleaner.threads",
+        "max.connections",
+        "max.connections.per.ip",
+        "num.recovery.threads.per.data.dir",
+        "producer.id.expiration.ms",
+        "transaction.partition.verification.enable",
+    }
+    assert alterations.DYNAMIC - of_topics == kafkas
+    assert all(not SETTINGS[name].read_only for name in alterations.DYNAMIC)
+    assert {name for name in of_topics if not SETTINGS[name].read_only} <= alterations.DYNAMIC

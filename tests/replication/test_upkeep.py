@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from moldau.cluster.alterations import Alteration, Operation
 from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.protocol.apis import PRODUCE
+from moldau.replication.partitions import Partitions
 from moldau.replication.upkeep import Job
 from tests.handlers.living import Living, batch, living, produce, run
 from tests.patience import stretched, within
@@ -118,3 +120,48 @@ def test_closed_segments_are_flushed_at_once_and_open_ones_when_their_time_has_c
         assert not (tmp_path / "log-start-offset-checkpoint").exists()
 
     run(scenario, tmp_path, log_initial_task_delay_ms=600_000)
+
+
+def test_how_long_a_silent_producer_is_known_is_changed_while_the_broker_runs(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        wire, jobs = await alive.dial(), {job.name: job for job in alive.broker.upkeep.jobs}
+        await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"x", producer_id=7, producer_epoch=0, base_sequence=0))))
+        producers = alive.hosted("a").log.producers
+        await jobs["expiry of producers"].work()
+        assert len(producers) == 1
+        await alter_broker(alive, "producer.id.expiration.ms", "1")
+        await jobs["expiry of producers"].work()
+        assert not len(producers)
+
+    run(scenario, tmp_path, producer_id_expiration_ms=2**62)
+
+
+def test_how_long_an_assignment_is_kept_is_changed_while_the_broker_runs(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        groups = alive.broker.coordinators.groups.settings.consumer
+        assert groups.of_group("g").consumer_assignment_interval_ms == 1000
+        for value in (0, 15_000):
+            await alter_broker(alive, "group.consumer.assignment.interval.ms", str(value))
+            assert groups.of_group("g").consumer_assignment_interval_ms == value
+
+    run(scenario, tmp_path)
+
+
+def test_how_many_threads_load_is_changed_for_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[int] = []
+    load = Partitions.load
+
+    async def noted(self: Partitions, threads: int = 1) -> list[str]:
+        asked.append(threads)
+        return await load(self, threads)
+
+    monkeypatch.setattr(Partitions, "load", noted)
+    run(lambda alive: alter_broker(alive, "num.recovery.threads.per.data.dir", "5"), tmp_path)
+    run(lambda alive: asyncio.sleep(0), tmp_path)
+    assert asked == [2, 5]
+
+
+async def alter_broker(alive: Living, name: str, value: str) -> None:
+    alteration = Alteration(name, Operation.SET, value)
+    assert await alive.broker.cluster.alter_broker_configs("1", [alteration]) is None

@@ -55,6 +55,7 @@ class Replacement(NamedTuple):
 
 Wish: TypeAlias = Sequence[Alteration] | Replacement
 _ASKED_EACH_TIME = (
+    "group.consumer.assignment.interval.ms",
     "max.connections",
     "max.connections.per.ip",
     "log.cleaner.backoff.ms",
@@ -63,6 +64,8 @@ _ASKED_EACH_TIME = (
     "log.cleaner.io.buffer.size",
     "log.cleaner.io.max.bytes.per.second",
     "log.cleaner.threads",
+    "num.recovery.threads.per.data.dir",
+    "producer.id.expiration.ms",
     "transaction.partition.verification.enable",
 )
 DYNAMIC = frozenset(

@@ -126,7 +126,7 @@ class BrokerConfig:
     group_consumer_heartbeat_interval_ms: int = INT(5000, "How often members of consumer groups are told to send a heartbeat.", low=1, **_FIXED)
     group_consumer_min_heartbeat_interval_ms: int = INT(5000, "The least that group.consumer.heartbeat.interval.ms may be.", low=1, **_FIXED)
     group_consumer_max_heartbeat_interval_ms: int = INT(15000, "The most that group.consumer.heartbeat.interval.ms may be.", low=1, **_FIXED)
-    group_consumer_assignment_interval_ms: int = INT(1000, "How long a consumer group keeps an assignment at least, however its members change.", low=0, **_FIXED)
+    group_consumer_assignment_interval_ms: int = INT(1000, "How long a consumer group keeps an assignment at least, however its members change.", low=0)
     group_consumer_min_assignment_interval_ms: int = INT(0, "The least that group.consumer.assignment.interval.ms may be.", low=0, **_FIXED)
     group_consumer_max_assignment_interval_ms: int = INT(15000, "The most that group.consumer.assignment.interval.ms may be.", low=0, **_FIXED)
     group_consumer_max_size: int = INT(INT_MAX, "How many members one consumer group may have.", low=1, **_FIXED)

@@ -52,7 +52,6 @@ class Upkeep:
         asked = "log.flush.scheduler.interval.ms" in config.given
         flush_ms = config.log_flush_scheduler_interval_ms if asked else FLUSH_CHECK_MS
         expiry_ms = config.producer_id_expiration_check_interval_ms
-        self._expiration_ms = config.producer_id_expiration_ms
         self._written: dict[object, int] = {}
         self.jobs = [
             Job("retention", first_ms, config.log_retention_check_interval_ms, self._retain),
@@ -142,6 +141,6 @@ class Upkeep:
     async def _expire_producers(self) -> None:
         now_ms = self._runtime.clock.now_ms()
         for turn, hosted in enumerate(self._partitions):
-            hosted.log.producers.expire(now_ms, self._expiration_ms)
+            hosted.log.producers.expire(now_ms, self._cluster.config.producer_id_expiration_ms)
             if turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
