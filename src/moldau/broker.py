@@ -181,7 +181,9 @@ class Broker:
             ProduceHandler(
                 partitions, runtime, Verifying(lambda: coordinators.transactions, lambda: cluster.config), turns
             ),
-            FetchHandler(partitions, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime),
+            FetchHandler(
+                partitions, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime, turns
+            ),
             handlers(
                 Parts(
                     cluster,

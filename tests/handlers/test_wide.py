@@ -20,6 +20,7 @@ from moldau.handlers.find_coordinator import GROUP, TRANSACTION
 from moldau.protocol import apis, codec
 from moldau.protocol.apis import APIS, FETCH, PRODUCE, Api
 from moldau.protocol.messages.end_txn import EndTxnRequest
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.offset_commit import (
@@ -270,5 +271,39 @@ def test_very_many_batches_are_appended_in_turns_and_in_order(tmp_path: Path) ->
         request = produce(*(("t", number, one) for number in NUMBERS))
         answer = await answered_in_turns(alive, PRODUCE, request, 12)
         assert outcomes(answer) == [(number, 0, at // PARTITIONS) for at, number in enumerate(NUMBERS)]
+
+    on_a_topic(scene, tmp_path)
+
+
+def test_very_many_partitions_are_read_in_turns(tmp_path: Path) -> None:
+    async def scene(alive: Living, wire: Wire) -> None:
+        await wire.ask(PRODUCE, 12, produce(("t", 7, batch(b"x"))))
+        partitions = [FetchPartition(partition=number, partition_max_bytes=1000) for number in NUMBERS]
+        request = FetchRequest(max_wait_ms=0, topics=[FetchTopic(topic="t", partitions=partitions)])
+        answer = await answered_in_turns(alive, FETCH, request, 12)
+        read = answer.responses[0].partitions
+        assert [(part.partition_index, part.error_code) for part in read] == [(number, 0) for number in NUMBERS]
+        assert all(part.records for part in read if part.partition_index == 7)
+
+    on_a_topic(scene, tmp_path)
+
+
+def test_a_session_of_very_many_partitions_is_begun_and_gone_on_with_in_turns(tmp_path: Path) -> None:
+    async def scene(alive: Living, wire: Wire) -> None:
+        partitions = [FetchPartition(partition=number, partition_max_bytes=1000) for number in range(ELEMENTS)]
+        topics = [FetchTopic(topic="t", partitions=partitions)]
+        first = await answered_in_turns(alive, FETCH, FetchRequest(session_epoch=0, topics=topics), 12)
+        told = first.responses[0].partitions
+        assert [part.partition_index for part in told if not part.error_code] == list(range(PARTITIONS))
+        assert len(told) == ELEMENTS
+
+        await wire.ask(PRODUCE, 12, produce(("t", 7, batch(b"x"))))
+        request = FetchRequest(session_id=first.session_id, session_epoch=1)
+        news = await answered_in_turns(alive, FETCH, request, 12)
+        assert [part.partition_index for part in news.responses[0].partitions if part.records] == [7]
+
+        changed = FetchRequest(session_id=first.session_id, session_epoch=2, topics=topics)
+        again = await answered_in_turns(alive, FETCH, changed, 12)
+        assert again.session_id == first.session_id
 
     on_a_topic(scene, tmp_path)

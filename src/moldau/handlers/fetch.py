@@ -13,22 +13,27 @@ records this time. Clients rotate the partitions they ask for, and so do session
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSessions, Session
 from moldau.protocol.hot_fetch import CONSUMER, Fetch, FetchPartition, FetchResult, FetchTopic, pack_fetch, read_fetch
+from moldau.protocol.hot_topics import Wide
 from moldau.replication.hosted import Hosted
 from moldau.replication.partitions import Partitions
 from moldau.replication.waiting import Wait
 from moldau.runtime import Answer, Reply, Runtime
+from moldau.turns import Steps, Turns, turn
 
 NAMES_UNTIL = 12
 SESSION_ID_MAX = 2**31 - 1
 NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 """Kafka answers these before it looks at a log, with no aborted transactions instead of null."""
 READ_COMMITTED = 1
+WIDE = 500
+"""A request, or a session, of more partitions is read in turns."""
 _NONE = ErrorCode.NONE
 
 
@@ -37,37 +42,73 @@ Asked: TypeAlias = tuple[int, int, Fetch, Session | None, Sequence[FetchTopic]]
 
 
 class FetchHandler:
-    def __init__(self, partitions: Partitions, bytes_max: int, sessions_max: int, runtime: Runtime):
+    def __init__(self, partitions: Partitions, bytes_max: int, sessions_max: int, runtime: Runtime, turns: Turns):
         self._partitions = partitions
+        self._turns = turns
         self._bytes_max = bytes_max
         self._now_ms = runtime.clock.now_ms
         self._sessions = FetchSessions(sessions_max, lambda: 1 + runtime.random.below(SESSION_ID_MAX))
 
     def __call__(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Answer:
         """`body` is where the message starts. Raises `ProtocolViolation`."""
-        request = read_fetch(frame, version, body)
+        try:
+            request = read_fetch(frame, version, body, WIDE)
+        except Wide:
+            return self._read_wide(version, correlation_id, body, memoryview(bytes(frame)))
         session: Session | None = None
-        if request.session_id or request.session_epoch != FINAL_EPOCH:
-            found = self._sessions.go_on(request, version > NAMES_UNTIL, self._now_ms())
+        if _is_in_a_session(request):
+            found = turn(self._sessions.go_on(request, version > NAMES_UNTIL, self._now_ms()))
             if isinstance(found, ErrorCode):
                 return pack_fetch(version, correlation_id, found, NO_SESSION, (), ())
             session = found
-        topics = request.topics if session is None else session.topics()
+        if session is not None and len(session.held) > WIDE:
+            return self._in_turns(version, correlation_id, request, session)
+        topics = request.topics if session is None else turn(session.topics())
         asked = version, correlation_id, request, session, topics
-        results, missing, hosts = self._read(request, topics)
+        results, missing, hosts = turn(self._read(request, topics))
         if missing <= 0 or request.max_wait_ms <= 0:
-            return self._answer(asked, results)
+            if request.session_epoch == FINAL_EPOCH:
+                return pack_fetch(version, correlation_id, _NONE, NO_SESSION, topics, results)
+            pack: Callable[[], Reply] = turn(self._answer(asked, results))
+            return pack()
         return self._wait(asked, missing, hosts)
 
-    def _answer(self, asked: Asked, results: list[FetchResult]) -> Reply:
+    async def _read_wide(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Reply:
+        """A request that names very many partitions."""
+        session: Session | None = None
+        async with self._turns:
+            request = await self._turns.off_loop(lambda: read_fetch(frame, version, body))
+            if _is_in_a_session(request):
+                going_on = self._sessions.go_on(request, version > NAMES_UNTIL, self._now_ms())
+                found = await self._turns.finish(going_on)
+                if isinstance(found, ErrorCode):
+                    return pack_fetch(version, correlation_id, found, NO_SESSION, (), ())
+                session = found
+        return await self._in_turns(version, correlation_id, request, session)
+
+    async def _in_turns(self, version: int, correlation_id: int, request: Fetch, session: Session | None) -> Reply:
+        async with self._turns:
+            topics = request.topics if session is None else await self._turns.finish(session.topics())
+            asked = version, correlation_id, request, session, topics
+            results, missing, hosts = await self._turns.finish(self._read(request, topics))
+        if missing <= 0 or request.max_wait_ms <= 0:
+            return await self._answer_in_turns(asked, results)
+        return await self._wait(asked, missing, hosts)
+
+    async def _answer_in_turns(self, asked: Asked, results: list[FetchResult]) -> Reply:
+        async with self._turns:
+            return await self._turns.off_loop(await self._turns.finish(self._answer(asked, results)))
+
+    def _answer(self, asked: Asked, results: list[FetchResult]) -> Steps[Callable[[], Reply]]:
+        """What packs the reply."""
         version, correlation_id, request, session, topics = asked
         session_id = NO_SESSION
         if session is not None:
             session_id = session.id
-            topics, results = session.news(topics, results)
+            topics, results = yield from session.news(topics, results)
         elif request.session_epoch == INITIAL_EPOCH:
-            session_id = self._sessions.begin(topics, results, version > NAMES_UNTIL, self._now_ms())
-        return pack_fetch(version, correlation_id, _NONE, session_id, topics, results)
+            session_id = yield from self._sessions.begin(topics, results, version > NAMES_UNTIL, self._now_ms())
+        return partial(pack_fetch, version, correlation_id, _NONE, session_id, topics, results)
 
     async def _wait(self, asked: Asked, missing: int, hosts: list[Hosted]) -> Reply:
         _, _, request, _, topics = asked
@@ -78,11 +119,14 @@ class FetchHandler:
             waiters = [hosted.waiters for hosted in hosts]
             results.clear()  # a request that waits holds no file open
             await Wait(missing, deadline - loop.time(), waiters, loop).done
-            results, missing, hosts = self._read(request, topics)
+            results, missing, hosts = await self._turns.run(self._read(request, topics))
             if missing <= 0 or loop.time() >= deadline:
-                return self._answer(asked, results)
+                if len(results) > WIDE:
+                    return await self._answer_in_turns(asked, results)
+                pack: Callable[[], Reply] = turn(self._answer(asked, results))
+                return pack()
 
-    def _read(self, request: Fetch, topics: Sequence[FetchTopic]) -> tuple[list[FetchResult], int, list[Hosted]]:
+    def _read(self, request: Fetch, topics: Sequence[FetchTopic]) -> Steps[tuple[list[FetchResult], int, list[Hosted]]]:
         """What the partitions have: one result each, how many bytes are missing (none if something must be told at
         once), and the partitions that may get more."""
         left = min(request.max_bytes, self._bytes_max)
@@ -95,6 +139,7 @@ class FetchHandler:
         first = True
         for name, topic_id, parts in topics:
             for part in parts:
+                yield
                 found = self._find(name, topic_id, part, request.replica_id)
                 if not isinstance(found, Hosted):
                     results.append(_error(part, found, found in NOT_THERE))
@@ -132,6 +177,10 @@ class FetchHandler:
         if replica_id > CONSUMER:  # there is no other broker that could follow us
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return hosted.leadership_error(part[1]) or hosted
+
+
+def _is_in_a_session(request: Fetch) -> bool:
+    return bool(request.session_id) or request.session_epoch != FINAL_EPOCH
 
 
 def _read_one(hosted: Hosted, part: FetchPartition, left: int, first: bool, committed: bool) -> FetchResult:

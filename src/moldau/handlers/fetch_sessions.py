@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 
 from moldau.errors import ErrorCode
 from moldau.protocol.hot_fetch import Fetch, FetchPartition, FetchResult, FetchTopic
+from moldau.turns import Steps
 
 NO_SESSION: Final = 0
 FINAL_EPOCH, INITIAL_EPOCH = -1, 0
@@ -62,22 +63,24 @@ class Session:
         self.held: dict[Key, Held] = {}
         self.begun_ms = self.used_ms = now_ms
 
-    def topics(self) -> list[FetchTopic]:
+    def topics(self) -> Steps[list[FetchTopic]]:
         """All that is read in this session, as a full request would name it."""
         topics: list[FetchTopic] = []
-        for (name, topic_id, _), held in self.held.items():
+        for (name, topic_id, _), held in list(self.held.items()):
             if not topics or (topics[-1][0], topics[-1][1]) != (name, topic_id):
                 topics.append((name, topic_id, []))
             topics[-1][2].append(held.part)
+            yield
         return topics
 
     def news(
         self, topics: Sequence[FetchTopic], results: Sequence[FetchResult]
-    ) -> tuple[list[FetchTopic], list[FetchResult]]:
+    ) -> Steps[tuple[list[FetchTopic], list[FetchResult]]]:
         """What of the results of `topics` the reader is told."""
         told_topics: list[FetchTopic] = []
         told: list[FetchResult] = []
         for (name, topic_id, part), result in zip(_each(topics), results, strict=True):
+            yield
             key = name, topic_id, part[0]
             held = self.held.get(key)
             if held is None or not held.is_news(result):
@@ -110,7 +113,7 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def go_on(self, request: Fetch, by_id: bool, now_ms: int) -> Session | ErrorCode | None:
+    def go_on(self, request: Fetch, by_id: bool, now_ms: int) -> Steps[Session | ErrorCode | None]:
         """The session of an incremental request, with the changes that it asks for; None for a full request, which ends
         the session it names, and for one after which its session holds nothing, which ends it too."""
         session = self._sessions.get(request.session_id)
@@ -124,49 +127,69 @@ class FetchSessions:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.by_id != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-        self._change(session, request)
+        session.epoch = session.epoch + 1 if session.epoch < EPOCH_MAX else INITIAL_EPOCH + 1
+        yield from self._change(session, request)
+        if self._sessions.get(session.id) is not session:  # it made room for another meanwhile
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         if not session.held:
             self._end(session)
             return None
         if self._held > HELD_MAX:
             self._end(session)
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        session.epoch = session.epoch + 1 if session.epoch < EPOCH_MAX else INITIAL_EPOCH + 1
         session.used_ms = now_ms
         self._sessions[session.id] = self._sessions.pop(session.id)
         return session
 
-    def _change(self, session: Session, request: Fetch) -> None:
-        before = len(session.held)
+    def _change(self, session: Session, request: Fetch) -> Steps[None]:
+        """What is held is counted at once each time: the session may end between two steps."""
         for name, topic_id, part in _each(request.topics):
+            yield
+            if self._sessions.get(session.id) is not session:
+                return
             held = session.held.get((name, topic_id, part[0]))
             if held is None:
                 session.held[name, topic_id, part[0]] = Held(part)
+                self._held += 1
             else:
                 held.part = part
         for name, topic_id, indexes in request.forgotten:
             for index in indexes:
-                session.held.pop((name, topic_id, index), None)
-        self._held += len(session.held) - before
+                yield
+                if self._sessions.get(session.id) is not session:
+                    return
+                if session.held.pop((name, topic_id, index), None) is not None:
+                    self._held -= 1
 
-    def begin(self, topics: Sequence[FetchTopic], results: Sequence[FetchResult], by_id: bool, now_ms: int) -> int:
+    def begin(
+        self, topics: Sequence[FetchTopic], results: Sequence[FetchResult], by_id: bool, now_ms: int
+    ) -> Steps[int]:
         """The id of a new session in which these results have been told, or `NO_SESSION`."""
         size = sum(len(parts) for _, _, parts in topics)
+        if not self._may_have_room(size):
+            return NO_SESSION
+        told: dict[Key, Held] = {}
+        for (name, topic_id, part), result in zip(_each(topics), results, strict=True):
+            held = told[name, topic_id, part[0]] = Held(part)
+            held.is_news(result)
+            yield
         if not self._make_room(size, now_ms):
             return NO_SESSION
         session_id = self._new_id()
         while session_id in self._sessions:
             session_id = self._new_id()
         session = self._sessions[session_id] = Session(session_id, by_id, now_ms)
-        for (name, topic_id, part), result in zip(_each(topics), results, strict=True):
-            held = session.held[name, topic_id, part[0]] = Held(part)
-            held.is_news(result)
-        self._held += len(session.held)
+        session.held = told
+        self._held += len(told)
         return session_id
+
+    def _may_have_room(self, size: int) -> bool:
+        """Whether so many partitions are a fair share of what all sessions may hold."""
+        return self._slots > 0 and (self._held + size <= HELD_MAX or size <= HELD_MAX // (len(self._sessions) + 1))
 
     def _make_room(self, size: int, now_ms: int) -> bool:
         """Whether one more session of so many partitions may be begun."""
-        if not self._slots or (self._held + size > HELD_MAX and size > HELD_MAX // (len(self._sessions) + 1)):
+        if not self._may_have_room(size):
             return False
         while self._held + size > HELD_MAX:
             self._end(max(self._sessions.values(), key=lambda session: len(session.held)))

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from moldau.errors import ProtocolViolation
 from moldau.protocol.hot_topics import append_topic, few, fits
 from moldau.protocol.primitives import length_reader, read_uvarint, sized, skip_tagged_fields, write_uvarint
+from moldau.protocol.schema import ELEMENTS_MAX
 from moldau.runtime import FileSlice
 
 FLEXIBLE_SINCE, NAMES_UNTIL, REPLICA_ID_UNTIL = 12, 12, 14
@@ -63,8 +64,9 @@ class Fetch(NamedTuple):
     forgotten: list[ForgottenTopic]
 
 
-def read_fetch(frame: memoryview, version: int, at: int) -> Fetch:
-    """The body of a Fetch request, version 4 to 18, that starts at `at`. Raises `ProtocolViolation`."""
+def read_fetch(frame: memoryview, version: int, at: int, most: int = ELEMENTS_MAX) -> Fetch:
+    """The body of a Fetch request, version 4 to 18, that starts at `at`. Raises `ProtocolViolation`, and `Wide` for
+    more than `most` topics and partitions."""
     try:
         if (one := _read_one(frame, version, at)) is not None:
             return one
@@ -74,10 +76,10 @@ def read_fetch(frame: memoryview, version: int, at: int) -> Fetch:
             at += 4
         limits = _LIMITS_V7 if version >= 7 else _LIMITS_V4
         fields = limits.unpack_from(frame, at)
-        topics, at = _read_topics(frame, version, at + limits.size)
+        topics, at = _read_topics(frame, version, at + limits.size, most)
         forgotten: list[ForgottenTopic] = []
         if version >= 7:
-            forgotten, at = _read_forgotten(frame, version, at)
+            forgotten, at = _read_forgotten(frame, version, at, most)
         if version >= 11:
             _, at = _text(frame, version, at)
         if version >= FLEXIBLE_SINCE:
@@ -112,7 +114,7 @@ def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:
     return _new(Fetch, (*fields[:7], [(name, None, [(index, epoch, offset, bytes_max)])], []))
 
 
-def _read_topics(frame: memoryview, version: int, at: int) -> tuple[list[FetchTopic], int]:
+def _read_topics(frame: memoryview, version: int, at: int, most: int) -> tuple[list[FetchTopic], int]:
     plain = version < FLEXIBLE_SINCE
     part = _PART_V12 if not plain else _PART_V9 if version >= 9 else _PART_V5 if version >= 5 else _PART_V4
     unpack, size = part.unpack_from, part.size
@@ -122,7 +124,7 @@ def _read_topics(frame: memoryview, version: int, at: int) -> tuple[list[FetchTo
     for _ in range(topic_count):
         name, topic_id, count, at = _topic(frame, version, at)
         elements += count
-        few(elements)
+        few(elements, most)
         parts: list[FetchPartition] = []
         for _ in range(count):
             fields = unpack(frame, at)
@@ -157,14 +159,14 @@ def _text(frame: memoryview, version: int, at: int) -> tuple[str, int]:
     return _READ_TEXT[version >= FLEXIBLE_SINCE](frame, at)
 
 
-def _read_forgotten(frame: memoryview, version: int, at: int) -> tuple[list[ForgottenTopic], int]:
+def _read_forgotten(frame: memoryview, version: int, at: int, most: int) -> tuple[list[ForgottenTopic], int]:
     topic_count, at = _count(frame, version, at)
     elements = topic_count
     topics: list[ForgottenTopic] = []
     for _ in range(topic_count):
         name, topic_id, count, at = _topic(frame, version, at)
         elements += count
-        few(elements)
+        few(elements, most)
         topics.append((name, topic_id, list(struct.unpack_from(f">{count}i", frame, at))))
         at += 4 * count
         if version >= FLEXIBLE_SINCE:
