@@ -11,8 +11,10 @@ from moldau.cluster.alterations import Alteration, Operation
 from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.protocol.apis import PRODUCE
+from moldau.records.batch import Row, encode_batch
 from moldau.replication.partitions import Partitions
 from moldau.replication.upkeep import Job
+from moldau.runtime import Runtime
 from tests.handlers.living import Living, batch, living, produce, run
 from tests.patience import stretched, within
 
@@ -126,7 +128,9 @@ def test_how_long_a_silent_producer_is_known_is_changed_while_the_broker_runs(tm
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         wire, jobs = await alive.dial(), {job.name: job for job in alive.broker.upkeep.jobs}
-        await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"x", producer_id=7, producer_epoch=0, base_sequence=0))))
+        row = Row(None, b"x", Runtime().clock.now_ms() - 1000)
+        sent = bytes(encode_batch([row], producer_id=7, producer_epoch=0, base_sequence=0))
+        await wire.ask(PRODUCE, 9, produce(("a", 0, sent)))
         producers = alive.hosted("a").log.producers
         await jobs["expiry of producers"].work()
         assert len(producers) == 1
@@ -134,7 +138,7 @@ def test_how_long_a_silent_producer_is_known_is_changed_while_the_broker_runs(tm
         await jobs["expiry of producers"].work()
         assert not len(producers)
 
-    run(scenario, tmp_path, producer_id_expiration_ms=2**62)
+    run(scenario, tmp_path)
 
 
 def test_how_long_an_assignment_is_kept_is_changed_while_the_broker_runs(tmp_path: Path):
