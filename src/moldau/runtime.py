@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from moldau.errors import StorageError
 
@@ -150,6 +150,11 @@ Reply: TypeAlias = Sequence[bytes | bytearray | memoryview | FileSlice] | None
 """What goes back to a connection, whole frames in order; None answers nothing (Produce with acks=0)."""
 
 Answer: TypeAlias = Reply | Awaitable[Reply]
+
+
+Step: TypeAlias = Callable[[], Any] | None
+"""What a generator yields whose work is more than a turn of the loop: something to be run elsewhere, whose result it is
+sent, or None where others may go first."""
 
 
 class RealClock:

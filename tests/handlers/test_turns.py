@@ -5,8 +5,8 @@ import asyncio
 import threading
 from typing import Any
 
-from moldau.handlers.turns import AT_ONCE, Step, Steps, Turns
-from moldau.runtime import Runtime
+from moldau.handlers.turns import AT_ONCE, Steps, Turns
+from moldau.runtime import Runtime, Step
 from tests.patience import stretched
 
 
@@ -66,54 +66,55 @@ def test_others_have_their_turn_between_two_turns():
     assert order[:4] == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
 
 
-def assert_set(over: threading.Event) -> None:
-    assert over.wait(stretched(60))
+class Held:
+    """Work that takes until it is let go; `begun` is how often it was begun."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self._over = threading.Event()
+
+    def __call__(self) -> None:
+        self.begun += 1
+        assert self._over.wait(stretched(60))
+
+    def let_go(self) -> None:
+        self._over.set()
+
+    async def has_begun(self, times: int) -> None:
+        while self.begun < times:
+            await asyncio.sleep(0.001)
 
 
 def test_however_many_ask_the_executor_has_threads_left_for_others():
-    over, begun = threading.Event(), []
-
-    def work() -> None:
-        begun.append(None)
-        assert_set(over)
-
     async def scenario() -> None:
-        runtime = Runtime()
+        work, runtime = Held(), Runtime()
         turns = Turns(runtime)
         answers = [asyncio.ensure_future(turns.carry_out(steps(work, work))) for _ in range(20)]
-        while len(begun) < AT_ONCE:
-            await asyncio.sleep(0.001)
+        await work.has_begun(AT_ONCE)
         for _ in range(5):
             await runtime.run(lambda: None)
-        assert len(begun) == AT_ONCE
-        over.set()
+        assert work.begun == AT_ONCE
+        work.let_go()
         await asyncio.gather(*answers)
-        assert len(begun) == 40
+        assert work.begun == 40
 
     asyncio.run(scenario())
 
 
-def test_who_leaves_keeps_its_place_until_its_work_has_ended():
-    over, begun = threading.Event(), []
-
-    def work() -> None:
-        begun.append(None)
-        assert_set(over)
-
+def test_a_client_that_leaves_keeps_its_place_until_its_work_has_ended():
     async def scenario() -> None:
-        runtime = Runtime()
+        work, runtime = Held(), Runtime()
         turns = Turns(runtime)
-        for wave in range(3):
+        for _ in range(3):
             leaving = [asyncio.ensure_future(turns.carry_out(steps(work))) for _ in range(AT_ONCE)]
-            while not wave and len(begun) < AT_ONCE:
-                await asyncio.sleep(0.001)
+            await work.has_begun(AT_ONCE)
             await asyncio.sleep(0)
             for task in leaving:
                 task.cancel()
             await asyncio.wait(leaving)
         await runtime.run(lambda: None)
-        assert len(begun) == AT_ONCE
-        over.set()
+        assert work.begun == AT_ONCE
+        work.let_go()
         assert await turns.carry_out(steps(lambda: 1)) == ("answered", [1])
 
     asyncio.run(scenario())

@@ -191,6 +191,36 @@ def test_a_segment_that_is_deleted_meanwhile_is_not_answered_from(tmp_path: Path
     assert carried_out(search, step()) == (NOW_MS + 5, MANY + 5)
 
 
+def test_a_segment_whose_files_are_gone_before_the_step_is_not_a_failure_of_the_disk(tmp_path: Path) -> None:
+    failures: list[OSError] = []
+    log = open_log(tmp_path / "p", config=config(segment_bytes=100_000, retention_bytes=0), on_failure=failures.append)
+    append(log, rising(MANY))
+    append(log, rising(MANY))
+    search, step = first_step(log, NOW_MS + 5)
+    (gone,) = log.retain(NOW_MS, MANY)
+    gone.log.path.unlink()
+    with pytest.raises(FileNotFoundError) as missing:
+        step()
+    again = search.throw(missing.value)
+    assert callable(again)
+    assert carried_out(search, again()) == (NOW_MS + 5, MANY + 5)
+    assert not failures
+
+
+def test_a_search_that_waits_holds_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(tmp_path / "p")
+    append(log, [Row(None, bytes(70_000), NOW_MS), Row(None, b"", NOW_MS + 1)])
+    searches = [first_step(log, NOW_MS + 1) for _ in range(3)]
+    closed = []
+    close = RealFile.close
+    monkeypatch.setattr(RealFile, "close", lambda self: (closed.append(self.fileno()), close(self))[1])
+    fileno = log.active_segment.log.get().fileno()
+    log.active_segment.log.let_go()
+    assert closed == [fileno]
+    for search, step in searches:
+        assert carried_out(search, step()) == (NOW_MS + 1, 1)
+
+
 def test_records_that_are_deleted_meanwhile_are_not_answered(tmp_path: Path) -> None:
     log = open_log(tmp_path / "p")
     append(log, rising(MANY))
@@ -207,8 +237,10 @@ def test_a_log_that_is_let_go_meanwhile_answers_with_its_error_and_fails_no_fold
     log.abandon()
     for path in (tmp_path / "p").iterdir():
         path.unlink()
+    with pytest.raises(FileNotFoundError) as missing:
+        step()
     with pytest.raises(KafkaError) as refused:
-        carried_out(search, step())
+        search.throw(missing.value)
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert not failures
 

@@ -1,20 +1,19 @@
 """Answering a request that is more than a turn's work: piece by piece, so that other connections are served meanwhile.
 
 Such an answer is a generator. It yields None after a turn's worth, or a callable that is too much for the loop, and
-returns the response. What needs neither is answered at once. Everything else takes its turns one after the other with
-all the other requests of its kind: `AT_ONCE` of them have a turn or a thread of the executor, which leaves the other
-threads to heavy batches and flushes; the rest wait in the order in which they came, for each piece anew. A place is
-given back when its work has ended, also if the client has left before. Whoever is answered so is muted (D14).
+returns the response. A request that needs neither is answered at once. All others of its kind share `AT_ONCE` places:
+a request has a turn of the loop, or a thread of the executor, only while it holds one, which leaves the other threads
+to heavy batches and flushes. The rest wait in the order in which they came, anew for each piece. A place is given back
+when its work has ended, even if the client has left. The connection is muted meanwhile (D14).
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final, TypeAlias, TypeVar
 
-from moldau.runtime import Runtime
+from moldau.runtime import Runtime, Step
 
 T = TypeVar("T")
-Step: TypeAlias = Callable[[], Any] | None
 Steps: TypeAlias = Generator[Step, Any, T]
 
 AT_ONCE: Final = 2

@@ -28,14 +28,12 @@ from moldau.log.flushing import Flushing
 from moldau.log.progress import Progress
 from moldau.log.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from moldau.log.swapping import spliced
-from moldau.log.times import Search
 from moldau.log.transactions import AbortedTransaction, aborted_between
 from moldau.names import LeaderEpoch, Offset, TopicPartition, counted
 from moldau.records.batch import Marker, encode_marker, read_header
-from moldau.records.validation import Checked, assign_offsets
+from moldau.records.validation import LOG_APPEND_TIME, Checked, assign_offsets
 from moldau.runtime import FileSlice, Runtime, out_of_descriptors
 
-LOG_APPEND_TIME: Final = "LogAppendTime"
 _NONE: Final = ErrorCode.NONE
 
 logger = logging.getLogger(__name__)
@@ -335,15 +333,15 @@ class Log:
         with self._serving():
             return lookup.epoch_of_batch(self._segments, offset)
 
-    def offset_for_time(self, timestamp_ms: int) -> Search:
+    def offset_for_time(self, timestamp_ms: int) -> times.Search:
         """Search for the first record at or after a time, among those at or after the log's start."""
         return self._search(lambda: times.first_since(self._segments, self._times, timestamp_ms, self.log_start_offset))
 
-    def offset_of_max_timestamp(self) -> Search:
+    def offset_of_max_timestamp(self) -> times.Search:
         """Search for the first record that has the largest timestamp of all."""
         return self._search(lambda: times.first_of_largest(self._segments))
 
-    def _search(self, begin: Callable[[], Search]) -> Search:
+    def _search(self, begin: Callable[[], times.Search]) -> times.Search:
         """Carry a search through, anew if records were deleted or compacted meanwhile. Raises `KafkaError`."""
         while True:
             start = self.log_start_offset

@@ -4,7 +4,8 @@ A search runs on its log's own thread and is a generator. It yields
 
     None         it has done a turn's worth: others go first, then it goes on
     a callable   work that reads, inflates or passes over too much for the loop: its result is sent back, or what it
-                 raised is thrown in; it may run in any thread, as it knows an open file and nothing of the log
+                 raised is thrown in; it may run in any thread, as it knows a file and nothing of the log, and while it
+                 waits for its turn it holds no descriptor
 
 and returns what it found. Of the segments only those that can hold the answer are looked into. Since timestamps need
 not rise, the time index is what bounds the rest: a batch that reaches a time for the first time lies between the
@@ -15,11 +16,12 @@ Between two steps the log may go on: segments are deleted, compacted, closed. `R
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log.files import LazyFile
 from moldau.log.indexes import Entry
 from moldau.log.segment import NO_TIMESTAMP, SCAN_BYTES, Found, Segment, TimestampOffset
 from moldau.names import Offset
@@ -27,7 +29,7 @@ from moldau.records import columns, compression
 from moldau.records.batch import HEADER_SIZE, BatchHeader, crc_holds, read_header
 from moldau.records.sections import section_of
 from moldau.records.validation import INLINE_BYTES, MAX_INFLATED_MAX, needs_executor
-from moldau.runtime import File
+from moldau.runtime import Step
 
 INT64_MAX: Final = (1 << 63) - 1
 SEGMENTS_A_TURN: Final = 64
@@ -39,7 +41,6 @@ COMPRESSED_ON_LOOP: Final = INLINE_BYTES // 4
 READ_BYTES, READS_ELSEWHERE = 1 << 20, 256
 """The same in the executor, before another search may have it."""
 
-Step: TypeAlias = Callable[[], Any] | None
 Search: TypeAlias = Generator[Step, Any, TimestampOffset | None]
 
 
@@ -147,19 +148,19 @@ def _first_from(segment: Segment, position: int, wanted: Wanted) -> Search:
 
 def _seek(segment: Segment, position: int, wanted: Wanted) -> Generator[Step, Any, Found | None]:
     """The first batch from a position on whose header says that it can have such a record."""
-    file, end = segment.log.get(), segment.size
-    found, position = _pass_over(file, position, end, wanted, SCAN_BYTES, READS_ON_LOOP)
+    end = segment.size
+    found, position = _pass_over(segment.log, position, end, wanted, SCAN_BYTES, READS_ON_LOOP)
     while found is None and end - position >= HEADER_SIZE:
-        work = partial(_pass_over, file, position, end, wanted, READ_BYTES, READS_ELSEWHERE)
+        work = partial(_pass_over, segment.log, position, end, wanted, READ_BYTES, READS_ELSEWHERE)
         found, position = yield from _elsewhere(work, segment)
     return found
 
 
 def _pass_over(
-    file: File, position: int, end: int, wanted: Wanted, read_bytes: int, reads: int
+    log: LazyFile, position: int, end: int, wanted: Wanted, read_bytes: int, reads: int
 ) -> tuple[Found | None, int]:
     """The batch found in so many reads, or None and where to go on. Raises `KafkaError` (CORRUPT_MESSAGE)."""
-    size = read_bytes
+    file, size = log.get(), read_bytes
     while reads > 0 and end - position >= HEADER_SIZE:
         reads -= 1
         chunk = file.read(min(size, end - position), position)
@@ -182,22 +183,21 @@ def _told_by_header(header: BatchHeader, wanted: Wanted) -> TimestampOffset | No
 
 def _look_into(segment: Segment, position: int, header: BatchHeader, wanted: Wanted) -> Search:
     """The first such record of one batch: on the loop if that is little work."""
-    file = segment.log.get()
     inflated_max = max(MAX_INFLATED_MAX, segment.config.max_message_bytes)
     if header.size <= (INLINE_BYTES if header.codec == compression.NONE else COMPRESSED_ON_LOOP):
-        batch = file.read(header.size, position)
+        batch = segment.log.get().read(header.size, position)
         if not needs_executor(batch):
             return first_in(batch, wanted, INLINE_BYTES)
         work = partial(first_in, batch, wanted, inflated_max)
     else:
-        work = partial(_first_at, file, position, header.size, wanted, inflated_max)
+        work = partial(_first_at, segment.log, position, header.size, wanted, inflated_max)
     found = yield from _elsewhere(work, segment)
     assert found is None or isinstance(found, TimestampOffset)
     return found
 
 
-def _first_at(file: File, position: int, size: int, wanted: Wanted, inflated_max: int) -> TimestampOffset | None:
-    return first_in(file.read(size, position), wanted, inflated_max)
+def _first_at(log: LazyFile, position: int, size: int, wanted: Wanted, inflated_max: int) -> TimestampOffset | None:
+    return first_in(log.get().read(size, position), wanted, inflated_max)
 
 
 def first_in(batch: bytes, wanted: Wanted, inflated_max: int) -> TimestampOffset | None:
@@ -212,7 +212,12 @@ def first_in(batch: bytes, wanted: Wanted, inflated_max: int) -> TimestampOffset
 
 def _elsewhere(step: Step, segment: Segment) -> Generator[Step, Any, Any]:
     """Take a step; raises `Replaced` if the segment that is looked at is no longer there after it."""
-    result = yield step
+    try:
+        result = yield step
+    except OSError:
+        if segment.deleted:  # its file was gone
+            raise Replaced from None
+        raise
     if segment.deleted:
         raise Replaced
     return result

@@ -27,6 +27,7 @@ from tests.differential.steps import (
     rebalances,
     static_members,
     storage,
+    times,
     together,
     topics,
     transaction_admin,
@@ -58,6 +59,7 @@ SCRIPT: tuple[Step, ...] = (
     *codecs.STEPS,
     *forged.STEPS,
     *positions.STEPS,
+    *times.STEPS,
     *folders.STEPS,
     *groups.STEPS,
     *described.STEPS,
@@ -81,6 +83,7 @@ SCRIPT: tuple[Step, ...] = (
     *transaction_admin.STEPS,
     *transaction_stories.STEPS,
     *together.STEPS,
+    *times.IN_TRANSACTIONS,
     *groups.LAST_STEPS,
     *topics.LAST_STEPS,
 )
