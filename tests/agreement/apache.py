@@ -19,7 +19,7 @@ from tests.differential import apache_kafka
 from tests.differential.brokers import Broker, stop
 from tests.end_to_end.raw import Raw
 from tests.environments import java_class, kafka_jars
-from tests.patience import Deadline, stretched
+from tests.patience import stretched, wait_until
 
 SETTINGS = {
     "node.id": "1",
@@ -73,24 +73,24 @@ class Written:
 def write(folder: Path) -> Written:
     with apache_kafka.started(folder, {**SETTINGS, **CALM, **RETAINING}) as (broker, process):
         fill(broker)
-        wait_until(lambda: is_removed(folder / "data" / "deleted-0"), "retention")
+        wait_for_kafka(lambda: is_removed(folder / "data" / "deleted-0"), "retention")
         with Raw(address(broker)) as raw:
             ends = [f"{topic} 0 {asking.look_up(raw, topic, 0, asking.LATEST)[1]}" for topic in COMPACTED]
         # a cleaner that finds less to be committed when it begins cleans twice
         watermarks = folder / "data" / "replication-offset-checkpoint"
-        wait_until(lambda: set(ends) <= set(watermarks.read_text().splitlines()), "checkpoint")
+        wait_for_kafka(lambda: set(ends) <= set(watermarks.read_text().splitlines()), "checkpoint")
         process.kill()
         process.wait()
     shutil.copytree(folder / "data", folder / "dirty")
     with apache_kafka.started(folder, {**SETTINGS, **CALM, **CLEANING}) as (broker, process):
         with Raw(address(broker)) as raw:
-            wait_until(lambda: all(is_compacted(raw, topic) for topic in COMPACTED), "compaction")
+            wait_for_kafka(lambda: all(is_compacted(raw, topic) for topic in COMPACTED), "compaction")
         process.kill()
         process.wait()
     shutil.copytree(folder / "data", folder / "killed")
     with apache_kafka.started(folder, {**SETTINGS, **CALM}) as (broker, process):
         with Raw(address(broker)) as raw:
-            wait_until(lambda: all(asking.has_leader(raw, topic) for topic in PARTITIONS), "leaders")
+            wait_for_kafka(lambda: all(asking.has_leader(raw, topic) for topic in PARTITIONS), "leaders")
             partitions = {
                 (topic, index): asking.partition_of(raw, topic, index)
                 for topic, count in PARTITIONS.items()
@@ -132,8 +132,5 @@ def is_removed(partition: Path) -> bool:
     return not (partition / "00000000000000000000.log").exists()
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = Deadline(PATIENCE_S)
-    while not holds():
-        assert not deadline.passed, f"Kafka's {what} did not come"
-        time.sleep(0.1)
+def wait_for_kafka(holds: Callable[[], bool], what: str) -> None:
+    assert wait_until(holds, PATIENCE_S, 0.1), f"Kafka's {what} did not come"

@@ -93,7 +93,7 @@ def kafka(
 
 
 def wait_for_leaders(raw: Raw, topics: list[str]) -> None:
-    apache.wait_until(lambda: all(asking.has_leader(raw, topic) for topic in topics), "leaders")
+    apache.wait_for_kafka(lambda: all(asking.has_leader(raw, topic) for topic in topics), "leaders")
 
 
 def replace(theirs: Path, ours: Path) -> None:

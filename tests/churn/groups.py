@@ -16,6 +16,7 @@ from tests.churn.clients import start
 from tests.churn.kills import Kills, now_ms
 from tests.churn.plan import JOIN, KILL, RIVAL, Script, Step, plan
 from tests.churn.statics import static_plan
+from tests.patience import Deadline, stretched
 
 PRODUCE_SECONDS, PULSE_SECONDS, LATE_MS_MIN = 0.03, 0.02, 50
 DRAIN_SECONDS_MAX, LEAVE_SECONDS_MAX, JOIN_SECONDS_MAX = 90, 30, 30
@@ -139,7 +140,7 @@ class Group:
         """Whether those it waits for have been told what they have; as good as that, whether they had time enough."""
         now = time.monotonic()
         lives = [self.lives[life] for life in step.waits_for]
-        return all(life.client in self.told or now - life.began > JOIN_SECONDS_MAX for life in lives)
+        return all(life.client in self.told or now - life.began > stretched(JOIN_SECONDS_MAX) for life in lives)
 
     def look(self) -> None:
         """Read what members have noted since; one that ended by itself is a failure."""
@@ -181,7 +182,7 @@ class Group:
         self.lives.clear()
         for life in self.everybody:
             try:
-                life.process.wait(LEAVE_SECONDS_MAX)
+                life.process.wait(stretched(LEAVE_SECONDS_MAX))
             except subprocess.TimeoutExpired:
                 self.stuck.append(life.client)
                 life.process.kill()
@@ -221,7 +222,7 @@ class Stream:
     def end(self) -> None:
         """Raises what the producer failed with."""
         self._stop.set()
-        self._thread.join(30)
+        self._thread.join(stretched())
         assert not self._thread.is_alive()
         if self._failure is not None:
             raise self._failure
@@ -337,7 +338,7 @@ def _ends(bootstrap: str, topics: Mapping[str, int]) -> dict[str, dict[int, int]
 
 
 def _drain(groups: Sequence[Group], produced: Mapping[str, Mapping[int, int]]) -> None:
-    until = time.monotonic() + DRAIN_SECONDS_MAX
+    until = Deadline(DRAIN_SECONDS_MAX)
     for group in groups:
         ends = produced[group.script.name]
         while True:
@@ -345,6 +346,6 @@ def _drain(groups: Sequence[Group], produced: Mapping[str, Mapping[int, int]]) -
             missing = sum(ends.values()) - len(set(group.processed))
             if missing <= 0:
                 break
-            if time.monotonic() > until:
+            if until.passed:
                 break
             time.sleep(0.1)

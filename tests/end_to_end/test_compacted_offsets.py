@@ -1,6 +1,5 @@
 """The offsets topic is compacted while groups commit, and read again by brokers that were stopped and killed."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from moldau.protocol.messages.offset_delete import (
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest
 from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
-from tests.patience import Deadline
+from tests.patience import Deadline, wait_until
 
 OFFSETS = "__consumer_offsets"
 SEGMENT_BYTES = 1 << 20
@@ -47,10 +46,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 def soon(holds: Callable[[], bool], what: str) -> None:
-    deadline = Deadline(60)
-    while not holds():
-        assert not deadline.passed, what
-        time.sleep(0.02)
+    assert wait_until(holds, 60), what
 
 
 def answered(raw: Raw, group: str, ask: Callable[[], int]) -> None:

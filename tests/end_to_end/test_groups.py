@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
 from tests.brokers import SOURCE, Broker
-from tests.patience import Deadline, stretched
+from tests.patience import stretched, wait_until
 
 PARTITIONS = 6
 TOPIC, GROUP = "shared", "sharers"
@@ -33,10 +32,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 def soon(holds: Callable[[], bool], seconds: float, what: Callable[[], object]) -> None:
     """Wait until it holds."""
-    deadline = Deadline(seconds)
-    while not holds():
-        assert not deadline.passed, what()
-        time.sleep(0.02)
+    assert wait_until(holds, seconds), what()
 
 
 class Member:

@@ -20,7 +20,7 @@ from moldau.records.batch import ATTRIBUTES_AT, CRC_AT, MAX_TIMESTAMP_AT, batche
 from moldau.records.rows import iterate
 from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
-from tests.patience import Deadline
+from tests.patience import wait_until
 
 LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 MEGABYTE = 1_000_000
@@ -71,10 +71,7 @@ def check_small(broker: Broker, after: str) -> None:
 
 
 def soon(holds: Callable[[], bool], what: str) -> None:
-    until = Deadline(SETTLE_SECONDS_MAX)
-    while not holds():
-        assert not until.passed, what
-        time.sleep(0.1)
+    assert wait_until(holds, SETTLE_SECONDS_MAX, 0.1), what
 
 
 class Times:

@@ -6,7 +6,7 @@ one is deleted by it.
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from tests.clients.transactions.judging import faults_of_counts
 from tests.clients.transactions.reading import Feeder, contents, size
 from tests.clients.transactions.workers import Worker
 from tests.environments import jars, java_class
-from tests.patience import Deadline
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.foreign
 
@@ -51,13 +51,6 @@ def lines(seed: int) -> list[str]:
     return [" ".join(chance.choices(WORDS, k=chance.randint(1, 6))) for _ in range(200)]
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = SECONDS_MAX) -> bool:
-    until = Deadline(seconds)
-    while not (held := holds()) and not until.passed:
-        time.sleep(0.1)
-    return held
-
-
 @pytest.mark.timeout(0 if LONG else 500)
 def test_every_word_is_counted_once_whoever_is_killed(broker: Broker | KafkaBroker, tmp_path: Path, seed: int) -> None:
     class_path = java_class(DRIVERS / "WordCount.java", jars("org.apache.kafka:kafka-streams:4.3.1"))
@@ -74,7 +67,7 @@ def test_every_word_is_counted_once_whoever_is_killed(broker: Broker | KafkaBrok
     def goes_on() -> None:
         """Some more counts are there, and a moment passes."""
         before = counted()
-        assert wait_until(lambda: counted() > before + 20), f"it counts no more\n{counting.errors()}"
+        assert wait_until(lambda: counted() > before + 20, SECONDS_MAX, 0.1), f"it counts no more\n{counting.errors()}"
         time.sleep(chance.uniform(0, 0.2))
 
     with Admin(broker.address) as admin:
@@ -94,7 +87,7 @@ def test_every_word_is_counted_once_whoever_is_killed(broker: Broker | KafkaBrok
         said = [value for rows in contents(broker.address, LINES, PARTITIONS).values() for _, value in rows]
         assert len(said) == fed
         wanted = sum(len(line.split()) for line in said)
-        wait_until(lambda: counted() >= wanted)
+        wait_until(lambda: counted() >= wanted, SECONDS_MAX, 0.1)
         counting.end()
         updates = [row for rows in contents(broker.address, COUNTS, PARTITIONS).values() for row in rows]
         faults = faults_of_counts(said, updates)
