@@ -307,8 +307,8 @@ class AsyncConsumer:
                 async with asyncio.timeout(5):
                     await self._membership.commit(positions)
             except (KafkaError, TimeoutError) as failure:
-                about = self.settings.group_id
-                logger.debug("group %s: an automatic commit failed: %s", about, failure or "no answer within 5 s")
+                why = str(failure) or "no answer within 5 s"
+                logger.debug("group %s: an automatic commit failed: %s", self.settings.group_id, why)
 
     def _group(self) -> None:
         self._check_open()

@@ -164,11 +164,12 @@ class Router:
                 return dialling.result()
         failure: KafkaError | None = None
         for address in dict.fromkeys([*self.view.brokers.values(), *self._bootstrap]):
+            if failure is not None:
+                logger.debug("%s: %s (next: %s)", self.client_id, failure, address)
             try:
                 return await self.link(address)
             except KafkaError as refused:
                 failure = refused
-                logger.debug("%s: %s; the next address is tried", self.client_id, refused)
         assert failure is not None
         raise failure
 
