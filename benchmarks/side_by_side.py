@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.broker_load import Case
@@ -15,13 +15,24 @@ AS_SHIPPED = ("-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMill
 
 @contextlib.contextmanager
 def ours(
-    settings: Mapping[str, str] = {}, source: Path | None = None, descriptors: int | None = None
+    settings: Mapping[str, str] = {},
+    source: Path | None = None,
+    descriptors: int | None = None,
+    program: Sequence[str] = ("moldau",),
+    environment: Mapping[str, str] = {},
 ) -> Iterator[Broker]:
-    """A broker of ours, from another folder of sources if one is given, that may have so many files and sockets."""
-    environment = {"PYTHONPATH": str(source)} if source else {}
+    """A broker of ours, from another folder of sources if one is given, that may have so many files and sockets;
+    `program` runs in moldau's stead."""
+    if source:
+        environment = {**environment, "PYTHONPATH": str(source)}
     with tempfile.TemporaryDirectory() as folder:
         broker = Broker(
-            Path(folder), {**SETTINGS, **settings}, environment=environment, may_be_held=True, descriptors=descriptors
+            Path(folder),
+            {**SETTINGS, **settings},
+            program,
+            environment,
+            may_be_held=True,
+            descriptors=descriptors,
         )
         broker.start()
         try:

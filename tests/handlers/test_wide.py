@@ -80,9 +80,9 @@ def wide_requests() -> Iterator[tuple[Api, str]]:
                     yield api, name
 
 
-def request_of(api: Api, array: str) -> Any:
+def request_of(api: Api, array: str, elements: int = ELEMENTS) -> Any:
     (kind,) = (spec.kind for name, spec in arrays(api.request) if name == array)
-    request = api.request(**{array: [filled(kind, n) for n in range(ELEMENTS // elements_of(kind))]})
+    request = api.request(**{array: [filled(kind, n) for n in range(elements // elements_of(kind))]})
     known = {field.name for field in dataclasses.fields(request)}
     for name, value in {"group_id": "wide", "member_id": "wide", "transactional_id": "wide", **WHOLE}.items():
         if name in known and array != name:

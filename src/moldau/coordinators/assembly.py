@@ -46,11 +46,10 @@ class Coordinators:
         if self._has_groups:
             await self.groups.stop()
 
-    def forget_topics(self, image: Image, names: Sequence[str]) -> None:
+    def forget_topics(self, image: Image, names: Sequence[str]) -> Awaitable[None] | None:
         """Of topics that were deleted nobody keeps offsets."""
         gone = [name for name in names if name not in image.topics]
-        if gone and self._has_groups:
-            self.groups.forget_topics(gone)
+        return self.groups.forget_topics(gone) if gone and self._has_groups else None
 
     def _lead_groups(self, image: Image, names: Sequence[str]) -> None:
         topic = image.topics.get(OFFSETS_TOPIC)

@@ -208,11 +208,14 @@ class Host(Generic[M]):
         self._carry_out(hosted, outcome)
         return future
 
-    def tell(self, decide: Callable[[M, Now], Outcome]) -> None:
-        """Let every machine that answers decide something nobody waits for."""
-        for hosted in list(self._hosted.values()):
-            if hosted.loaded:
-                self._carry_out(hosted, decide(hosted.machine, self.now()))
+    async def tell(self, decide: Callable[[M, Now], Iterator[Outcome]]) -> None:
+        """Let every machine that answers decide something nobody waits for, in parts. Others have a turn in between."""
+        for hosted in [hosted for hosted in self._hosted.values() if hosted.loaded]:
+            for outcome in decide(hosted.machine, self.now()):
+                if self._hosted.get(hosted.partition) is not hosted:
+                    break
+                self._carry_out(hosted, outcome)
+                await asyncio.sleep(0)
 
     def _find(self, partition: int) -> Coordinated[M]:
         hosted = self._hosted.get(partition)

@@ -264,7 +264,8 @@ class Actor:
         self.stage.carry_out(self.stage.shard.delete_offsets(group_id, asked, ticket, self.stage.now))
 
     def _forget_topic(self, plain: list[str], pairs: dict[str, str]) -> None:
-        self.stage.carry_out(self.stage.shard.forget_topics(frozenset(plain), self.stage.now))
+        for out in self.stage.shard.forget_topics(frozenset(plain), self.stage.now):
+            self.stage.carry_out(out)
 
     def _wait(self, plain: list[str], pairs: dict[str, str]) -> None:
         self.stage.wait(milliseconds(plain[0]))

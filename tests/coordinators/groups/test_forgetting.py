@@ -37,3 +37,20 @@ def test_a_round_over_many_groups_leaves_pauses_and_misses_none() -> None:
     assert len(goes) > 2
     assert shard.listed() == []
     assert due_ms == goes[-1] + INTERVAL_MS
+
+
+def test_the_offsets_of_a_deleted_topic_go_in_parts() -> None:
+    shard = GroupShard(GroupSettings(), str)
+    value = OffsetCommitValue(offset=1, metadata="", commit_timestamp=0, topic_id=uuid.UUID(int=7))
+    for number in range(GROUPS):
+        shard.apply(offset_record(f"g{number}", TopicPartition("t", 0), value), Now(0, 0))
+        shard.apply(offset_record(f"g{number}", TopicPartition("other", 0), value), Now(0, 0))
+    parts = []
+    for out in shard.forget_topics(frozenset({"t"}), Now(0, 0)):
+        parts.append(len(out.records))
+        for record in out.records:
+            shard.apply(record, Now(0, 0))
+    assert len(parts) > 2
+    assert max(parts) <= FORGET_LOOKS
+    assert sum(parts) == GROUPS
+    assert {tp.topic for number in range(GROUPS) for tp in shard.offsets.of(f"g{number}")} == {"other"}

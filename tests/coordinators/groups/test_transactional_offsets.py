@@ -85,7 +85,8 @@ class OffsetsInTransactions(OnASlowLog):
 
     @rule()
     def topic_is_deleted(self) -> None:
-        self.stage.carry_out(self.stage.shard.forget_topics(frozenset({"t"}), self.stage.now))
+        for out in self.stage.shard.forget_topics(frozenset({"t"}), self.stage.now):
+            self.stage.carry_out(out)
 
     @rule(minutes=st.integers(1, 90))
     def time_passes(self, minutes: int) -> None:

@@ -306,10 +306,10 @@ class GroupCoordinator:
             lambda error: (error, []),
         )
 
-    def forget_topics(self, topics: Iterable[str]) -> None:
+    async def forget_topics(self, topics: Iterable[str]) -> None:
         """These topics have been deleted; their offsets go too."""
         gone = frozenset(topics)
-        self._host.tell(lambda shard, now: shard.forget_topics(gone, now))
+        await self._host.tell(lambda shard, now: shard.forget_topics(gone, now))
 
     def describe(self, group_id: str) -> Described | None:
         """None for a group that is not there. Raises `KafkaError` as `offsets` does."""

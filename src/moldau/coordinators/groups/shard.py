@@ -365,12 +365,16 @@ class GroupShard:
             out.reply(ticket, (ErrorCode.NONE, errors))
         return out
 
-    def forget_topics(self, topics: frozenset[str], now: Now) -> Outcome:
-        """The topics are deleted: so are the offsets that groups had in them."""
-        out = Outcome()
+    def forget_topics(self, topics: frozenset[str], now: Now) -> Iterator[Outcome]:
+        """The topics are deleted: so are the offsets that groups had in them, of some groups with each outcome."""
+        out, looks = Outcome(), 0
         for group_id in dict.fromkeys((*self.offsets.groups(), *self.offsets.groups_in_transactions())):
             self.offsets.delete_topics(group_id, topics, out)
-        return out
+            looks += 1 + len(self.offsets.of(group_id))
+            if looks >= FORGET_LOOKS:
+                yield out
+                out, looks = Outcome(), 0
+        yield out
 
     def forget(self, now: Now) -> Outcome:
         """Offsets past their retention, and groups that have nothing left, among the next that are to be looked at."""
