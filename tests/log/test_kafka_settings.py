@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moldau.errors import StorageError
-from moldau.log.kafka_settings import topic_settings
+from moldau.log.kafka_settings import read_metadata
 from moldau.protocol import schema
 from moldau.protocol.metadata_log import (
     KINDS,
@@ -44,7 +44,7 @@ def batches(values: Sequence[bytes], base: int = 0) -> bytes:
 
 
 def settings(folder: Path) -> dict[str, dict[str, str]]:
-    return topic_settings(RealDisk(), folder)
+    return read_metadata(RealDisk(), folder).settings
 
 
 def log(folder: Path, *values: bytes, base: int = 0) -> Path:

@@ -4,6 +4,7 @@ Everything is looked at before anything is written, and what cannot be taken end
 after the other, each wholly or not at all; the command may be given again after it was interrupted.
 """
 
+import itertools
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from moldau.errors import ConfigError, StorageError
 from moldau.log.adoption import Intake, bytes_of
 from moldau.log.folder import LOCK
 from moldau.log.foreign import ForeignTopic, Survey, refusal, survey
+from moldau.log.kafka_leftovers import Leftover
 from moldau.names import INTERNAL_TOPICS
 from moldau.runtime import Disk, Runtime, is_locked
 
@@ -85,14 +87,14 @@ def adopt(
     base, _ = broker_config({})
     kafkas = None if default_settings else read_kafkas(runtime.disk, folders)
     given = [*(lines_of(config) if config else ()), *(settings or ())]
-    overrides = settings_of([topic.name for topic in chosen], kafkas, given, base)
+    overrides = settings_of([topic.name for topic in chosen], kafkas.settings if kafkas else None, given, base)
     cluster_id = min(found.clusters, default=None) or short_id(runtime.random.uuid())
     plan = Plan(chosen, overrides, base, cluster_id, node_id)
     if dry_run and not (data_dir / STORE_FILE).exists():
         _check(plan, Image(cluster_id), runtime.disk)
     else:
         plan = _carry_out(plan, found, data_dir, runtime, dry_run)
-    _report(plan, found, as_json, dry_run)
+    _report(plan, found, kafkas.leftovers if kafkas else [], as_json, dry_run)
 
 
 def _check_folders(folders: Sequence[Path], data_dir: Path) -> None:
@@ -211,9 +213,10 @@ def _take_in(intake: Intake, plan: Plan, store: EmbeddedStore, runtime: Runtime)
             max(partition.producer_id_max for partition in done),
         )
         intake.forget(topic.name)
+    intake.end()
 
 
-def _report(plan: Plan, found: Survey, as_json: bool, dry_run: bool) -> None:
+def _report(plan: Plan, found: Survey, left: Sequence[Leftover], as_json: bool, dry_run: bool) -> None:
     shown: list[dict[str, Any]] = [
         {
             "topic": topic.name,
@@ -225,7 +228,8 @@ def _report(plan: Plan, found: Survey, as_json: bool, dry_run: bool) -> None:
     ]
     skipped = [{"path": str(path), "reason": reason} for path, reason in found.skipped]
     if as_json:
-        print_json({"adopted": [] if dry_run else shown, "adoptable": shown if dry_run else [], "skipped": skipped})
+        adopted: dict[str, Any] = {"adopted": [] if dry_run else shown, "adoptable": shown if dry_run else []}
+        print_json({**adopted, "skipped": skipped, "left_behind": [each._asdict() for each in left]})
         return
     word = "would adopt" if dry_run else "adopted"
     for each in shown:
@@ -233,5 +237,7 @@ def _report(plan: Plan, found: Survey, as_json: bool, dry_run: bool) -> None:
         print(f"{word} topic {each['topic']}: partitions: {each['partitions']}, records: {each['records']:,}; {of}")
     for each in skipped:
         print(f"skipped {each['path']}: {each['reason']}")
+    for kind, group in itertools.groupby(left, key=lambda each: each.kind):
+        print(f"left behind: {kind}: {'; '.join(each.name for each in group)}")
     if any({*each["settings"]}.isdisjoint({"retention.ms", "cleanup.policy"}) for each in shown):
         note("by default the broker deletes records that are older than a week: --set retention.ms=-1 keeps them")

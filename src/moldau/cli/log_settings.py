@@ -11,7 +11,7 @@ from typing import Final
 from moldau.cli.options import pairs
 from moldau.config import BrokerConfig, read_properties, topic_config
 from moldau.errors import ConfigError, StorageError
-from moldau.log.kafka_settings import FOLDER, topic_settings
+from moldau.log.kafka_settings import FOLDER, Written, read_metadata
 from moldau.names import INTERNAL_TOPICS
 from moldau.runtime import Disk
 
@@ -23,12 +23,12 @@ OF_REPLICAS: Final = (
 Settings = dict[str, dict[str, str]]
 
 
-def read_kafkas(disk: Disk, folders: Sequence[Path]) -> Settings | None:
+def read_kafkas(disk: Disk, folders: Sequence[Path]) -> Written | None:
     """What Kafka's controllers wrote down; None if none of these folders has it. Raises `StorageError`, `OSError`."""
     for folder in folders:
         if disk.exists(folder / FOLDER):
             try:
-                return topic_settings(disk, folder / FOLDER)
+                return read_metadata(disk, folder / FOLDER)
             except StorageError as wrong:
                 raise StorageError(f"{wrong}; --default-settings does without them") from wrong
     return None

@@ -22,7 +22,7 @@ from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.errors import StorageError
-from moldau.log import checkpoints
+from moldau.log import checkpoints, identity
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.folder import LOCK
 from moldau.log.foreign import ForeignPartition, ForeignTopic
@@ -74,6 +74,7 @@ class Intake:
         self._disk = runtime.disk
         self._make(folder)
         self._unlock = self._disk.lock(folder / LOCK)
+        self._is_new = not self.properties
 
     def __enter__(self) -> "Intake":
         return self
@@ -201,6 +202,7 @@ class Intake:
         self._note(checkpoints.LOG_STARTS, {tp: done.start for tp, done in tps.items() if done.start})
         self._note(checkpoints.HIGH_WATERMARKS, {tp: done.end for tp, done in tps.items()})
         self._note(checkpoints.CLEANER_OFFSETS, {tp: done.cleaned for tp, done in tps.items() if done.cleaned >= 0})
+        self._note(checkpoints.CLOSED_ENDS, {tp: done.end for tp, done in tps.items()})
 
     def _note(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         path = self.folder / name
@@ -209,6 +211,13 @@ class Intake:
         except CorruptCheckpoint as corrupt:
             raise StorageError(f"{corrupt}: start and stop our broker once, which writes it anew") from corrupt
         checkpoints.write_offsets(self._disk, path, {**known, **offsets})
+
+    def end(self) -> None:
+        """All topics are taken in. A folder that was new is as after a clean stop; in one of a broker that was killed
+        `place` has noted that those of these topics were closed."""
+        if self._is_new:
+            identity.leave_marker(self._disk, self.folder, identity.NO_BROKER_EPOCH)
+            self._disk.remove(self.folder / checkpoints.CLOSED_ENDS)
 
     def forget(self, topic: str) -> None:
         """The topic is known to the metadata: nothing is left to do."""

@@ -1,4 +1,5 @@
-"""The settings of topics as Kafka's controllers wrote them down: from the newest snapshot of their metadata log on.
+"""What Kafka's controllers wrote down of topics' settings and of what is not of topics: from the newest snapshot of
+their metadata log on.
 
     __cluster_metadata-0/
         00000000000000000123-0000000001.checkpoint    everything up to an offset, by offset and epoch
@@ -11,11 +12,12 @@ import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from moldau.errors import ProtocolViolation, StorageError
 from moldau.log.inspection import reading
 from moldau.log.inspection.kinds import Kind, file_name_of
+from moldau.log.kafka_leftovers import Leftover, leftovers
 from moldau.protocol.metadata_log import (
     TOPIC_RESOURCE,
     AbortTransactionRecord,
@@ -36,9 +38,15 @@ _SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint", re.ASCII)
 Settings = dict[str, dict[str, str]]
 
 
-def topic_settings(disk: Disk, folder: Path) -> Settings:
-    """The settings of each topic that has its own, from a folder `__cluster_metadata-0`. Raises `StorageError`,
-    `OSError`."""
+class Written(NamedTuple):
+    """What is in force by Kafka's metadata log: each topic's own settings, and what is not of topics."""
+
+    settings: Settings
+    leftovers: list[Leftover]
+
+
+def read_metadata(disk: Disk, folder: Path) -> Written:
+    """From a folder `__cluster_metadata-0`. Raises `StorageError`, `OSError`."""
     names = disk.list(folder)
     snapshots = sorted(found[0] for found in map(_SNAPSHOT.fullmatch, names) if found)
     start = 0
@@ -49,7 +57,8 @@ def topic_settings(disk: Disk, folder: Path) -> Settings:
     logs = [name for name in names if (said := file_name_of(name)) and said.kind is Kind.LOG and not said.leftover]
     for name in sorted(logs):
         changes += _changes(disk, folder / name, start, may_end_early=True)
-    return _applied(changes)
+    settled = _settled(changes)
+    return Written(_applied(settled), leftovers(settled))
 
 
 def _changes(disk: Disk, path: Path, start: int, *, may_end_early: bool) -> Iterator[Change]:
@@ -73,10 +82,10 @@ def _changes(disk: Disk, path: Path, start: int, *, may_end_early: bool) -> Iter
         raise StorageError(f"{path} cannot be read for the settings of topics: {wrong}") from wrong
 
 
-def _applied(changes: list[Change]) -> Settings:
+def _applied(records: list[object]) -> Settings:
     names: dict[uuid.UUID, str] = {}
     settings: Settings = {}
-    for record in _settled(changes):
+    for record in records:
         if isinstance(record, TopicRecord):
             names[record.topic_id] = record.name
         elif isinstance(record, RemoveTopicRecord):

@@ -1,8 +1,8 @@
 """The records of `__cluster_metadata`, where Kafka's controllers keep what topics there are and how they are set.
 
     value    frame version uvarint 0 or 1 | kind uvarint | version uvarint | fields, flexible
-Only what tells the settings of topics is read: their making and removal, settings, and transactions of the controller,
-of which an aborted one never was.
+Only these kinds are read: topics made and removed, settings, credentials, quotas and access rules, and the controller's
+transactions, of which an aborted one never happened. Source: the definitions of the records in Kafka's metadata module.
 """
 
 import uuid
@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.primitives import read_uvarint
-from moldau.protocol.schema import INT8, STRING, UUID, message
+from moldau.protocol.schema import ARRAY, BOOL, BYTES, FLOAT64, INT8, INT32, INT64, STRING, UUID, message
 
 FRAME_VERSIONS: Final = (0, 1)
-TOPIC_RESOURCE: Final = 2
+TOPIC_RESOURCE, BROKER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 16, 32
 
 
 @message
@@ -39,6 +39,71 @@ class ConfigRecord:
 
 
 @message
+class DelegationTokenRecord:
+    owner: str = STRING()
+    requester: str = STRING()
+    renewers: list[str] = ARRAY(STRING)
+    issue_timestamp: int = INT64()
+    max_timestamp: int = INT64()
+    expiration_timestamp: int = INT64()
+    token_id: str = STRING()
+
+
+@message
+class RemoveDelegationTokenRecord:
+    token_id: str = STRING()
+
+
+@message
+class UserScramCredentialRecord:
+    name: str = STRING()
+    mechanism: int = INT8()
+    salt: bytes = BYTES()
+    stored_key: bytes = BYTES()
+    server_key: bytes = BYTES()
+    iterations: int = INT32()
+
+
+@message
+class RemoveUserScramCredentialRecord:
+    name: str = STRING()
+    mechanism: int = INT8()
+
+
+@message
+class QuotaEntity:
+    """Without a name the default of that type."""
+
+    entity_type: str = STRING()
+    entity_name: str | None = STRING(nullable=0)
+
+
+@message
+class ClientQuotaRecord:
+    entity: list[QuotaEntity] = ARRAY(QuotaEntity)
+    key: str = STRING()
+    value: float = FLOAT64()
+    remove: bool = BOOL()
+
+
+@message
+class AccessControlEntryRecord:
+    id: uuid.UUID = UUID()
+    resource_type: int = INT8()
+    resource_name: str = STRING()
+    pattern_type: int = INT8()
+    principal: str = STRING()
+    host: str = STRING()
+    operation: int = INT8()
+    permission_type: int = INT8()
+
+
+@message
+class RemoveAccessControlEntryRecord:
+    id: uuid.UUID = UUID()
+
+
+@message
 class BeginTransactionRecord:
     name: str | None = STRING(tag=0, nullable=0, default=None)
 
@@ -57,9 +122,16 @@ KINDS: Final[dict[int, type]] = {
     2: TopicRecord,
     4: ConfigRecord,
     9: RemoveTopicRecord,
+    10: DelegationTokenRecord,
+    11: UserScramCredentialRecord,
+    14: ClientQuotaRecord,
+    18: AccessControlEntryRecord,
+    19: RemoveAccessControlEntryRecord,
+    22: RemoveUserScramCredentialRecord,
     23: BeginTransactionRecord,
     24: EndTransactionRecord,
     25: AbortTransactionRecord,
+    26: RemoveDelegationTokenRecord,
 }
 
 

@@ -55,6 +55,7 @@ _BY_NAME: Final = {
     checkpoints.LOG_STARTS: Kind.OFFSETS,
     checkpoints.HIGH_WATERMARKS: Kind.OFFSETS,
     checkpoints.CLEANER_OFFSETS: Kind.OFFSETS,
+    checkpoints.CLOSED_ENDS: Kind.OFFSETS,
     META_PROPERTIES: Kind.PROPERTIES,
     CLEAN_MARKER: Kind.CLEAN_MARKER,
 }

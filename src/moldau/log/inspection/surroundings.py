@@ -22,6 +22,7 @@ NAMES: Final = (
     checkpoints.LOG_STARTS,
     checkpoints.HIGH_WATERMARKS,
     checkpoints.CLEANER_OFFSETS,
+    checkpoints.CLOSED_ENDS,
 )
 Offsets = Mapping[TopicPartition, int]
 
@@ -57,7 +58,7 @@ def read_surroundings(disk: Disk, folder: Path) -> tuple[Surroundings, list[Find
         except OSError as error:
             found[name] = None
             findings.append(Finding(path, f"it cannot be read: {error.strerror or error}"))
-    recovery, starts, watermarks, cleaner = (found[name] for name in NAMES)
+    recovery, starts, watermarks, cleaner, _ = (found[name] for name in NAMES)
     if recovery is None and disk.exists(folder / META_PROPERTIES):
         recovery = {}  # as a start does: nothing is known to be flushed
     clean = disk.exists(folder / CLEAN_MARKER) if recovery is not None else None

@@ -1,0 +1,81 @@
+"""What Kafka's metadata log holds beside its topics, by name. Taking in the topics leaves it behind.
+
+SCRAM credentials, client quotas, access rules, delegation tokens, and the settings of brokers, groups and client
+metrics. Names alone: secrets and values stay where they are.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from moldau.protocol.metadata_log import (
+    BROKER_RESOURCE,
+    GROUP_RESOURCE,
+    METRICS_RESOURCE,
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+
+MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+PATTERNS: Final = {3: "", 4: " (prefix)"}
+RESOURCES: Final = {2: "topic", 3: "group", 4: "cluster", 5: "transactional id", 6: "delegation token", 7: "user"}
+SETTINGS: Final = {
+    BROKER_RESOURCE: "setting of brokers",
+    GROUP_RESOURCE: "setting of groups",
+    METRICS_RESOURCE: "setting of client metrics",
+}
+CREDENTIAL, QUOTA, RULE, TOKEN = "SCRAM credential", "client quota", "access rule", "delegation token"
+ALL_BROKERS: Final = "all brokers"
+
+
+class Leftover(NamedTuple):
+    """One thing that is left behind: what kind, and its name."""
+
+    kind: str
+    name: str
+
+
+def leftovers(records: Iterable[object]) -> list[Leftover]:
+    """What these records of the metadata log, in order, leave in force. Sorted."""
+    found: dict[object, Leftover] = {}
+    for record in records:
+        key, leftover = _seen(record)
+        if leftover is not None:
+            found[key] = leftover
+        elif key is not None:
+            found.pop(key, None)
+    return sorted(found.values())
+
+
+def _seen(record: Any) -> tuple[object, Leftover | None]:
+    """A key for what the record sets, and that; without it the record takes what has the key away. (None, None) for
+    records of anything else."""
+    match record:
+        case ConfigRecord(resource_type=kind) if kind in SETTINGS:
+            of = record.resource_name or ALL_BROKERS
+            setting = Leftover(SETTINGS[kind], f"{of}: {record.name}")
+            return (kind, of, record.name), None if record.value is None else setting
+        case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
+            mechanism = MECHANISMS.get(record.mechanism, str(record.mechanism))
+            removed = isinstance(record, RemoveUserScramCredentialRecord)
+            credential = Leftover(CREDENTIAL, f"{record.name} ({mechanism})")
+            return (CREDENTIAL, record.name, record.mechanism), None if removed else credential
+        case ClientQuotaRecord():
+            of = ", ".join(sorted(f"{one.entity_type} {one.entity_name or 'default'}" for one in record.entity))
+            return (QUOTA, of, record.key), None if record.remove else Leftover(QUOTA, f"{of}: {record.key}")
+        case AccessControlEntryRecord():
+            what = RESOURCES.get(record.resource_type, str(record.resource_type))
+            pattern = PATTERNS.get(record.pattern_type, "")
+            return record.id, Leftover(RULE, f"{record.principal} on {what} {record.resource_name}{pattern}")
+        case RemoveAccessControlEntryRecord():
+            return record.id, None
+        case DelegationTokenRecord():
+            return (TOKEN, record.token_id), Leftover(TOKEN, f"{record.token_id} of {record.owner}")
+        case RemoveDelegationTokenRecord():
+            return (TOKEN, record.token_id), None
+    return None, None

@@ -1,0 +1,81 @@
+"""`log adopt` of a cleanly stopped Apache Kafka is a clean start, and names what Kafka had beside its topics."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.agreement.apache import SETTINGS
+from tests.agreement.test_adopted import run
+from tests.brokers import Broker
+from tests.differential import apache_kafka
+from tests.differential.brokers import stop
+from tests.environments import kafka_jars
+from tests.patience import stretched
+
+SECURED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "super.users": "User:ANONYMOUS",
+}
+
+
+@pytest.fixture(scope="module")
+def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of a Kafka that had a topic, users, quotas, access rules and settings of its own."""
+    folder = tmp_path_factory.mktemp("kafka")
+    with apache_kafka.started(folder, {**SETTINGS, **SECURED}) as (broker, process):
+
+        def tool(name: str, *arguments: str) -> None:
+            address = ["--bootstrap-server", f"{broker.host}:{broker.port}"]
+            command = ["java", *apache_kafka.JVM, "-cp", kafka_jars(), name, *address, *arguments]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=stretched(60))
+            assert done.returncode == 0, done.stdout + done.stderr
+
+        configs = "kafka.admin.ConfigCommand"
+        tool("org.apache.kafka.tools.TopicCommand", "--create", "--topic", "flights", "--partitions", "2")
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            scram = ["--add-config", f"{mechanism}=[password=secret]"]
+            tool(configs, "--alter", "--entity-type", "users", "--entity-name", "ann", *scram)
+        rate = ["--add-config", "producer_byte_rate=1024"]
+        tool(configs, "--alter", "--entity-type", "clients", "--entity-default", *rate)
+        tool(
+            configs,
+            "--alter",
+            "--entity-type",
+            "brokers",
+            "--entity-name",
+            "1",
+            "--add-config",
+            "log.cleaner.threads=2",
+        )
+        session = ["--add-config", "consumer.session.timeout.ms=50000"]
+        tool(configs, "--alter", "--entity-type", "groups", "--entity-name", "readers", *session)
+        rule = ["--add", "--allow-principal", "User:ann", "--operation", "Read", "--topic", "flights"]
+        tool("org.apache.kafka.tools.AclCommand", *rule)
+        stop(process)
+    return folder / "data"
+
+
+def test_what_kafka_had_beside_its_topics_is_named_and_the_next_start_is_clean(kafkas: Path, tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    as_json = json.loads(run("log", "adopt", kafkas, "--data-dir", broker.data, "--dry-run", "--json").stdout)
+    named = {(each["kind"], each["name"]) for each in as_json["left_behind"]}
+    assert named == {
+        ("SCRAM credential", "ann (SCRAM-SHA-256)"),
+        ("SCRAM credential", "ann (SCRAM-SHA-512)"),
+        ("client quota", "client-id default: producer_byte_rate"),
+        ("setting of brokers", "1: log.cleaner.threads"),
+        ("setting of brokers", "all brokers: min.insync.replicas"),  # which Kafka 4.3.1 writes there by itself
+        ("setting of groups", "readers: consumer.session.timeout.ms"),
+        ("access rule", "User:ann on topic flights"),
+    }
+    said = run("log", "adopt", kafkas, "--data-dir", broker.data)
+    assert said.returncode == 0, said.stderr
+    assert "left behind: SCRAM credential: ann (SCRAM-SHA-256); ann (SCRAM-SHA-512)" in said.stdout
+    assert "secret" not in said.stdout
+    assert (broker.data / ".kafka_cleanshutdown").exists()
+    broker.start()
+    broker.stop()
+    assert "not closed cleanly" not in broker.log()
