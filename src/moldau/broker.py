@@ -15,13 +15,15 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from moldau.cluster.cluster import Cluster
+from moldau.cluster.copies import Copies
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
-from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image
+from moldau.cluster.opening import open_embedded
 from moldau.cluster.store import MetadataStore
 from moldau.config import BrokerConfig, broker_config
 from moldau.coordinators.assembly import Coordinators
@@ -128,7 +130,12 @@ class Broker:
         paths = [Path(path).absolute() for path in config.data_folders]
         folders = self.folders = LogFolders(paths, runtime, self._shares.open_files, self._shares.held)
         undo.push_async_callback(self._close_folders)
-        store = self._store or self._embedded(folders)
+        folders.check_identity()
+        embedded = None
+        if self._store is None:
+            embedded = await runtime.run(partial(open_embedded, folders, config.node_id, runtime))
+        store = self._store or embedded
+        assert store is not None
         directories = folders.directories
         cluster = self.cluster = await Cluster.open(
             store,
@@ -138,9 +145,14 @@ class Broker:
             cluster_id=folders.cluster_id,
             directories=directories,
             place=folders.place,
+            made_in=folders.directory_of,
         )
         undo.push_async_callback(cluster.close)
         folders.claim(cluster.image.cluster_id, config.node_id)
+        if embedded is not None:
+            copies = Copies(embedded, folders, runtime)
+            copies.start()
+            undo.push_async_callback(copies.stop)
 
         partitions = self.partitions = Partitions(BrokerId(config.node_id), cluster, folders, runtime)
         self._loading = folders
@@ -209,21 +221,6 @@ class Broker:
         upkeep.start()
         cleaner.start()
         await self.server.serve()
-
-    def _embedded(self, folders: LogFolders) -> EmbeddedStore:
-        """The metadata in the log folder that has it; a new one goes to the first folder. Without it nothing is known
-        of any partition, so that folder is needed as long as the broker runs."""
-        disk = self.runtime.disk
-        having = [folder.path for folder in folders.folders if disk.exists(folder.path / STORE_FILE)]
-        if len(having) > 1:
-            raise StorageError(
-                f"{STORE_FILE} is both in {having[0]} and in {having[1]}: take away the one of another broker"
-            )
-        if not having and folders.unusable:
-            path, error = next(iter(folders.unusable.items()))
-            raise StorageError(f"{STORE_FILE} is in no log folder that can be opened, and {path} cannot be: {error}")
-        folders.needed = having[0] if having else folders.folders[0].path
-        return EmbeddedStore(folders.needed)
 
     def _folder_failed(self) -> None:
         if self.folders.lost:

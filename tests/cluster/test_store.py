@@ -1,5 +1,9 @@
 """One behaviour kit for every metadata store: the SQLite file, and the model that simulation puts in its place."""
 
+import contextlib
+import random
+import re
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +12,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from moldau.cluster.embedded import FILE_NAME, EmbeddedStore
+from moldau.cluster.embedded import FILE_NAME, DamagedMetadata, EmbeddedStore
 from moldau.cluster.store import (
     BadVersion,
     Check,
@@ -181,3 +185,94 @@ def test_a_commit_is_forced_to_the_disk(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
     store.close()
+
+
+def filled(folder: Path) -> dict[str, bytes]:
+    """A store with nodes enough for several pages, closed; what is in it."""
+    nodes = {f"/{number}": b"%d" % number * 200 for number in range(100)}
+    store = EmbeddedStore(folder)
+    store.multi([Create(path, data) for path, data in nodes.items()])
+    store.close()
+    return nodes
+
+
+def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path: Path) -> None:
+    nodes = filled(tmp_path)
+    path = tmp_path / FILE_NAME
+    sound = path.read_bytes()
+    found = 0
+    chance = random.Random(5)
+    for _ in range(400):
+        at, bit = chance.randrange(len(sound)), chance.randrange(8)
+        damaged = bytearray(sound)
+        damaged[at] ^= 1 << bit
+        try:
+            store = EmbeddedStore.in_memory(bytes(damaged))
+        except StorageError:
+            found += 1
+            continue
+        with contextlib.closing(store):
+            assert {name: node.data for name in nodes if (node := store.get(name))} == nodes, f"bit {bit} of byte {at}"
+            assert store.children("/") == sorted(name[1:] for name in nodes)
+    assert found > 200
+
+
+@pytest.mark.parametrize("size", [100, 4096, 20_000])
+def test_a_file_that_was_cut_off_is_damaged(tmp_path: Path, size: int) -> None:
+    filled(tmp_path)
+    path = tmp_path / FILE_NAME
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(DamagedMetadata, match=r"cannot use the metadata|is damaged"):
+        EmbeddedStore(tmp_path)
+
+
+def test_a_node_that_was_changed_behind_our_back_is_named_when_it_is_read(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    store.multi([Create("/a", b"1"), Create("/b", b"1")])
+    store._db.execute("UPDATE node SET data = x'32' WHERE path = '/a'")
+    with pytest.raises(DamagedMetadata, match=re.escape(f"{tmp_path / FILE_NAME} is damaged: the node /a ")):
+        store.get("/a")
+    assert store.get("/b") == Node(b"1", 0)
+    store.close()
+    with pytest.raises(DamagedMetadata, match="the node /a does not match its checksum"):
+        EmbeddedStore(tmp_path)
+
+
+def test_what_was_answered_needs_no_write_ahead_log(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    store.multi([Create("/a", b"1")])
+    store.multi([Set("/a", b"2")])
+    (tmp_path / "copied").mkdir()
+    shutil.copy(tmp_path / FILE_NAME, tmp_path / "copied")
+    store.close()
+    with contextlib.closing(EmbeddedStore(tmp_path / "copied")) as copied:
+        assert copied.get("/a") == Node(b"2", 1)
+
+
+def test_a_file_without_checksums_gets_them(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / FILE_NAME)
+    database.executescript(
+        """
+        PRAGMA journal_mode=WAL; PRAGMA user_version=1;
+        CREATE TABLE node (
+            path TEXT PRIMARY KEY, parent TEXT NOT NULL, data BLOB NOT NULL, version INTEGER NOT NULL,
+            ephemeral INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE INDEX child ON node (parent, path);
+        INSERT INTO node VALUES ('/', '', x'', 0, 0), ('/a', '/', x'31', 3, 0), ('/b', '/', x'31', 0, 1);
+        """
+    )
+    database.close()
+    for _ in range(2):
+        with contextlib.closing(EmbeddedStore(tmp_path)) as store:
+            assert (store.get("/a"), store.get("/b"), store.children("/")) == (Node(b"1", 3), None, ["a"])
+
+
+def test_what_a_store_is_as_a_file_is_a_store(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    store.multi([Create("/a", b"1"), Create("/b", b"2", ephemeral=True)])
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / FILE_NAME).write_bytes(store.as_file())
+    store.close()
+    with contextlib.closing(EmbeddedStore(tmp_path / "copy")) as copy:
+        assert (copy.get("/a"), copy.get("/b")) == (Node(b"1", 0), None)

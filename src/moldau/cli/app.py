@@ -3,8 +3,8 @@
 Those of `log` import most of the storage engine: they are only put in where one of them was given.
 """
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -59,11 +59,13 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
 
 def _log(arguments: Sequence[str]) -> typer.Typer:
     group = typer.Typer(
-        name="log", help="The files of a stopped broker: dump, verify, adopt, import.", no_args_is_help=True
+        name="log", help="The files of a stopped broker: dump, verify, repair, adopt, import.", no_args_is_help=True
     )
     if list(arguments[:1]) == ["log"]:
-        from moldau.cli.log import adopt, dump, import_files, verify
+        from moldau.cli.log import adopt, dump, import_files, repair, verify
 
-        for name, command in (("dump", dump), ("verify", verify), ("adopt", adopt), ("import", import_files)):
-            group.command(name)(command)
+        commands: list[Callable[..., Any]] = [dump, verify, repair, adopt]
+        for command in commands:
+            group.command(command.__name__)(command)
+        group.command("import")(import_files)
     return group

@@ -19,6 +19,7 @@ from moldau.cli.log_lines import (
     seen_as_text,
     text_line,
 )
+from moldau.cli.log_repair import repair
 from moldau.cli.options import Json
 from moldau.cli.output import note
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
@@ -29,7 +30,7 @@ from moldau.log.inspection.log_folders import verify as verify_folder
 from moldau.names import counted
 from moldau.runtime import RealDisk
 
-__all__ = ["adopt", "dump", "import_files", "verify"]
+__all__ = ["adopt", "dump", "import_files", "repair", "verify"]
 
 
 class Decoder(enum.StrEnum):

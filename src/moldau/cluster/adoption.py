@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from moldau.cluster import controller, layout
 from moldau.cluster.controller import Refusal
 from moldau.cluster.image import Image, PartitionImage, TopicImage
-from moldau.cluster.reading import document, read_image
+from moldau.cluster.reading import last_producer_id, read_image
 from moldau.cluster.store import MetadataStore, Operation
 from moldau.errors import ErrorCode
 
@@ -61,10 +61,9 @@ def register(
 def _producer_ids_behind(store: MetadataStore, node_id: int, producer_id_max: int) -> list[Operation]:
     if producer_id_max < 0:
         return []
-    node = store.get(layout.PRODUCER_ID_BLOCK)
-    end = -1 if node is None else int(document(node, layout.PRODUCER_ID_BLOCK)["block_end"])
-    if end >= producer_id_max:
+    if last_producer_id(store) >= producer_id_max:
         return []
+    node = store.get(layout.PRODUCER_ID_BLOCK)
     start = producer_id_max // PRODUCER_IDS_PER_BLOCK * PRODUCER_IDS_PER_BLOCK
     block_end = start + PRODUCER_IDS_PER_BLOCK - 1
     return [layout.producer_ids(node_id, start, block_end, None if node is None else node.version)]

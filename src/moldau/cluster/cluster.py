@@ -20,22 +20,25 @@ from moldau.cluster.alterations import Wish
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.descriptions import Sources
 from moldau.cluster.image import BrokerImage, Image, TopicImage
-from moldau.cluster.reading import document, read_changes, read_image
+from moldau.cluster.reading import last_producer_id, read_changes, read_image
 from moldau.cluster.store import Delete, MetadataStore, Operation
 from moldau.config import BrokerConfig, GroupConfig, TopicConfig, group_config, topic_config, with_changes
 from moldau.errors import ConfigError, ErrorCode, StorageError
-from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from moldau.notices import Notices
 from moldau.runtime import Runtime
 
 Place = Callable[[int], Sequence[str]]
 """The ids of the log folders that so many new partitions of this broker go to."""
+MadeIn = Callable[[TopicPartition], str | None]
+"""The id of the log folder that has this partition's folder for good; None if that is not made yet."""
 Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
 P = ParamSpec("P")
 T = TypeVar("T")
 PRODUCER_IDS_PER_BLOCK = 1000
 
-notices = Notices(logging.getLogger(__name__))
+logger = logging.getLogger(__name__)
+notices = Notices(logger)
 
 
 def _alone(
@@ -67,7 +70,13 @@ class Cluster:
     """Made by `Cluster.open`; used from one event loop."""
 
     def __init__(
-        self, store: MetadataStore, config: BrokerConfig, runtime: Runtime, image: Image, place: Place | None = None
+        self,
+        store: MetadataStore,
+        config: BrokerConfig,
+        runtime: Runtime,
+        image: Image,
+        place: Place | None = None,
+        made_in: MadeIn | None = None,
     ):
         self._store = store
         self._static = config
@@ -82,6 +91,7 @@ class Cluster:
         self._touched: deque[str] = deque()
         self._producer_ids = range(0)
         self._place = place
+        self._made_in = made_in
         self._address = ("", 0)
         store.watch(self._touched.append)
 
@@ -96,13 +106,14 @@ class Cluster:
         cluster_id: str | None = None,
         directories: Mapping[str, bool] | None = None,
         place: Place | None = None,
+        made_in: MadeIn | None = None,
     ) -> "Cluster":
         """Read the store, or begin a cluster in it (with `cluster_id` if it has one already), and become its
         controller.
 
         `clean` is whether this broker stopped cleanly: if not, it leads in new epochs; `directories` says that of each
-        of its log folders that are there. `place` is asked where new partitions go. Raises `StorageError`; the store
-        is closed then.
+        of its log folders that are there. `place` is asked where new partitions go, `made_in` whether they are there.
+        Raises `StorageError`; the store is closed then.
         """
         now_ms = runtime.clock.now_ms()
 
@@ -116,12 +127,14 @@ class Cluster:
                 for topic in controller.lead_again(image, config.node_id, clean=clean, directories=directories):
                     operations += layout.topic_changed(image.topics[topic.name], topic)
             store.multi(operations)
+            if image is not None:
+                return read_changes(store, image, [operation.path for operation in operations])[0]
             image = read_image(store)
             assert image is not None
             return image
 
         try:
-            return cls(store, config, runtime, await runtime.run(begin), place)
+            return cls(store, config, runtime, await runtime.run(begin), place, made_in)
         except BaseException:
             await runtime.run(store.close)
             raise
@@ -204,27 +217,49 @@ class Cluster:
 
     @_alone
     async def assign_directories(self, found: Mapping[str, Mapping[int, str]]) -> None:
-        """Remember the log folders of these partitions of this broker: topic -> partition -> directory id."""
+        """Remember in which log folders these partitions of this broker were found: topic -> partition -> directory
+        id. Their folders have to be there for good."""
+        await self._commit_made(found)
+
+    async def _commit_made(self, found: Mapping[str, Mapping[int, str]]) -> None:
         topics = self._image.topics
         changed = [
-            (topics[name], controller.with_directories(topics[name], self.broker_id, directories))
+            (topics[name], controller.made_in(topics[name], self.broker_id, directories))
             for name, directories in found.items()
             if name in topics
         ]
         await self._commit([step for old, new in changed for step in layout.topic_changed(old, new)])
 
+    async def _note_made(self, names: Sequence[str]) -> None:
+        """From now on it is a loss if a folder of these topics, which subscribers have made, is missing."""
+        if self._made_in is None:
+            return
+        found: dict[str, dict[int, str]] = {}
+        for name in names:
+            for number, part in enumerate(self._image.topics[name].partitions):
+                directory = None if part.made else self._made_in(TopicPartition(name, number))
+                if directory is not None:
+                    found.setdefault(name, {})[number] = directory
+        try:
+            await self._commit_made(found)
+        except StorageError as error:  # the topics are there all the same, and the next start notes it
+            logger.warning("it is not noted that the partitions of %s are made: %s", ", ".join(found), error)
+
     def _placed(self, topics: Sequence[tuple[TopicImage, int]]) -> list[TopicImage]:
-        """The topics with the log folders of their partitions from the given one on, as far as they are this
-        broker's."""
+        """The topics with the log folders that their partitions from the given one on are to be made in, as far as they
+        are this broker's."""
         new = [
             [at for at, part in enumerate(topic.partitions) if at >= first and self.broker_id in part.replicas]
             for topic, first in topics
         ]
         directories = iter(self._place(sum(map(len, new))) if self._place else ())
-        return [
+        placed = [
             controller.with_directories(topic, self.broker_id, dict(zip(numbers, directories, strict=False)))
             for (topic, _), numbers in zip(topics, new, strict=True)
         ]
+        if self._made_in is None:
+            return placed
+        return [controller.unmade(topic, numbers) for topic, numbers in zip(placed, new, strict=True)]
 
     @_alone
     async def create_topics(
@@ -237,6 +272,7 @@ class Cluster:
             by_name = {topic.name: topic for topic in new}
             made = [(name, by_name.get(name, result)) for name, result in made]
             await self._commit([operation for topic in new for operation in layout.topic_created(topic)])
+            await self._note_made([topic.name for topic in new])
         return made
 
     @_alone
@@ -259,6 +295,7 @@ class Cluster:
                 [(topic, len(before[topic.name].partitions)) for _, topic in results if isinstance(topic, TopicImage)]
             )
             await self._commit([step for topic in grown for step in layout.topic_changed(before[topic.name], topic)])
+            await self._note_made([topic.name for topic in grown])
         return results
 
     @_alone
@@ -369,7 +406,7 @@ class Cluster:
 
     def _take_block(self) -> range:
         node = self._store.get(layout.PRODUCER_ID_BLOCK)
-        start = 0 if node is None else int(document(node, layout.PRODUCER_ID_BLOCK)["block_end"]) + 1
+        start = last_producer_id(self._store) + 1
         end = start + PRODUCER_IDS_PER_BLOCK - 1
         self._store.multi([layout.producer_ids(self.broker_id, start, end, None if node is None else node.version)])
         return range(start, end + 1)

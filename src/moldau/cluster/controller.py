@@ -372,6 +372,33 @@ def with_directories(topic: TopicImage, broker_id: int, directories: Mapping[int
     )
 
 
+def unmade(topic: TopicImage, numbers: Collection[int]) -> TopicImage:
+    """The topic, where the folders of these partitions are still to be made."""
+    return topic._replace(
+        partitions=tuple(
+            part._replace(made=part.made and number not in numbers) for number, part in enumerate(topic.partitions)
+        )
+    )
+
+
+def made_in(topic: TopicImage, broker_id: int, directories: Mapping[int, str]) -> TopicImage:
+    """The topic, after the folders of these partitions (by number) of the broker were found in these log folders: they
+    are there for good, and what had no leader because it was thought to be in another folder has one again."""
+
+    def settled(part: PartitionImage, directory: str) -> PartitionImage:
+        part = part.with_directory(broker_id, directory)._replace(made=True)
+        if part.leader == NO_LEADER and broker_id in part.isr:
+            part = part._replace(leader=broker_id, leader_epoch=part.leader_epoch + 1)
+        return part
+
+    return topic._replace(
+        partitions=tuple(
+            settled(part, directories[number]) if number in directories else part
+            for number, part in enumerate(topic.partitions)
+        )
+    )
+
+
 def _changed(image: Image, change: Callable[[PartitionImage], PartitionImage]) -> list[TopicImage]:
     changed = []
     for topic in image.topics.values():

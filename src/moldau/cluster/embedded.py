@@ -1,15 +1,22 @@
 """The metadata store inside one broker process: a SQLite file in its data folder.
 
 A commit is on the disk before it is answered (`synchronous=FULL`), so what was written survives SIGKILL and power
-loss; a transaction that was cut off is undone by SQLite when the file is next opened. One process holds the file: the
-broker's folder lock sees to that. Ephemeral nodes end with the process: those that a dead one left are removed on
-opening.
+loss; a transaction that was cut off is undone by SQLite when the file is next opened. A commit is also moved from
+SQLite's write-ahead log into the file itself before it is answered, because SQLite drops the rest of a damaged
+write-ahead log without a word. SQLite finds damage to the structure of its pages; a checksum in every row finds damage
+to what is in them. Both are looked at on opening, the checksum also on every read.
+
+One process holds the file: the broker's folder lock sees to that. Ephemeral nodes end with the process: those that a
+dead one left are removed on opening.
 """
 
+import logging
 import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+
+from crc32c import crc32c
 
 from moldau.cluster.store import (
     ANY_VERSION,
@@ -28,41 +35,137 @@ from moldau.cluster.store import (
     parent_of,
 )
 from moldau.errors import StorageError
+from moldau.notices import Notices
 
 FILE_NAME = "metadata.sqlite"
-_FORMAT = 1
-_SCHEMA = """
-CREATE TABLE node (
-    path TEXT PRIMARY KEY, parent TEXT NOT NULL, data BLOB NOT NULL, version INTEGER NOT NULL,
-    ephemeral INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX child ON node (parent, path);
-INSERT INTO node VALUES ('/', '', x'', 0, 0);
-"""
+_FORMAT, _WITHOUT_CHECKSUMS = 2, 1
+_SCHEMA = (
+    """CREATE TABLE node (
+        path TEXT PRIMARY KEY, parent TEXT NOT NULL, data BLOB NOT NULL, version INTEGER NOT NULL,
+        ephemeral INTEGER NOT NULL, checksum INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID""",
+    "CREATE INDEX child ON node (parent, path)",
+    "INSERT INTO node VALUES ('/', '', x'', 0, 0, 0)",
+)
+_CHECKSUMS_ADDED = ("ALTER TABLE node ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",)
+_JOURNAL_MODE_AT, _WITHOUT_WAL = slice(18, 20), b"\1\1"
+"""In the header of a SQLite file: versions of the format for writing and reading, 2 where it has a write-ahead log."""
+_COLUMNS = "SELECT data, version, ephemeral, checksum FROM node"
+_Row = tuple[bytes, int, int, int]
+
+
+notices = Notices(logging.getLogger(__name__))
+
+
+class DamagedMetadata(StorageError):
+    """The file is there, and what is in it is not what was written."""
+
+
+def _checksum(path: str, data: bytes, version: int) -> int:
+    return crc32c(b"%b %d %b" % (path.encode(), version, data))
 
 
 class EmbeddedStore:
-    """See `MetadataStore`. Opening blocks; raises `StorageError` if the file cannot be used."""
+    """See `MetadataStore`. Opening blocks; raises `DamagedMetadata`, or `StorageError` if the file cannot be used."""
 
     def __init__(self, folder: Path):
-        self._path = folder / FILE_NAME
+        self._open(folder / FILE_NAME, str(folder / FILE_NAME))
+
+    @classmethod
+    def in_memory(cls, data: bytes = b"", origin: Path = Path("memory")) -> "EmbeddedStore":
+        """A store in memory alone, with what is in a file; an empty one without. `origin` names it in errors."""
+        store = cls.__new__(cls)
+        store._open(origin, ":memory:", data)
+        return store
+
+    def _open(self, path: Path, database: str, data: bytes = b"") -> None:
+        self._path = path
         self._lock = threading.Lock()
         self._watchers: list[Watcher] = []
         try:
-            self._db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-            self._prepare()
+            self._db = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
+            try:
+                if data:
+                    self._db.deserialize(data)
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
         except sqlite3.Error as error:
-            raise StorageError(f"cannot use the metadata in {self._path}: {error}") from error
+            raise self._failure("use", error) from error
 
     def _prepare(self) -> None:
+        (found,) = self._db.execute("PRAGMA user_version").fetchone()
+        if found not in (0, _WITHOUT_CHECKSUMS, _FORMAT):
+            raise StorageError(f"{self._path} was written by another version of this program (format {found})")
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
-        (found,) = self._db.execute("PRAGMA user_version").fetchone()
-        if found == 0:
-            self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version={_FORMAT}; COMMIT;")
-        elif found != _FORMAT:
-            raise StorageError(f"{self._path} was written by another version of this program (format {found})")
+        if found:
+            self._check_structure()
+        if found == _FORMAT:
+            self._check_rows()
+        else:
+            self._change_format(_CHECKSUMS_ADDED if found else _SCHEMA)
         self._db.execute("DELETE FROM node WHERE ephemeral")
+        self._settle()
+
+    def _change_format(self, steps: Sequence[str]) -> None:
+        """From an empty file, or the format without checksums, to the present one; wholly or not at all."""
+        self._db.execute("BEGIN IMMEDIATE")
+        for step in steps:
+            self._db.execute(step)
+        rows = self._db.execute("SELECT path, data, version FROM node").fetchall()
+        sums = [(_checksum(*row), row[0]) for row in rows]
+        self._db.executemany("UPDATE node SET checksum = ? WHERE path = ?", sums)
+        self._db.execute(f"PRAGMA user_version={_FORMAT}")
+        self._db.execute("COMMIT")
+
+    def _check_structure(self) -> None:
+        (found,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise DamagedMetadata(f"{self._path} is damaged: {found}")
+
+    def _check_rows(self) -> None:
+        for path, data, version, checksum in self._db.execute("SELECT path, data, version, checksum FROM node"):
+            if not isinstance(path, str) or not isinstance(data, bytes) or checksum != _checksum(path, data, version):
+                raise self._wrong_checksum(path)
+
+    def _wrong_checksum(self, path: str) -> DamagedMetadata:
+        return DamagedMetadata(f"{self._path} is damaged: the node {path} does not match its checksum")
+
+    def _failure(self, act: str, error: sqlite3.Error) -> StorageError:
+        """SQLite says `DatabaseError` itself where the file is at fault, and a subclass where anything else is."""
+        sentence = f"cannot {act} the metadata in {self._path}: {error}"
+        return DamagedMetadata(sentence) if type(error) is sqlite3.DatabaseError else StorageError(sentence)
+
+    def _settle(self) -> None:
+        """Move what was committed into the file itself. A failure loses nothing: the next commit tries again."""
+        try:
+            self._db.execute("PRAGMA wal_checkpoint(FULL)")
+        except sqlite3.Error as error:
+            line = "the last change of the metadata is only in %s-wal: %s. Mend or empty its disk"
+            notices.error(str(self._path), line, self._path, error)
+
+    @classmethod
+    def file_of(cls, operations: Sequence[Operation]) -> bytes:
+        """What a file holds in which these operations were done, and nothing before them."""
+        store = cls.in_memory()
+        try:
+            store.multi(operations)
+            return store.as_file()
+        finally:
+            store.close()
+
+    def as_file(self) -> bytes:
+        """What a file with everything that is in the store now holds, ephemeral nodes included. Raises
+        `StorageError`."""
+        with self._lock:
+            try:
+                data = bytearray(self._db.serialize())
+            except sqlite3.Error as error:
+                raise self._failure("read", error) from error
+        data[_JOURNAL_MODE_AT] = _WITHOUT_WAL
+        return bytes(data)
 
     def get(self, path: str) -> Node | None:
         return self.get_many([path])[0]
@@ -71,7 +174,9 @@ class EmbeddedStore:
         found: list[Node | None] = []
         with self._lock:
             for path in paths:
-                row = self._ask("SELECT data, version, ephemeral FROM node WHERE path = ?", checked(path))
+                row = self._ask(f"{_COLUMNS} WHERE path = ?", checked(path))
+                if row is not None and row[3] != _checksum(path, row[0], row[1]):
+                    raise self._wrong_checksum(path)
                 found.append(Node(row[0], row[1], bool(row[2])) if row else None)
         return found
 
@@ -82,7 +187,7 @@ class EmbeddedStore:
                     "SELECT path FROM node WHERE parent = ? ORDER BY path", (checked(path),)
                 ).fetchall()
             except sqlite3.Error as error:
-                raise StorageError(f"cannot read the metadata in {self._path}: {error}") from error
+                raise self._failure("read", error) from error
         return [name.rpartition("/")[2] for (name,) in rows]
 
     def multi(self, operations: Sequence[Operation]) -> None:
@@ -95,12 +200,13 @@ class EmbeddedStore:
                     for operation in operations:
                         self._apply(operation)
                     self._db.execute("COMMIT")
+                    self._settle()
                 except BaseException:
                     if self._db.in_transaction:
                         self._db.execute("ROLLBACK")
                     raise
             except sqlite3.Error as error:
-                raise StorageError(f"cannot write the metadata in {self._path}: {error}") from error
+                raise self._failure("write", error) from error
             for operation in operations:
                 if not isinstance(operation, Check):
                     for watcher in self._watchers:
@@ -117,34 +223,37 @@ class EmbeddedStore:
                 self._db.execute("DELETE FROM node WHERE ephemeral")
                 self._db.close()
             except sqlite3.Error as error:
-                raise StorageError(f"cannot close the metadata in {self._path}: {error}") from error
+                raise self._failure("close", error) from error
 
-    def _ask(self, question: str, path: str) -> tuple[bytes, int, int] | None:
+    def _ask(self, question: str, path: str) -> _Row | None:
         try:
-            row: tuple[bytes, int, int] | None = self._db.execute(question, (path,)).fetchone()
+            row: _Row | None = self._db.execute(question, (path,)).fetchone()
         except sqlite3.Error as error:
-            raise StorageError(f"cannot read the metadata in {self._path}: {error}") from error
+            raise self._failure("read", error) from error
         return row
 
     def _apply(self, operation: Operation) -> None:
         path = operation.path
-        node = self._ask("SELECT data, version, ephemeral FROM node WHERE path = ?", path)
+        node = self._ask(f"{_COLUMNS} WHERE path = ?", path)
         if isinstance(operation, Create):
             if node:
                 raise NodeExists(path)
-            parent = self._ask("SELECT data, version, ephemeral FROM node WHERE path = ?", parent_of(path))
+            parent = self._ask(f"{_COLUMNS} WHERE path = ?", parent_of(path))
             if parent is None or parent[2]:
                 raise NoNode(parent_of(path))
-            row = (path, parent_of(path), operation.data, operation.ephemeral)
-            self._db.execute("INSERT INTO node VALUES (?, ?, ?, 0, ?)", row)
+            data = operation.data
+            row = (path, parent_of(path), data, operation.ephemeral, _checksum(path, data, 0))
+            self._db.execute("INSERT INTO node VALUES (?, ?, ?, 0, ?, ?)", row)
             return
         if node is None:
             raise NoNode(path)
         if operation.version not in (ANY_VERSION, node[1]):
             raise BadVersion(path)
         if isinstance(operation, Set):
-            self._db.execute("UPDATE node SET data = ?, version = version + 1 WHERE path = ?", (operation.data, path))
+            version, data = node[1] + 1, operation.data
+            change = (data, version, _checksum(path, data, version), path)
+            self._db.execute("UPDATE node SET data = ?, version = ?, checksum = ? WHERE path = ?", change)
         elif isinstance(operation, Delete):
-            if self._ask("SELECT data, version, ephemeral FROM node WHERE parent = ? LIMIT 1", path):
+            if self._ask(f"{_COLUMNS} WHERE parent = ? LIMIT 1", path):
                 raise NotEmpty(path)
             self._db.execute("DELETE FROM node WHERE path = ?", (path,))

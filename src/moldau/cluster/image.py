@@ -31,13 +31,15 @@ class BrokerImage(NamedTuple):
 
 class PartitionImage(NamedTuple):
     """Who has a partition. `isr` is a part of `replicas`, whose first is the preferred leader; `directories` are the
-    ids of the log folders that each replica is in, as far as they are known (KIP-858)."""
+    ids of the log folders that each replica is in, as far as they are known (KIP-858). `made`: its folder has been made
+    and lasts, so that a missing folder is a loss; until then a missing folder is one that is still to be made."""
 
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     directories: tuple[str, ...] = ()
+    made: bool = True
 
     def directory_of(self, broker: int) -> str:
         """The id of the log folder that this broker has it in; empty if that is not known."""

@@ -4,7 +4,8 @@
     /controller                              {"version": 2, "brokerid": 1, ...}                       ephemeral
     /brokers/ids/1                           {"version": 5, "host", "port", "endpoints", ...}     ephemeral
     /brokers/topics/T                        {"version": 3, "topic_id": ..., "partitions": {"0": [1]}, ...,
-                                              "directories": {"0": [the id of the log folder on that broker]}}
+                                              "directories": {"0": [the id of the log folder on that broker]},
+                                              "unmade": [partitions whose folder may not have been made yet]}
     /brokers/topics/T/partitions/0/state     {"version": 1, "leader", "leader_epoch", "isr", "controller_epoch"}
     /config/topics/T, /config/brokers/1      {"version": 1, "config": {...}}; /config/brokers/<default> is for all
     /config/groups/G                         the same, for the group whose name is G once unquoted
@@ -13,7 +14,8 @@
 
 Here is no decision: functions turn images into operations; `reading` turns nodes into images. Source: "ZooKeeper
 Directories" in Kafka's documentation; KIP-516 for topic ids. What is in `/admin/delete_topics` is ours: Kafka puts
-names there, and no document. So are `directories` (of a topic, of a broker): Kafka came to them after ZooKeeper.
+names there, and no document. So are `directories` (of a topic, of a broker), which Kafka got after ZooKeeper, and
+`unmade`.
 """
 
 import base64
@@ -23,7 +25,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from moldau.cluster.image import BrokerImage, PartitionImage, TopicImage
+from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
 from moldau.cluster.store import Create, Delete, MetadataStore, Operation, Set
 
 CLUSTER_ID = "/cluster/id"
@@ -121,6 +123,9 @@ def _assignment(topic: TopicImage) -> bytes:
     known = {str(number): list(part.directories) for number, part in enumerate(topic.partitions) if part.directories}
     if known:
         document["directories"] = known
+    unmade = [number for number, part in enumerate(topic.partitions) if not part.made]
+    if unmade:
+        document["unmade"] = unmade
     return _json(**document, adding_replicas={}, removing_replicas={})
 
 
@@ -136,6 +141,11 @@ def _state(partition: PartitionImage) -> bytes:
         leader_epoch=partition.leader_epoch,
         isr=list(partition.isr),
     )
+
+
+def _placement(partition: PartitionImage) -> tuple[object, ...]:
+    """What the topic's node holds of a partition that can change."""
+    return partition.directories, partition.made
 
 
 def _new_partitions(topic: TopicImage, first: int) -> Iterator[Operation]:
@@ -157,20 +167,34 @@ def topic_changed(old: TopicImage, new: TopicImage) -> list[Operation]:
     """From one image of a topic to a later one: more partitions, other states, other settings."""
     operations: list[Operation] = []
     together = list(zip(old.partitions, new.partitions, strict=False))
-    moved = any(before.directories != after.directories for before, after in together)
+    moved = any(_placement(before) != _placement(after) for before, after in together)
     if moved or len(old.partitions) != len(new.partitions):
         operations.append(Set(f"{TOPICS}/{new.name}", _assignment(new)))
         operations += _new_partitions(new, len(old.partitions))
     for number, (before, after) in enumerate(together):
-        if before._replace(directories=()) != after._replace(directories=()):
+        if before._replace(directories=(), made=True) != after._replace(directories=(), made=True):
             operations.append(Set(state_path(new.name, number), _state(after)))
     if old.overrides != new.overrides:
         operations.append(config(f"{TOPIC_CONFIGS}/{new.name}", new.overrides, is_new=False))
     return operations
 
 
+def deleted(topic_id: uuid.UUID, name: str) -> Operation:
+    """The topic may still be on some disk."""
+    return Create(f"{DELETED_TOPICS}/{short_id(topic_id)}", _json(version=1, name=name))
+
+
+def whole(image: Image) -> list[Operation]:
+    """Everything lasting of a cluster, for an empty store."""
+    operations = new_cluster(image.cluster_id)
+    operations += [config(f"{BROKER_CONFIGS}/{name}", own, is_new=True) for name, own in image.broker_overrides.items()]
+    operations += [step for group, own in image.group_overrides.items() for step in group_changed(group, None, own)]
+    operations += [deleted(topic_id, name) for topic_id, name in image.deleted.items()]
+    return operations + [step for topic in image.topics.values() for step in topic_created(topic)]
+
+
 def topic_deleted(topic: TopicImage) -> list[Operation]:
-    operations: list[Operation] = [Create(f"{DELETED_TOPICS}/{short_id(topic.id)}", _json(version=1, name=topic.name))]
+    operations: list[Operation] = [deleted(topic.id, topic.name)]
     for number in range(len(topic.partitions)):
         operations.append(Delete(state_path(topic.name, number)))
         operations.append(Delete(f"{TOPICS}/{topic.name}/partitions/{number}"))

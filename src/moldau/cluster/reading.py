@@ -1,13 +1,15 @@
 """From the store's nodes to an `Image`: the whole at the start, and what changed after that.
 
-What is read is not trusted to be whole: a document that is not what `layout` draws is a `StorageError` that names its
-path.
+What is read is not trusted to be whole: a document that is not what `layout` draws is `MalformedMetadata`, which names
+its path.
 """
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from operator import index
 from typing import Any
 
 from moldau.cluster import layout
@@ -16,24 +18,47 @@ from moldau.cluster.store import MetadataStore, Node
 from moldau.errors import StorageError
 
 
+class MalformedMetadata(StorageError):
+    """A node does not hold the document that belongs there."""
+
+
 def document(node: Node, path: str) -> Any:
-    """The JSON in a node. Raises `StorageError` if it is none."""
+    """The JSON in a node. Raises `MalformedMetadata` if it is not JSON."""
     try:
         return json.loads(node.data)
-    except ValueError:
-        raise StorageError(f"the metadata at {path} is not JSON") from None
+    except (ValueError, RecursionError):
+        raise MalformedMetadata(f"the metadata at {path} is not JSON") from None
+
+
+@contextmanager
+def _expecting(what: str, path: str) -> Iterator[None]:
+    """Whatever reading a document stumbles over is `MalformedMetadata`."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+        raise MalformedMetadata(f"the metadata at {path} is not that of {what}: {wrong!r}") from wrong
 
 
 def read_image(store: MetadataStore) -> Image | None:
-    """Everything; None if no cluster has lived here yet."""
+    """Everything; None if no cluster has lived here yet. Raises `StorageError`."""
     node = store.get(layout.CLUSTER_ID)
     if node is None:
         return None
-    image = Image(str(document(node, layout.CLUSTER_ID).get("id")))
+    with _expecting("a cluster", layout.CLUSTER_ID):
+        image = Image(_text(document(node, layout.CLUSTER_ID)["id"]))
     image = _with_surroundings(store, image)
     groups = [f"{layout.GROUP_CONFIGS}/{name}" for name in store.children(layout.GROUP_CONFIGS)]
     image = image.with_groups(_read_group_overrides(store, groups))
     return image.with_topics(read_topics(store, store.children(layout.TOPICS)))
+
+
+def last_producer_id(store: MetadataStore) -> int:
+    """The last of the block that was taken last; -1 before the first. Raises `StorageError`."""
+    node = store.get(layout.PRODUCER_ID_BLOCK)
+    if node is None:
+        return -1
+    with _expecting("a block of producer ids", layout.PRODUCER_ID_BLOCK):
+        return int(document(node, layout.PRODUCER_ID_BLOCK)["block_end"])
 
 
 def read_changes(store: MetadataStore, image: Image, paths: Iterable[str]) -> tuple[Image, list[str]]:
@@ -81,48 +106,63 @@ def read_topics(store: MetadataStore, names: Sequence[str]) -> dict[str, TopicIm
 
 def _read_topic(store: MetadataStore, name: str, node: Node, config_node: Node | None) -> TopicImage:
     path = f"{layout.TOPICS}/{name}"
-    try:
+    with _expecting("a topic", path):
         assigned = document(node, path)
-        replicas = [tuple(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
+        replicas = [_numbers(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
         known = assigned.get("directories", {})
+        unmade = set(_numbers(assigned.get("unmade", ())))
         partitions = []
         states = store.get_many([layout.state_path(name, number) for number in range(len(replicas))])
         for number, (who, state_node) in enumerate(zip(replicas, states, strict=True)):
             state = document(state_node, layout.state_path(name, number)) if state_node else {}
-            isr = tuple(state.get("isr", who))
+            isr = _numbers(state.get("isr", who))
+            leader, epoch = index(state.get("leader", -1)), index(state.get("leader_epoch", 0))
             directories = tuple(str(one) for one in known.get(str(number), ()))
-            partitions.append(
-                PartitionImage(state.get("leader", -1), state.get("leader_epoch", 0), who, isr, directories)
-            )
-        overrides = document(config_node, f"{layout.TOPIC_CONFIGS}/{name}")["config"] if config_node else {}
+            partitions.append(PartitionImage(leader, epoch, who, isr, directories, number not in unmade))
+        overrides = _overrides(config_node, f"{layout.TOPIC_CONFIGS}/{name}") if config_node else {}
         return TopicImage(name, layout.long_id(assigned["topic_id"]), tuple(partitions), overrides)
-    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
-        raise StorageError(f"the metadata at {path} is not that of a topic: {wrong!r}") from wrong
+
+
+def _numbers(values: Iterable[Any]) -> tuple[int, ...]:
+    return tuple(index(value) for value in values)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value
+
+
+def _overrides(node: Node, path: str) -> dict[str, str]:
+    with _expecting("settings", path):
+        return {name: _text(value) for name, value in document(node, path)["config"].items()}
 
 
 def _read_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
     found = {}
-    for name in sorted(store.children(layout.BROKERS), key=int):
-        node = store.get(f"{layout.BROKERS}/{name}")
+    for name in store.children(layout.BROKERS):
+        path = f"{layout.BROKERS}/{name}"
+        node = store.get(path)
         if node:
-            said = document(node, f"{layout.BROKERS}/{name}")
-            directories = tuple(said.get("directories", ()))
-            found[int(name)] = BrokerImage(int(name), said["host"], said["port"], said.get("rack"), directories)
-    return found
+            with _expecting("a broker", path):
+                said = document(node, path)
+                directories = tuple(said.get("directories", ()))
+                found[int(name)] = BrokerImage(int(name), said["host"], said["port"], said.get("rack"), directories)
+    return dict(sorted(found.items()))
 
 
 def _read_broker_overrides(store: MetadataStore) -> dict[str, Mapping[str, str]]:
-    found = {}
+    found: dict[str, Mapping[str, str]] = {}
     for name in store.children(layout.BROKER_CONFIGS):
         node = store.get(f"{layout.BROKER_CONFIGS}/{name}")
         if node:
-            found[name] = document(node, f"{layout.BROKER_CONFIGS}/{name}")["config"]
+            found[name] = _overrides(node, f"{layout.BROKER_CONFIGS}/{name}")
     return found
 
 
 def _read_group_overrides(store: MetadataStore, paths: Sequence[str]) -> dict[str, Mapping[str, str] | None]:
     return {
-        layout.group_of(path): document(node, path)["config"] if node else None
+        layout.group_of(path): _overrides(node, path) if node else None
         for path, node in zip(paths, store.get_many(paths), strict=True)
     }
 
@@ -130,12 +170,17 @@ def _read_group_overrides(store: MetadataStore, paths: Sequence[str]) -> dict[st
 def _read_deleted(store: MetadataStore) -> dict[uuid.UUID, str]:
     found = {}
     for name in store.children(layout.DELETED_TOPICS):
-        node = store.get(f"{layout.DELETED_TOPICS}/{name}")
+        path = f"{layout.DELETED_TOPICS}/{name}"
+        node = store.get(path)
         if node:
-            found[layout.long_id(name)] = document(node, f"{layout.DELETED_TOPICS}/{name}")["name"]
+            with _expecting("a deleted topic", path):
+                found[layout.long_id(name)] = _text(document(node, path)["name"])
     return found
 
 
 def _read_controller(store: MetadataStore) -> int:
     node = store.get(layout.CONTROLLER)
-    return int(document(node, layout.CONTROLLER)["brokerid"]) if node else -1
+    if node is None:
+        return -1
+    with _expecting("a controller", layout.CONTROLLER):
+        return index(document(node, layout.CONTROLLER)["brokerid"])

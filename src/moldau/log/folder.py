@@ -15,7 +15,6 @@ all. A partition nobody knows, and any other name, is left alone and reported. O
 whole folder offline: every log in it, for good, and no clean-shutdown marker is written.
 """
 
-import base64
 import contextlib
 import errno
 import logging
@@ -36,6 +35,7 @@ from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
 from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES, NO_BROKER_EPOCH
+from moldau.log.inspection.reading import is_folder
 from moldau.log.log import Log
 from moldau.log.progress import Progress
 from moldau.names import TopicPartition
@@ -60,11 +60,6 @@ _OWN_FILES: Final = frozenset(
 )
 
 logger = logging.getLogger(__name__)
-
-
-def _short(value: uuid.UUID) -> str:
-    """As Kafka writes it: 22 characters of URL-safe base64."""
-    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
 def partition_of(name: str) -> TopicPartition | None:
@@ -104,6 +99,7 @@ class LogFolder:
         Raises `StorageError` if another process has it, `OSError`.
         """
         self.path = path
+        self.repair_command = f"moldau log repair {path}"
         self.runtime = runtime
         self.logs: dict[TopicPartition, Log] = {}
         self.failed: OSError | None = None
@@ -122,7 +118,7 @@ class LogFolder:
         self._file_system = self._disk.file_system(path)
         try:
             self.meta = identity.read_meta(self._disk, path)
-            self.directory_id = self.meta.get("directory.id") or _short(runtime.random.uuid())
+            self.directory_id = self.meta.get("directory.id") or checkpoints.short_id(runtime.random.uuid())
             self.clean, self.broker_epoch = identity.take_marker(self._disk, path)
             self._closed = identity.take_closed_ends(self._disk, path)
             self._knows_points = True
@@ -142,15 +138,20 @@ class LogFolder:
             with contextlib.suppress(PermissionError):  # a parent that others own, and that may not be read
                 self._disk.sync_folder(each.parent)
 
+    @property
+    def was_used(self) -> bool:
+        """Whether a broker has kept anything here: partitions, or what checkpoints say of them. Raises `OSError`."""
+        names = filter(partition_of, self._disk.list(self.path))
+        return bool(self._recovery_points) or any(is_folder(self._disk, self.path / name) for name in names)
+
     def claim(self, cluster_id: str, node_id: int) -> None:
         """The folder belongs to this node of this cluster from now on. Raises `StorageError` if it is another's."""
+        remedy = f"give this one another folder, or, if {META_PROPERTIES} is wrong, run `{self.repair_command}`"
         theirs, node = self.meta.get("cluster.id"), self.meta.get("node.id", self.meta.get("broker.id"))
         if theirs is not None and theirs != cluster_id:
-            raise StorageError(
-                f"{self.path} belongs to the cluster {theirs}, not to {cluster_id}: give this one another folder"
-            )
+            raise StorageError(f"{self.path} belongs to the cluster {theirs}, not to {cluster_id}: {remedy}")
         if node is not None and node != str(node_id):
-            raise StorageError(f"{self.path} belongs to node {node}, not to {node_id}: give this one another folder")
+            raise StorageError(f"{self.path} belongs to node {node}, not to {node_id}: {remedy}")
         if theirs is None or node is None or "directory.id" not in self.meta:
             self.meta = {
                 **self.meta,
@@ -200,11 +201,10 @@ class LogFolder:
             tp = partition_of(name)
             if tp is not None and deleted and self._is_one_of(name, tp, deleted, known):
                 self._disk.remove(self.path / name)
-                continue
-            if tp is None or tp.topic not in known or not self._is(name, known[tp.topic]):
+            elif tp is None or tp.topic not in known or not self._is(name, known[tp.topic]):
                 strays.append(name)
-                continue
-            found.append(tp)
+            else:
+                found.append(tp)
         return found, strays
 
     def loading(
@@ -340,6 +340,10 @@ class LogFolder:
             raise self._failure(error) from error
         self._half_made.discard(tp)
         return log
+
+    def sync_names(self) -> None:
+        """The folders of partitions that were made outlive a power loss. Blocks. Raises `KafkaError`."""
+        self._guarded(lambda: self._disk.sync_folder(self.path))
 
     def _forget(self, tp: TopicPartition) -> None:
         """What the checkpoints say of an earlier partition of that name must never be taken for this one's."""

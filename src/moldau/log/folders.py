@@ -12,6 +12,7 @@ Loading is a coroutine, whose blocking work goes to the runtime's executor; ever
 import asyncio
 import heapq
 import logging
+import shlex
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -20,10 +21,11 @@ from typing import NamedTuple, TypeVar
 
 from moldau.config import TopicConfig
 from moldau.errors import KafkaError, StartInterrupted, StorageError
+from moldau.log import checkpoints, identity
 from moldau.log.closing import Closing
 from moldau.log.files import HELD_MAX, OPEN_FILES_MAX, OpenFiles
 from moldau.log.folder import LogFolder
-from moldau.log.identity import NO_BROKER_EPOCH
+from moldau.log.identity import META_PROPERTIES, NO_BROKER_EPOCH
 from moldau.log.log import Log
 from moldau.names import TopicPartition, counted
 from moldau.runtime import Runtime, out_of_descriptors
@@ -34,6 +36,7 @@ THREADS = 8
 other took 8 to 18 s on ext4, of two threads 0.5 to 3 s, of eight 0.3 s."""
 TELL_S = 3.0
 """How often a stop that takes long says how far it is."""
+LOST_SHOWN = 5
 UNASSIGNED = ""
 """The directory id of a partition of which it is not known where it is."""
 
@@ -74,6 +77,8 @@ class LogFolders:
             for path in paths:
                 self._open(path)
             self._check_ids()
+            for folder in self.folders:
+                folder.repair_command = self.repair_command
         except BaseException:
             self.close(clean=False)
             raise
@@ -104,6 +109,16 @@ class LogFolders:
     def _failed(self, folder: LogFolder) -> None:
         if self.on_failure is not None:
             self.on_failure(folder)
+
+    @property
+    def repair_command(self) -> str:
+        """What rebuilds what is damaged in these folders."""
+        return " ".join(["moldau log repair", *(shlex.quote(str(path)) for path in self._paths)])
+
+    @property
+    def were_used(self) -> bool:
+        """Whether a broker has kept anything in these folders. Raises `OSError`."""
+        return any(folder.was_used for folder in self.folders)
 
     @property
     def serving(self) -> list[LogFolder]:
@@ -140,6 +155,16 @@ class LogFolders:
             found.update(folder.high_watermarks)
         return found
 
+    def check_identity(self) -> None:
+        """Raises `StorageError` if a folder that was used does not say whose it is, `OSError`."""
+        for folder in self.folders:
+            missing = identity.missing_in(folder.meta)
+            if missing and folder.was_used:
+                raise StorageError(
+                    f"{folder.path / META_PROPERTIES} lacks {' and '.join(missing)}, and the folder was used before: "
+                    f"put the file back, or run `{self.repair_command}`, which writes it anew"
+                )
+
     def claim(self, cluster_id: str, node_id: int) -> None:
         """The folders belong to this node of this cluster from now on. Raises `StorageError` if one is another's."""
         for folder in self.serving:
@@ -160,11 +185,13 @@ class LogFolders:
         config_of: Callable[[str], TopicConfig],
         deleted: Mapping[uuid.UUID, str] | None = None,
         threads: int = 1,
+        made: Mapping[TopicPartition, str] | None = None,
     ) -> list[str]:
         """Open the partitions of all known topics (name -> id), so many at once in each folder; returns the paths of
-        what is strange. A folder that cannot be read is offline then.
+        what is strange. A folder that cannot be read is offline then. `made` are the partitions that have to be in
+        some folder, and the directory id of the one they were in.
 
-        Raises `StorageError` for a partition that is in two folders, `OSError` if nothing is left to serve,
+        Raises `StorageError` for a partition that is in two folders, or lost; `OSError` if nothing is left to serve,
         `StartInterrupted`.
         """
         found: dict[LogFolder, list[TopicPartition]] = {folder: [] for folder in self.serving}
@@ -179,6 +206,7 @@ class LogFolders:
 
         await asyncio.gather(*[self._runtime.run(partial(sift, folder)) for folder in self.serving])
         _refuse_doubles(found)
+        self._refuse_losses(found, made or {}, known, strays)
         loading = [
             self._load(folder, partitions, known, config_of, threads)
             for folder, partitions in found.items()
@@ -195,6 +223,41 @@ class LogFolders:
         self._interrupted = True
         for folder in self.folders:
             folder.stop_loading()
+
+    def _refuse_losses(
+        self,
+        found: Mapping[LogFolder, Sequence[TopicPartition]],
+        made: Mapping[TopicPartition, str],
+        known: Mapping[str, uuid.UUID],
+        strays: Collection[str],
+    ) -> None:
+        """A partition that was made is in its log folder, or elsewhere, or its log folder is away; else it is lost, and
+        is not begun anew: what was acknowledged would seem never to have been written."""
+        there = {tp for partitions in found.values() for tp in partitions}
+        homes = {folder.directory_id: folder for folder in self.serving}
+        lost = []
+        for tp, directory in made.items():
+            folder = homes.get(directory) or (self.serving[0] if directory == UNASSIGNED and self.whole else None)
+            if tp not in there and folder is not None:
+                path = folder.path / str(tp)
+                if str(path) in strays:
+                    raise StorageError(self._of_another_topic(path, known[tp.topic]))
+                lost.append(path)
+        if lost:
+            shown = ", ".join(map(str, sorted(lost)[:LOST_SHOWN])) + (" ..." if len(lost) > LOST_SHOWN else "")
+            raise StorageError(
+                f"{counted(len(lost), 'partition')} without a folder ({shown}): put back what is missing, or run "
+                f"`{self.repair_command}`, which can let partitions begin anew, empty"
+            )
+
+    def _of_another_topic(self, path: Path, expected: uuid.UUID) -> str:
+        found = checkpoints.read_topic_id(self._runtime.disk, path)
+        assert found is not None, "a partition without a topic id is taken by its name"
+        return (
+            f"{path / checkpoints.PARTITION_METADATA} names the topic id {checkpoints.short_id(found)}, and the "
+            f"metadata has {checkpoints.short_id(expected)} for {path.name}: put the right folder there if this one is "
+            f"another topic's, or run `{self.repair_command}`, which gives it the id that the metadata has"
+        )
 
     async def _load(
         self,
@@ -231,6 +294,11 @@ class LogFolders:
         """What is in every folder that was named. Blocks."""
         by_path = {folder.path: folder for folder in self.serving}
         return [_use_of(path, by_path.get(path)) for path in self._paths]
+
+    def directory_of(self, tp: TopicPartition) -> str | None:
+        """The directory id of the folder that a partition is served in; None as `folder_of`."""
+        folder = self.folder_of(tp)
+        return folder.directory_id if folder is not None else None
 
     def folder_of(self, tp: TopicPartition) -> LogFolder | None:
         """Where a partition is served; None if it is nowhere, or where it was is offline."""

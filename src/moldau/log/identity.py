@@ -34,6 +34,12 @@ def read_meta(disk: Disk, folder: Path) -> dict[str, str]:
     }
 
 
+def missing_in(meta: Mapping[str, str]) -> list[str]:
+    """What does not say whose a folder is that has partitions. A folder without a directory.id is given a new one."""
+    node = {"node.id", "broker.id"}
+    return [*([] if meta.get("cluster.id") else ["cluster.id"]), *([] if node & meta.keys() else ["node.id"])]
+
+
 def write_meta(disk: Disk, folder: Path, meta: Mapping[str, str]) -> None:
     text = "#\n" + "".join(f"{key}={value}\n" for key, value in meta.items())
     checkpoints.replace_file(disk, folder / META_PROPERTIES, text.encode())

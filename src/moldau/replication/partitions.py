@@ -11,7 +11,8 @@ that is still being made and from one that does not exist.
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from moldau.cluster.cluster import Cluster
 from moldau.cluster.image import Image, TopicImage
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.files import OpenFiles
+from moldau.log.folder import LogFolder
 from moldau.log.folders import FolderUse, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition, counted
 from moldau.notices import Notices
@@ -123,13 +125,20 @@ class Partitions:
         """
         image = self._cluster.image
         known = {name: topic.id for name, topic in image.topics.items()}
-        strays = await self._folders.load(known, self._cluster.topic_config, image.deleted, threads)
+        made = {
+            tp: topic.partitions[tp.partition].directory_of(self._local)
+            for topic in image.topics.values()
+            for tp in self._ours(topic)
+            if topic.partitions[tp.partition].made
+        }
+        strays = await self._folders.load(known, self._cluster.topic_config, image.deleted, threads, made)
         await self.forget_deleted()
-        await self._remember(image)
         for topic in image.topics.values():
             if self._cluster.topic_config(topic.name).flush_messages < FLUSH_NEVER:
                 await self._runtime.run(partial(self._flush_recovered, topic))
         await self.follow(image, list(image.topics))
+        moved = await self._remember()
+        await self.follow(self._cluster.image, moved)
         return strays
 
     def _flush_recovered(self, topic: TopicImage) -> None:
@@ -151,17 +160,21 @@ class Partitions:
         if deleted and self._folders.whole:
             await self._cluster.forget_deleted(deleted)
 
-    async def _remember(self, image: Image) -> None:
-        """Tell the cluster in which folders partitions were found, where it does not know or believes otherwise."""
+    async def _remember(self) -> list[str]:
+        """Tell the cluster in which folders partitions were found, where it does not know or believes otherwise; the
+        names of their topics."""
         found: dict[str, dict[int, str]] = {}
-        for topic in image.topics.values():
+        folders: set[LogFolder] = set()
+        for topic in self._cluster.image.topics.values():
             for tp in self._ours(topic):
-                folder = self._folders.folder_of(tp)
-                known = topic.partitions[tp.partition].directory_of(self._local)
-                if folder is not None and folder.directory_id != known:
+                folder, part = self._folders.folder_of(tp), topic.partitions[tp.partition]
+                if folder is not None and not (part.made and folder.directory_id == part.directory_of(self._local)):
                     found.setdefault(topic.name, {})[tp.partition] = folder.directory_id
+                    folders.add(folder)
         if found:
+            await self._runtime.run(partial(_sync_names, folders))
             await self._cluster.assign_directories(found)
+        return list(found)
 
     async def follow(self, image: Image, names: Sequence[str]) -> None:
         """Be as `image` says for the topics that changed."""
@@ -175,6 +188,7 @@ class Partitions:
                 names = list(self._unmade)
                 self._unmade.clear()
                 await self._follow(self._cluster.image, names)
+            await self._remember()
 
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
         missing: list[Missing] = []
@@ -217,6 +231,7 @@ class Partitions:
         now_ms = self._runtime.clock.now_ms()
         self._folders.delete(gone, now_ms)
         away = 0
+        folders: set[LogFolder] = set()
         for tp, topic_id, directory in missing:
             if self._folders.folder_of(tp) is not None:
                 continue
@@ -226,6 +241,7 @@ class Partitions:
                 continue
             try:
                 folder.create(tp, topic_id, self._cluster.topic_config(tp.topic))
+                folders.add(folder)
             except StorageError as error:
                 logger.error("%s is not served: %s, and is not ours", tp, error)
             except KafkaError:
@@ -233,6 +249,7 @@ class Partitions:
                     self._unmade[tp.topic] = None
                 else:
                     away += 1
+        _sync_names(folders)
         if away:
             offline = f"{counted(away, 'partition')} {'is' if away == 1 else 'are'}"
             logger.error("%s offline: the log folders that hold them are offline or missing", offline)
@@ -263,3 +280,11 @@ class Partitions:
             if (hosted.state.leader, hosted.state.leader_epoch) != (leader, epoch):
                 hosted.waiters.wake()
             hosted.state.lead(leader, epoch, isr, log.log_end_offset)
+
+
+def _sync_names(folders: Iterable[LogFolder]) -> None:
+    """The partitions in these folders outlive a power loss: only then may the cluster take a missing one for lost.
+    Blocks. A folder that fails is offline, and says so itself."""
+    for folder in folders:
+        with suppress(KafkaError):
+            folder.sync_names()

@@ -1,0 +1,176 @@
+"""Copies of the embedded metadata: beside the file itself, and in every other log folder.
+
+    metadata.sqlite              the metadata, in one log folder (see `embedded`)
+    metadata.sqlite.copy         a copy, beside it: what a start falls back on if the file is missing or damaged
+    metadata.sqlite.spare        the same in the other log folders: for a file and a copy that are both damaged, and for
+                                 `moldau log repair` if their folder is lost
+    metadata.sqlite.damaged      the damaged file that a copy took the place of
+
+The copy is made shortly after a change, spares within a minute, both when the broker stops. A copy is checked before it
+takes the place of the one before it, so that damage is never copied over it.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from moldau.cluster.embedded import FILE_NAME, EmbeddedStore
+from moldau.cluster.image import Image
+from moldau.cluster.reading import last_producer_id, read_image
+from moldau.errors import StorageError
+from moldau.log import checkpoints
+from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.log.folder import LogFolder
+from moldau.log.folders import LogFolders
+from moldau.notices import Notices
+from moldau.runtime import Disk, Runtime
+
+COPY: Final = FILE_NAME + ".copy"
+SPARE: Final = FILE_NAME + ".spare"
+DAMAGED: Final = FILE_NAME + ".damaged"
+DELAY_S: Final = 0.2
+"""From a change to the copy: changes that come together are copied together."""
+SHARE_OF_TIME: Final = 20
+"""Copying rests for so many times as long as it took."""
+SPARES_EVERY_S: Final = 60.0
+
+logger = logging.getLogger(__name__)
+notices = Notices(logger)
+
+
+class Copy(NamedTuple):
+    """A copy that holds, when it was made, and the cluster in it."""
+
+    path: Path
+    made_ms: int
+    image: Image
+    producer_id: int
+    """The last that may have been given away when it was made."""
+
+
+def newest_copy(disk: Disk, paths: Iterable[Path]) -> Copy | None:
+    """The newest of these copies that holds; None if none does."""
+    found = [copy for copy in (read_copy(disk, path) for path in paths) if copy is not None]
+    return max(found, key=lambda copy: copy.made_ms, default=None)
+
+
+def read_copy(disk: Disk, path: Path) -> Copy | None:
+    """A copy; None if it is missing, damaged or without a cluster."""
+    try:
+        data = checkpoints.read_whole(disk, path)
+        if not data:
+            return None
+        made_ms = disk.modified_ms(path)
+        image, producer_id = contents(data, path)
+    except (StorageError, CorruptCheckpoint, OSError) as error:
+        logger.warning("the copy %s cannot be used: %s", path, error)
+        return None
+    return None if image is None else Copy(path, made_ms, image, producer_id)
+
+
+def contents(data: bytes, path: Path) -> tuple[Image | None, int]:
+    """The cluster in a file of metadata, and the last producer id that may have been given away. Raises
+    `StorageError`."""
+    store = EmbeddedStore.in_memory(data, path)
+    try:
+        return read_image(store), last_producer_id(store)
+    finally:
+        store.close()
+
+
+def put_in_place(disk: Disk, folder: Path, data: bytes) -> None:
+    """The metadata in a folder is this from now on; a file that was there is kept as a damaged one. May be done again
+    after a crash at any step. Raises `OSError`."""
+    path = folder / FILE_NAME
+    if disk.exists(path):
+        old = _content(disk, path)
+        if old:
+            checkpoints.replace_file(disk, folder / DAMAGED, old)
+    for suffix in ("-wal", "-shm"):  # SQLite would take what is in an old write-ahead log for changes of the new file
+        disk.remove(folder / (FILE_NAME + suffix))
+    checkpoints.replace_file(disk, path, data)
+
+
+def _content(disk: Disk, path: Path) -> bytes | None:
+    try:
+        return checkpoints.read_whole(disk, path)
+    except (OSError, CorruptCheckpoint) as error:
+        logger.warning("%s cannot be kept: %s", path, error)
+        return None
+
+
+class Copies:
+    """Keeps the copies of the open store in the folder that is `needed`."""
+
+    def __init__(self, store: EmbeddedStore, folders: LogFolders, runtime: Runtime):
+        self._store = store
+        [self._home] = [folder for folder in folders.folders if folder.path == folders.needed]
+        self._folders = folders
+        self._runtime = runtime
+        self._changed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._spares_are_old = True
+        self._writing = threading.Lock()
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def changed(_: str) -> None:  # in another thread
+            loop.call_soon_threadsafe(self._changed.set)
+
+        self._store.watch(changed)
+        self._changed.set()
+        self._tasks = [asyncio.ensure_future(self._keep_copy()), asyncio.ensure_future(self._keep_spares())]
+
+    async def stop(self) -> None:
+        """All copies are as the store is now."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._runtime.run(lambda: self.write(self._folders.folders))
+
+    async def _keep_copy(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(DELAY_S)
+            self._changed.clear()
+            self._spares_are_old = True
+            began = loop.time()
+            await self._runtime.run(lambda: self.write([self._home]))
+            await asyncio.sleep(SHARE_OF_TIME * (loop.time() - began))
+
+    async def _keep_spares(self) -> None:
+        while True:
+            await asyncio.sleep(SPARES_EVERY_S)
+            if self._spares_are_old:
+                self._spares_are_old = False
+                await self._runtime.run(
+                    lambda: self.write([folder for folder in self._folders.folders if folder is not self._home])
+                )
+
+    def write(self, folders: Sequence[LogFolder]) -> None:
+        """Write the copies in these log folders, unless they are offline. Blocks. What cannot be written is said."""
+        with self._writing:
+            try:
+                data = self._store.as_file()
+                contents(data, self._home.path / FILE_NAME)
+            except StorageError as error:
+                line = (
+                    "the metadata cannot be copied, and the last copy is kept: %s. Stop the broker, and start it again"
+                )
+                notices.error(str(self._home.path), line, error)
+                return
+            for folder in folders:
+                folder.check_place()
+                if folder.failed is not None:
+                    continue
+                path = folder.path / (COPY if folder is self._home else SPARE)
+                try:
+                    checkpoints.replace_file(self._runtime.disk, path, data)
+                except OSError as error:
+                    line = "the metadata cannot be copied to %s: %s. Mend or empty its disk"
+                    notices.error(str(path), line, path, error)

@@ -1,0 +1,110 @@
+"""Opening the embedded metadata at the start of a broker, with its copy in its place if it is missing or damaged.
+
+A broker that has kept anything in its log folders had metadata. It is never begun anew there: every topic would seem
+never to have been, and automatic creation would take the old names. A copy takes the place of what is damaged if it
+knows every partition that is in the log folders, and finds every one that it knows. Else the start is refused, and a
+person decides with `moldau log repair`.
+"""
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+from moldau.cluster.copies import COPY, SPARE, Copy, newest_copy, put_in_place
+from moldau.cluster.embedded import FILE_NAME, DamagedMetadata, EmbeddedStore
+from moldau.cluster.reading import MalformedMetadata, read_image
+from moldau.cluster.rebuilding import Known, rebuild, unknown_to
+from moldau.errors import StorageError
+from moldau.log.folders import LogFolders
+from moldau.log.traces import traces
+from moldau.runtime import Disk, Runtime
+
+SHOWN = 5
+
+logger = logging.getLogger(__name__)
+
+
+def open_embedded(folders: LogFolders, node_id: int, runtime: Runtime) -> EmbeddedStore:
+    """The metadata in the log folder that has it, which is needed as long as the broker runs; new metadata, in the
+    first folder, if nothing was ever kept in any. Blocks. Raises `StorageError`, `OSError`."""
+    disk = runtime.disk
+    home, exists = _home(folders, disk)
+    folders.needed = home
+    wrong = f"{home / FILE_NAME} is missing"
+    if exists:
+        try:
+            return _opened(home, folders)
+        except DamagedMetadata as error:
+            wrong = str(error)
+        except MalformedMetadata as error:
+            wrong = f"{home / FILE_NAME} is damaged: {error}"
+    elif not (folders.were_used or disk.exists(home / COPY)):
+        return EmbeddedStore(home)
+    spares = (
+        [folder.path / SPARE for folder in folders.serving] if exists else []
+    )  # else its folder may be one not named
+    copy = newest_copy(disk, [home / COPY, *spares])
+    if copy is None:
+        raise StorageError(f"{wrong}, and no copy of it can be used: {_remedy(folders)}")
+    _fall_back(copy, wrong, folders, node_id, runtime)
+    return EmbeddedStore(home)
+
+
+def _home(folders: LogFolders, disk: Disk) -> tuple[Path, bool]:
+    """The folder with the metadata, and whether it is there; where there is none, the one with its copy, or the
+    first."""
+    paths = [folder.path for folder in folders.folders]
+    for name in (FILE_NAME, COPY):
+        having = [path for path in paths if disk.exists(path / name)]
+        if len(having) > 1:
+            raise StorageError(f"{name} is both in {having[0]} and in {having[1]}: take away the one of another broker")
+        if not having and folders.unusable:
+            path, error = next(iter(folders.unusable.items()))
+            raise StorageError(f"{name} is in no log folder that can be opened, and {path} cannot be: {error}")
+        if having:
+            return having[0], name == FILE_NAME
+    return paths[0], False
+
+
+def _opened(home: Path, folders: LogFolders) -> EmbeddedStore:
+    """The store, if it has a cluster, or none was ever begun. Raises `StorageError`."""
+    store = EmbeddedStore(home)
+    try:
+        if read_image(store) is None and folders.were_used:
+            raise DamagedMetadata(f"{home / FILE_NAME} is empty")
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _remedy(folders: LogFolders) -> str:
+    return (
+        f"put the file back, or run `{folders.repair_command}`, which rebuilds it from the partitions; "
+        "`moldau log adopt` takes in topics of Apache Kafka"
+    )
+
+
+def _fall_back(copy: Copy, wrong: str, folders: LogFolders, node_id: int, runtime: Runtime) -> None:
+    """The copy takes the place of the metadata. Raises `StorageError` if the partitions do not agree with it."""
+    made = datetime.fromtimestamp(copy.made_ms // 1000, UTC).isoformat()
+    found = [trace for folder in folders.serving for trace in traces(runtime.disk, folder.path)]
+    directories = {str(folder.path): folder.directory_id for folder in folders.serving}
+    known = Known(
+        node_id, copy.image.cluster_id, directories, runtime.random.uuid, copy.image, producer_id=copy.producer_id
+    )
+    rebuilt = rebuild(found, known)
+    unknown = unknown_to(copy.image, found)
+    if unknown:
+        names = ", ".join(str(trace.tp) for trace in unknown[:SHOWN]) + (" ..." if len(unknown) > SHOWN else "")
+        rebuilt.problems.insert(0, f"{names} are not in it")
+    if rebuilt.problems:
+        raise StorageError(
+            f"{wrong}, and its copy of {made} does not agree with the partitions ({rebuilt.problems[0]}): "
+            f"{_remedy(folders)}"
+        )
+    assert folders.needed is not None
+    put_in_place(runtime.disk, folders.needed, EmbeddedStore.file_of(rebuilt.operations(node_id)))
+    logger.error(
+        "%s; its copy of %s takes its place: settings that were changed after that are lost, nothing else", wrong, made
+    )

@@ -1,0 +1,200 @@
+"""What the metadata has to be for the partitions that are in the log folders, if it was lost or is older than they are.
+Pure: from an image that may be incomplete, and what partitions say of themselves, to the image to go on with.
+
+Topics that the image has keep what they have in it; a topic it does not have is made of its partitions. Nothing is
+given up silently: a partition without a folder is let go only if that was accepted, and what speaks against itself is a
+problem for a person to solve. Leaders lead in epochs above all that wrote, and producer ids go on behind all that may
+have been given away.
+"""
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from moldau.cluster import controller, layout
+from moldau.cluster.adoption import PRODUCER_IDS_PER_BLOCK
+from moldau.cluster.image import Image, PartitionImage, TopicImage
+from moldau.cluster.store import Operation
+from moldau.log.traces import Trace
+from moldau.names import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition
+
+PRODUCER_IDS_SKIPPED: Final = 10_000_000
+"""More than are given away between two copies, or between two snapshots of producers."""
+INTERNAL_SETTINGS: Final = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
+KEEPING: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
+"""Settings of a topic whose own are lost: nothing is deleted before somebody has set them again."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known besides the partitions. `image` is None if no metadata was left, and `stale` if it may be older
+    than the partitions; `directories` are the ids of the log folders at hand, by path; `accepted` says which partitions
+    may begin anew, empty."""
+
+    node_id: int
+    cluster_id: str
+    directories: Mapping[str, str]
+    new_id: Callable[[], uuid.UUID]
+    image: Image | None = None
+    stale: bool = True
+    producer_id: int = -1
+    accepted: Callable[[TopicPartition], bool] = lambda tp: False
+
+
+@dataclass
+class Rebuilt:
+    """`done` and `problems` are sentences; `renamed` are the partitions whose `partition.metadata` has to name the
+    topic id that the metadata has."""
+
+    image: Image
+    producer_id: int
+    done: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    renamed: dict[TopicPartition, uuid.UUID] = field(default_factory=dict)
+
+    def operations(self, node_id: int) -> list[Operation]:
+        """What writes all of it into an empty store."""
+        operations = layout.whole(self.image)
+        if self.producer_id >= 0:
+            start = self.producer_id - PRODUCER_IDS_PER_BLOCK + 1
+            operations.append(layout.producer_ids(node_id, start, self.producer_id, None))
+        return operations
+
+
+def rebuild(found: Sequence[Trace], known: Known) -> Rebuilt:
+    """The image for these partitions. `found` are all that are in the log folders at hand."""
+    return _Rebuilding(found, known).run()
+
+
+class _Rebuilding:
+    def __init__(self, found: Sequence[Trace], known: Known):
+        self._known = known
+        self._raise = 1 if known.stale else 0
+        self._image = known.image or Image(known.cluster_id)
+        self._traces: dict[TopicPartition, Trace] = {}
+        self._result = Rebuilt(self._image, _producer_id(found, known))
+        for trace in found:
+            if trace.topic_id in self._image.deleted:
+                continue  # the next start removes it
+            other = self._traces.setdefault(trace.tp, trace)
+            if other is not trace:
+                sentence = f"{trace.tp} is both in {other.folder.parent} and in {trace.folder.parent}: move the one "
+                self._result.problems.append(sentence + "that is not wanted out of the log folders")
+
+    def run(self) -> Rebuilt:
+        image, result = self._image, self._result
+        topics = {name: self._kept(topic) for name, topic in image.topics.items()}
+        unknown: dict[str, list[Trace]] = {}
+        for trace in self._traces.values():
+            if trace.tp.topic not in topics:
+                unknown.setdefault(trace.tp.topic, []).append(trace)
+        for name, traces in sorted(unknown.items()):
+            made = self._made(name, traces)
+            if made is not None:
+                topics[name] = made
+        result.image = replace(image, topics={}, topics_by_id={}).with_topics(topics)
+        return result
+
+    def _kept(self, topic: TopicImage) -> TopicImage:
+        """A topic of the image, with the partitions that it has got since."""
+        parts = list(topic.partitions)
+        last = max(
+            (tp.partition for tp, one in self._traces.items() if tp.topic == topic.name and one.topic_id == topic.id),
+            default=-1,
+        )
+        if last >= len(parts):
+            self._result.done.append(f"topic {topic.name}: it has {last + 1} partitions, not {len(parts)}")
+            parts += [self._new_partition()] * (last + 1 - len(parts))
+        return topic._replace(
+            partitions=tuple(self._partition(TopicPartition(topic.name, n), topic.id, p) for n, p in enumerate(parts))
+        )
+
+    def _made(self, name: str, traces: Sequence[Trace]) -> TopicImage | None:
+        """A topic of what its partitions say; None if that is not one topic."""
+        result = self._result
+        ids = {trace.topic_id for trace in traces if trace.topic_id is not None}
+        wrong = controller.name_refusal(name)
+        if wrong is not None:
+            result.problems.append(f"{traces[0].folder} is in the way: {wrong.message}; move it elsewhere")
+            return None
+        if len(ids) > 1:
+            names = ", ".join(str(trace.folder) for trace in traces[:5])
+            result.problems.append(f"topic {name} has several topic ids: move the folders of others away from {names}")
+            return None
+        other = next((self._image.topics_by_id[one].name for one in ids if one in self._image.topics_by_id), None)
+        if other is not None:
+            result.problems.append(f"{traces[0].folder} has the topic id of {other}: move it elsewhere, or rename it")
+            return None
+        topic_id = next(iter(ids), None) or self._known.new_id()
+        count = 1 + max(trace.tp.partition for trace in traces)
+        parts = [
+            self._partition(TopicPartition(name, number), topic_id, self._new_partition()) for number in range(count)
+        ]
+        overrides = dict(INTERNAL_SETTINGS if name in INTERNAL_TOPICS else KEEPING)
+        if name == OFFSETS_TOPIC:
+            overrides["compression.type"] = "producer"
+        said = ", ".join(f"{setting}={value}" for setting, value in overrides.items())
+        result.done.append(f"topic {name}: made of its {count} partitions; its settings are lost, it gets {said}")
+        return TopicImage(name, topic_id, tuple(parts), overrides)
+
+    def _new_partition(self) -> PartitionImage:
+        me = (self._known.node_id,)
+        return PartitionImage(me[0], 0, me, me)
+
+    def _partition(self, tp: TopicPartition, topic_id: uuid.UUID, part: PartitionImage) -> PartitionImage:
+        known, result = self._known, self._result
+        node_id = known.node_id
+        if node_id not in part.replicas:
+            return part
+        trace = self._traces.get(tp)
+        if trace is None:
+            return self._missing(tp, part)
+        if trace.topic_id is not None and trace.topic_id != topic_id:
+            if trace.topic_id in self._image.topics_by_id:
+                other = self._image.topics_by_id[trace.topic_id].name
+                result.problems.append(f"{trace.folder} has the topic id of {other}: move it elsewhere")
+                return part
+            was, now = layout.short_id(trace.topic_id), layout.short_id(topic_id)
+            result.done.append(f"{trace.folder}: partition.metadata names the topic id {was}, and will name {now}")
+            result.renamed[tp] = topic_id
+        epoch = max(part.leader_epoch, trace.leader_epoch) + self._raise
+        part = part._replace(leader_epoch=epoch, made=True)
+        return part.with_directory(node_id, known.directories[str(trace.folder.parent)])
+
+    def _missing(self, tp: TopicPartition, part: PartitionImage) -> PartitionImage:
+        known, result = self._known, self._result
+        directory = part.directory_of(known.node_id)
+        at_hand = not directory or directory in known.directories.values()
+        if known.accepted(tp):
+            result.done.append(f"{tp} has no folder: it begins anew, empty")
+            directory = directory if at_hand else next(iter(known.directories.values()))
+            part = part._replace(made=False, leader_epoch=part.leader_epoch + 1)
+            return part.with_directory(known.node_id, directory)
+        if at_hand and part.made:
+            result.problems.append(f"{tp} has no folder: put it back, or give it up with --accept-empty {tp}")
+        elif not at_hand:
+            result.done.append(f"{tp} is in a log folder that was not named ({directory}): it stays there")
+        return part._replace(leader_epoch=part.leader_epoch + self._raise)
+
+
+def _producer_id(found: Iterable[Trace], known: Known) -> int:
+    last = max([known.producer_id, *(trace.producer_id for trace in found)])
+    if not known.stale:
+        return last
+    blocks = (last + PRODUCER_IDS_SKIPPED) // PRODUCER_IDS_PER_BLOCK + 1
+    return blocks * PRODUCER_IDS_PER_BLOCK - 1
+
+
+def unknown_to(image: Image, found: Collection[Trace]) -> list[Trace]:
+    """The partitions that are not of any topic in the image, nor of one that was deleted."""
+    return [
+        trace
+        for trace in found
+        if trace.topic_id not in image.deleted
+        and (
+            trace.topic_id not in image.topics_by_id
+            if trace.topic_id is not None
+            else trace.tp.topic not in image.topics and trace.tp.topic not in image.deleted.values()
+        )
+    ]

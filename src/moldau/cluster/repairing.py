@@ -1,0 +1,217 @@
+"""`moldau log repair`: the log folders of a stopped broker are made to agree, so that it can start again.
+
+    metadata.sqlite      what it holds if it is sound, else its newest copy, else nothing; made to fit the partitions
+                         that are in the folders (`rebuilding`)
+    meta.properties      cluster and node are the metadata's, or what the other folders say; the id of a folder is its
+                         own, or the one that the metadata has for the partitions in it
+    partition.metadata   names the topic id that the metadata has
+
+A plan is made first, and changes nothing. After a crash while it is carried out the same plan can be made again: the
+metadata, which it is made of, is written last.
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple
+
+from moldau.cluster.copies import COPY, SPARE, newest_copy, put_in_place
+from moldau.cluster.embedded import FILE_NAME, EmbeddedStore
+from moldau.cluster.image import Image
+from moldau.cluster.reading import last_producer_id, read_image
+from moldau.cluster.rebuilding import Known, rebuild
+from moldau.errors import StorageError
+from moldau.log import checkpoints, identity
+from moldau.log.folder import LOCK
+from moldau.log.identity import META_PROPERTIES
+from moldau.log.kafka_settings import FOLDER as KAFKAS_METADATA
+from moldau.log.traces import Trace, traces
+from moldau.names import TopicPartition
+from moldau.runtime import Disk, Runtime, is_locked
+
+DEFAULT_NODE_ID: Final = 1
+Meta = Mapping[str, str]
+
+
+@dataclass
+class Plan:
+    """`changes` and `problems` are sentences. What is to be written: `metadata` into `home` (None if they stay as they
+    are), and by folder what meta.properties says of log folders, and the topic ids of partitions."""
+
+    home: Path
+    changes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    metadata: bytes | None = None
+    metas: dict[Path, Meta] = field(default_factory=dict)
+    topic_ids: dict[Path, uuid.UUID] = field(default_factory=dict)
+
+
+class _Metadata(NamedTuple):
+    """What is left of the metadata, and whether it may be older than the partitions."""
+
+    image: Image | None
+    stale: bool
+    producer_id: int = -1
+
+
+class Repair:
+    """The folders, locked."""
+
+    def __init__(self, folders: Sequence[Path], runtime: Runtime):
+        """Raises `StorageError` if a broker has one of them, `OSError`."""
+        self._folders = list(dict.fromkeys(folder.absolute() for folder in folders))
+        self._runtime = runtime
+        self._disk: Disk = runtime.disk
+        self._locks: list[Callable[[], None]] = []
+        try:
+            for folder in self._folders:
+                self._disk.list(folder)
+                if is_locked(folder / LOCK):
+                    raise StorageError(f"a broker is using {folder}: stop it first")
+                self._locks.append(self._disk.lock(folder / LOCK))
+        except BaseException:
+            self._release()
+            raise
+
+    def __enter__(self) -> "Repair":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        for release in self._locks:
+            release()
+
+    def plan(self, accepted: Callable[[TopicPartition], bool], node_id: int | None = None) -> Plan:
+        """What has to be done. `accepted` says which lost partitions may begin anew, empty; `node_id` is this broker's
+        where nothing says it. Raises `StorageError`, `OSError`."""
+        metas = {folder: self._meta(folder) for folder in self._folders}
+        having = [folder for folder in self._folders if self._disk.exists(folder / FILE_NAME)]
+        if len(having) > 1:
+            raise StorageError(f"{FILE_NAME} is both in {having[0]} and in {having[1]}: take away the older one")
+        plan = Plan((having or self._having(COPY) or self._folders)[0])
+        found = [trace for folder in self._folders for trace in traces(self._disk, folder)]
+        left = self._metadata(plan)
+        if left.image is None and (not found or self._having(KAFKAS_METADATA)):
+            raise StorageError(
+                "these folders have neither metadata nor partitions of ours (topics of Apache Kafka: "
+                "`moldau log adopt`)"
+            )
+        node = _node_id(left.image, metas.values(), node_id)
+        cluster_id = left.image.cluster_id if left.image else _most_common(metas.values(), "cluster.id")
+        cluster_id = cluster_id or checkpoints.short_id(self._runtime.random.uuid())
+        ids = {folder: self._directory_id(folder, meta, node, left.image, found) for folder, meta in metas.items()}
+        known = Known(
+            node,
+            cluster_id,
+            {str(folder): directory_id for folder, directory_id in ids.items()},
+            self._runtime.random.uuid,
+            left.image,
+            left.stale,
+            left.producer_id,
+            accepted,
+        )
+        rebuilt = rebuild(found, known)
+        plan.changes += rebuilt.done
+        plan.problems += rebuilt.problems
+        if left.image is None or left.stale or rebuilt.image.topics != left.image.topics:
+            plan.metadata = EmbeddedStore.file_of(rebuilt.operations(node))
+        for folder, meta in metas.items():
+            right = {"cluster.id": cluster_id, "node.id": str(node), "directory.id": ids[folder]}
+            self._plan_meta(plan, folder, meta, right)
+        plan.topic_ids = {one.folder: rebuilt.renamed[one.tp] for one in found if one.tp in rebuilt.renamed}
+        return plan
+
+    def carry_out(self, plan: Plan) -> None:
+        """Raises `OSError`; then the plan can be made again, and carried out."""
+        disk = self._disk
+        for folder, topic_id in plan.topic_ids.items():
+            checkpoints.write_topic_id(disk, folder, topic_id)
+            checkpoints.flush_topic_id(disk, folder)
+            disk.sync_folder(folder)
+        for folder, meta in plan.metas.items():
+            identity.write_meta(disk, folder, meta)
+        if plan.metadata is not None:
+            put_in_place(disk, plan.home, plan.metadata)
+            checkpoints.replace_file(disk, plan.home / COPY, plan.metadata)
+
+    def _having(self, name: str) -> list[Path]:
+        return [folder for folder in self._folders if self._disk.exists(folder / name)]
+
+    def _meta(self, folder: Path) -> Meta:
+        try:
+            return identity.read_meta(self._disk, folder)
+        except StorageError:
+            return {}
+
+    def _metadata(self, plan: Plan) -> _Metadata:
+        path = plan.home / FILE_NAME
+        wrong = f"{path} is missing"
+        if self._disk.exists(path):
+            wrong = f"{path} is empty"
+            try:
+                if self._disk.size(path):
+                    store = EmbeddedStore(plan.home)
+                    try:
+                        image = read_image(store)
+                        if image is not None:
+                            return _Metadata(image, False, last_producer_id(store))
+                    finally:
+                        store.close()
+            except StorageError as error:
+                wrong = str(error)
+        copy = newest_copy(self._disk, [folder / name for folder in self._folders for name in (COPY, SPARE)])
+        if copy is None:
+            lost = "settings of topics and brokers are lost"
+            plan.changes.append(f"{wrong}, and it has no copy: it is made anew of the partitions; {lost}")
+            return _Metadata(None, True)
+        made = datetime.fromtimestamp(copy.made_ms // 1000, UTC).isoformat()
+        plan.changes.append(
+            f"{wrong}: {copy.path} of {made} takes its place; settings that were changed later are lost"
+        )
+        return _Metadata(copy.image, True, copy.producer_id)
+
+    def _directory_id(self, folder: Path, meta: Meta, node_id: int, image: Image | None, found: Iterable[Trace]) -> str:
+        """Its own; else the one that the metadata has for most of its partitions; else a new one."""
+        if meta.get("directory.id"):
+            return meta["directory.id"]
+        parts = [image.partition(one.tp) for one in found if one.folder.parent == folder] if image else []
+        ids = Counter(part.directory_of(node_id) for part in parts if part is not None)
+        del ids[""]
+        return ids.most_common(1)[0][0] if ids else checkpoints.short_id(self._runtime.random.uuid())
+
+    def _plan_meta(self, plan: Plan, folder: Path, meta: Meta, right: Meta) -> None:
+        said = {"node.id": meta["broker.id"], **meta} if "broker.id" in meta else meta
+        wrong = [
+            f"{name} is {said.get(name) or 'missing'}, and will be {right[name]}"
+            for name in right
+            if said.get(name) != right[name]
+        ]
+        if wrong:
+            plan.changes.append(f"{folder / META_PROPERTIES}: {'; '.join(wrong)}")
+            plan.metas[folder] = {**meta, "version": "1", **right}
+
+
+def _most_common(metas: Iterable[Meta], name: str) -> str | None:
+    values = Counter(meta[name] for meta in metas if meta.get(name))
+    return values.most_common(1)[0][0] if values else None
+
+
+def _node_id(image: Image | None, metas: Iterable[Meta], given: int | None) -> int:
+    """The one broker that the metadata has partitions of, else what the folders say, else what was given."""
+    replicas = {
+        replica
+        for topic in (image.topics.values() if image else ())
+        for part in topic.partitions
+        for replica in part.replicas
+    }
+    if len(replicas) == 1:
+        return replicas.pop()
+    metas = list(metas)
+    said = _most_common(metas, "node.id") or _most_common(metas, "broker.id") or ""
+    return int(said) if said.isdigit() else DEFAULT_NODE_ID if given is None else given

@@ -1,0 +1,119 @@
+"""What says whose the data is gets damaged between two lives of a broker: it is repaired, or the start is refused in a
+sentence; what was acknowledged is never served as if it had never been.
+"""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moldau.client.admin import Admin
+from moldau.log import checkpoints
+from moldau.runtime import RealDisk
+from tests.brokers import Broker
+from tests.end_to_end.damage import (
+    META_DAMAGE,
+    METADATA_DAMAGE,
+    STORE,
+    flipped,
+    refused,
+    rewritten,
+    serves_everything,
+    stopped_cleanly,
+    without_copies,
+    written,
+)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stopped_cleanly(tmp_path_factory.mktemp("original"))
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    made = Broker(tmp_path)
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def stopped(original: Path, broker: Broker) -> Broker:
+    """A broker that has written, and was stopped."""
+    shutil.copytree(original, broker.data)
+    return broker
+
+
+@pytest.mark.parametrize("how", META_DAMAGE)
+def test_meta_properties_that_do_not_say_whose_the_folder_is_stop_the_start(stopped: Broker, how: str) -> None:
+    META_DAMAGE[how](stopped.data)
+    said = refused(stopped)
+    assert "meta.properties" in said and f"moldau log repair {stopped.data}" in said
+
+
+def test_another_directory_id_is_learnt_and_everything_is_served(stopped: Broker) -> None:
+    rewritten("meta.properties", lambda text: flipped(text, text.index(b"directory.id=") + 20))(stopped.data)
+    stopped.start()
+    serves_everything(stopped)
+
+
+@pytest.mark.parametrize("how", METADATA_DAMAGE)
+def test_the_copy_takes_the_place_of_damaged_metadata(stopped: Broker, how: str) -> None:
+    METADATA_DAMAGE[how](stopped.data)
+    stopped.start()
+    assert f"{stopped.data / STORE}" in stopped.log() and "takes its place" in stopped.log()
+    serves_everything(stopped)
+    with Admin(stopped.address) as admin:
+        assert {one.name: one.value for one in admin.topic_configs("u")}["retention.ms"] == "-1"
+    stopped.stop()
+    stopped.start()
+    assert stopped.log().count("takes its place") == 1
+
+
+@pytest.mark.parametrize("how", METADATA_DAMAGE)
+def test_without_a_copy_damaged_metadata_stop_the_start(stopped: Broker, how: str) -> None:
+    METADATA_DAMAGE[how](stopped.data)
+    without_copies(stopped.data)
+    for _ in range(2):
+        said = refused(stopped)
+        assert STORE in said and f"moldau log repair {stopped.data}" in said
+    assert (stopped.data / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("how", ["missing", "garbage"])
+def test_a_lost_write_ahead_log_loses_nothing_that_was_answered(broker: Broker, how: str) -> None:
+    written(broker, Broker.kill)
+    without_copies(broker.data)
+    log = broker.data / f"{STORE}-wal"
+    log.unlink() if how == "missing" else log.write_bytes(b"garbage!" * (log.stat().st_size // 8))
+    (broker.data / f"{STORE}-shm").unlink()
+    broker.start()
+    serves_everything(broker)
+
+
+def test_a_partition_without_its_folder_stops_the_start(broker: Broker) -> None:
+    written(broker, Broker.kill)
+    shutil.rmtree(broker.data / "t-1")
+    said = refused(broker)
+    assert str(broker.data / "t-1") in said and f"moldau log repair {broker.data}" in said
+    assert not (broker.data / "t-1").exists()
+
+
+def test_a_folder_that_names_another_topic_stops_the_start(stopped: Broker) -> None:
+    checkpoints.write_topic_id(RealDisk(), stopped.data / "t-1", uuid.UUID(int=5))
+    said = refused(stopped)
+    assert str(stopped.data / "t-1" / "partition.metadata") in said and "moldau log repair" in said
+
+
+def test_a_copy_that_is_older_than_the_partitions_does_not_take_their_place(stopped: Broker) -> None:
+    old = (stopped.data / f"{STORE}.copy").read_bytes()
+    stopped.start()
+    with Admin(stopped.address) as admin:
+        admin.create_topic("later")
+    stopped.stop()
+    (stopped.data / f"{STORE}.copy").write_bytes(old)
+    (stopped.data / STORE).unlink()
+    said = refused(stopped)
+    assert "later-0" in said and "moldau log repair" in said and not (stopped.data / STORE).exists()
