@@ -55,7 +55,7 @@ MUTATIONS: dict[str, list[Edit]] = {
         Edit("moldau.log.checkpoints:replace_file", "disk.sync_folder(path.parent)", "pass")
     ],
     "a checkpoint is renamed before its bytes are flushed": [
-        Edit("moldau.log.checkpoints:replace_file", "file.flush()", "pass")
+        Edit("moldau.log.checkpoints:stage_file", "file.flush()", "pass")
     ],
     "the names of new segments are not flushed": [
         Edit(f"{FLUSHING}._force_names", SYNC_PARTITION, "        pass\n")

@@ -77,10 +77,14 @@ def test_where_the_process_may_open_nothing_more_the_longest_open_make_room(tmp_
 
 def test_the_files_of_a_reply_are_counted_until_its_last_slice_is_gone(tmp_path: Path) -> None:
     files = OpenFiles(RealDisk(), limit=8, held_max=20)
+    hold = files.hold()
+    assert (hold.count, files.held) == (11, 10), "one is each connection's own"
     lazies = [opened(tmp_path / str(number), files) for number in range(5)]
     slices = [FileSlice(lazy.get(), 0, 7) for lazy in lazies[:4]]
-    slices.append(FileSlice(lazies[4].get(), 0, 7, hold=files.hold(5)))
-    assert files.held == 4, "one is each connection's own"
+    hold.shrink(5)
+    slices.append(FileSlice(lazies[4].get(), 0, 7, hold=hold))
+    del hold
+    assert files.held == 4
     for lazy in lazies:
         lazy.let_go()
     assert [piece.file.read(7, 0) for piece in slices] == [b"content"] * 5
@@ -93,11 +97,8 @@ def test_the_files_of_a_reply_are_counted_until_its_last_slice_is_gone(tmp_path:
 
 def test_a_reply_may_hold_half_of_the_files_that_are_left_and_always_one() -> None:
     files = OpenFiles(RealDisk(), held_max=20)
-    shares: list[int] = []
-    held = []
-    for _ in range(6):
-        shares.append(files.share)
-        held.append(files.hold(files.share))
-    assert shares == [11, 6, 3, 2, 2, 1]
+    held = [files.hold() for _ in range(7)]
+    assert [hold.count for hold in held] == [11, 6, 3, 2, 2, 1, 1]
+    assert files.held == 19
     held.clear()
-    assert files.share == 11
+    assert files.held == 0

@@ -131,7 +131,8 @@ class FetchHandler:
         once), and the partitions that may get more."""
         left = min(request.max_bytes, self._bytes_max)
         is_one = len(topics) == 1 == len(topics[0][2])  # whose file each connection may hold
-        files = 0 if is_one else self._partitions.files.share
+        hold = None if is_one else self._partitions.files.hold()
+        files = 0 if hold is None else hold.count
         committed = request.isolation_level == READ_COMMITTED
         missing = request.min_bytes if topics else 0
         results: list[FetchResult] = []
@@ -155,18 +156,14 @@ class FetchHandler:
                     left -= result.records.length
                     missing -= result.records.length
                     files -= 1
-                    if not (files or is_one):  # the reply may hold no more of them: the rest is asked for again
+                    if (
+                        not files and hold is not None
+                    ):  # the reply may hold no more of them: the rest is asked for again
                         left = missing = 0
-        if not is_one:
-            self._hold(results)
+        if hold is not None and not first:
+            hold.shrink(hold.count - files)
+            _keep(hold, results)
         return results, missing, hosts
-
-    def _hold(self, results: list[FetchResult]) -> None:
-        """Count the files of a reply for as long as its last slice is there, which leaves last."""
-        read = [at for at, result in enumerate(results) if result.records is not None]
-        if len(read) > 1 and (records := results[read[-1]].records) is not None:
-            held = records._replace(hold=self._partitions.files.hold(len(read)))
-            results[read[-1]] = results[read[-1]]._replace(records=held)
 
     def _find(
         self, name: str | None, topic_id: bytes | None, part: FetchPartition, replica_id: int
@@ -177,6 +174,15 @@ class FetchHandler:
         if replica_id > CONSUMER:  # there is no other broker that could follow us
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return hosted.leadership_error(part[1]) or hosted
+
+
+def _keep(hold: object, results: list[FetchResult]) -> None:
+    """Give it to the last slice, which leaves last."""
+    for at in reversed(range(len(results))):
+        result = results[at]
+        if result.records is not None:
+            results[at] = result._replace(records=result.records._replace(hold=hold))
+            return
 
 
 def _is_in_a_session(request: Fetch) -> bool:

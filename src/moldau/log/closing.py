@@ -38,7 +38,7 @@ class Closing:
         logs: Sequence[Log],
         file_system: FileSystem,
         note: Callable[[Mapping[TopicPartition, int]], None],
-        fail: Callable[[OSError], None],
+        fail: Callable[[OSError], object],
         clock: Clock,
         pace: Pace = Pace(),
     ):

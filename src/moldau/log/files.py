@@ -6,7 +6,7 @@ itself, which closes when the last reference is gone. So a file may be let go, r
 time.
 
 A reply may wait for its client for minutes, so the files that it holds are counted apart, from `hold` on until the
-reply is gone; `share` says how many the next reply may hold. Descriptors in use are those kept open and those held, and
+reply is gone. Descriptors in use are those kept open and those held, and
 for a moment one file a thread. If the process has no descriptor left all the same, files are let go until the open
 succeeds.
 """
@@ -24,17 +24,23 @@ HELD_MAX: Final = 10_000
 
 
 class Hold:
-    """Counts the files that a reply holds, for as long as somebody refers to it: the last slice of the reply."""
+    """The files that a reply may hold, `count` of them, counted for as long as somebody refers to this: first the
+    request that is read, then the last slice of its reply. One of them is its connection's own."""
 
-    __slots__ = ("_count", "_files")
+    __slots__ = ("_files", "count")
 
     def __init__(self, files: "OpenFiles", count: int):
         self._files = files
-        self._count = count
-        files.held += count
+        self.count = count
+        files.held += count - 1
+
+    def shrink(self, count: int) -> None:
+        """No more than these are needed."""
+        self._files.held -= self.count - count
+        self.count = count
 
     def __del__(self) -> None:
-        self._files.held -= self._count
+        self._files.held -= self.count - 1
 
 
 class LazyFile:
@@ -90,14 +96,9 @@ class OpenFiles:
     def __len__(self) -> int:
         return len(self._open)
 
-    @property
-    def share(self) -> int:
-        """How many files the next reply may hold: one, and half of what is left, so that no client takes them all."""
-        return 1 + max(self._held_max - self.held, 0) // 2
-
-    def hold(self, files: int) -> Hold:
-        """Count the files of a reply until what this returns is gone."""
-        return Hold(self, files - 1)
+    def hold(self) -> Hold:
+        """For the next reply: one file, and half of what is left, so that no client takes them all."""
+        return Hold(self, 1 + max(self._held_max - self.held, 0) // 2)
 
     def open(self, lazy: LazyFile, create: bool = False) -> File:
         with self._lock:

@@ -337,7 +337,7 @@ class LogFolder:
             log = self._open(tp, topic_id, config, clean=True)
         except OSError as error:
             self._half_made.add(tp)
-            raise self._failure(error) from error
+            raise self.fail(error) from error
         self._half_made.discard(tp)
         return log
 
@@ -367,7 +367,7 @@ class LogFolder:
                 self._doomed.add(target, now_ms + log.config.file_delete_delay_ms)
             self._disk.sync_folder(self.path)
         except OSError as error:
-            raise self._failure(error) from error
+            raise self.fail(error) from error
 
     def check_place(self) -> None:
         """Take the folder offline if its path leads elsewhere now: what is open would be read and written on, and no
@@ -376,8 +376,7 @@ class LogFolder:
             if self.failed is None and not self._unlock.in_place():
                 self.fail(OSError(errno.ENODEV, "another disk, or none, is mounted there now, or it was renamed"))
         except OSError as error:
-            if not out_of_descriptors(error):
-                self.fail(error)
+            self.fail(error)
 
     def remove_due(self, now_ms: int) -> int:
         """Remove deleted files and folders whose time has come. Blocks. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
@@ -385,7 +384,7 @@ class LogFolder:
         try:
             return self._doomed.remove_due(now_ms)
         except OSError as error:
-            raise self._failure(error) from error
+            raise self.fail(error) from error
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Write down recovery points, log starts and, if given, high watermarks. Blocks. Raises `KafkaError`."""
@@ -406,7 +405,7 @@ class LogFolder:
         try:
             work()
         except OSError as error:
-            raise self._failure(error) from error
+            raise self.fail(error) from error
 
     def _checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None) -> None:
         self._write_recovery_points()
@@ -474,8 +473,10 @@ class LogFolder:
         for log in logs:
             log.abandon()
 
-    def fail(self, error: OSError) -> None:
-        """Take the folder offline, once."""
+    def fail(self, error: OSError) -> KafkaError:
+        """Take the folder offline, once, unless only a descriptor was missing; what to answer."""
+        if out_of_descriptors(error):
+            return no_descriptor(self.path, error)
         if self.failed is None:
             self.failed = error
             logger.error(
@@ -485,11 +486,6 @@ class LogFolder:
             self._abandon(list(self.logs.values()))
             if self.on_failure is not None:
                 self.on_failure(error)
-
-    def _failure(self, error: OSError) -> KafkaError:
-        if out_of_descriptors(error):
-            return no_descriptor(self.path, error)
-        self.fail(error)
         return self._storage_error()
 
     def _storage_error(self) -> KafkaError:

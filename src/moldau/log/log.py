@@ -71,7 +71,7 @@ class Log:
         self._runtime = runtime
         self.files = files
         self._doomed = doomed
-        self._on_failure: Callable[[OSError], None] | None = None
+        self._on_failure: Callable[[OSError], object] | None = None
         self._segments: list[Segment] = loaded.segments
         self._active = loaded.segments[-1]
         self._times = times.SegmentTimes()
@@ -93,7 +93,7 @@ class Log:
         log_start: int = 0,
         files: OpenFiles | None = None,
         doomed: Doomed | None = None,
-        on_failure: Callable[[OSError], None] | None = None,
+        on_failure: Callable[[OSError], object] | None = None,
         progress: Progress | None = None,
         gaps_are_losses: bool = False,
         closed_at: int = -1,
