@@ -6,15 +6,15 @@ timestamp (version 7), -4 the first local offset (8) and -5 the last tiered one 
 record at or after it. Readers of committed records (version 2) see up to the last stable offset, others up to the high
 watermark.
 
-A time is searched for in steps (see `log/times`), and a request is answered in turns: other connections are served
-while it has much to look at.
+A time is searched for in steps (see `log/times`), and a request is answered piece by piece (see `places`): other
+connections are served while it has much to look at.
 """
 
 from collections.abc import Awaitable
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
-from moldau.handlers.turns import Steps, Turns
+from moldau.handlers.places import Places, Steps
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -28,21 +28,19 @@ from moldau.replication.partitions import Partitions
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 READ_COMMITTED = 1
 FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
-
-
 TURN, PLACE, SEARCH = 1024, 1, 64
 """What a turn may cost, and what it costs to name a place, and to search for one."""
 
 
 class ListOffsetsHandler:
-    def __init__(self, partitions: Partitions, turns: Turns):
+    def __init__(self, partitions: Partitions, places: Places):
         self._partitions = partitions
-        self._turns = turns
+        self._places = places
 
     def __call__(
         self, request: ListOffsetsRequest, context: Context
     ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
-        return self._turns.carry_out(self._answer(request, context.version))
+        return self._places.carry_out(self._answer(request, context.version))
 
     def _answer(self, request: ListOffsetsRequest, version: int) -> Steps[ListOffsetsResponse]:
         asked: dict[tuple[str, int], int] = {}

@@ -114,9 +114,9 @@ def _producer_ids(parts: Parts) -> Handler:
 
 def _list_offsets(parts: Parts) -> Handler:
     from moldau.handlers.list_offsets import ListOffsetsHandler
-    from moldau.handlers.turns import Turns
+    from moldau.handlers.places import Places
 
-    return ListOffsetsHandler(parts.partitions, Turns(parts.runtime))
+    return ListOffsetsHandler(parts.partitions, Places(parts.runtime))
 
 
 def _offset_for_leader_epoch(parts: Parts) -> Handler:

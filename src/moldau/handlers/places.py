@@ -1,4 +1,5 @@
-"""Answering a request that is more than a turn's work: piece by piece, so that other connections are served meanwhile.
+"""Answering a request that needs the executor many times: piece by piece, so that other connections are served
+meanwhile. Work that is only wide, and never leaves the loop, is cut by `moldau.turns`.
 
 Such an answer is a generator. It yields None after a turn's worth, or a callable that is too much for the loop, and
 returns the response. A request that needs neither is answered at once. All others of its kind share `AT_ONCE` places:
@@ -19,12 +20,12 @@ Steps: TypeAlias = Generator[Step, Any, T]
 AT_ONCE: Final = 2
 
 
-class Turns:
+class Places:
     """For one kind of request. Belongs to the loop."""
 
     def __init__(self, runtime: Runtime):
         self._runtime = runtime
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._free = asyncio.Semaphore(AT_ONCE)
 
     def carry_out(self, steps: Steps[T]) -> T | Awaitable[T]:
         """What the steps return: at once if they need no more than this turn."""
@@ -38,7 +39,7 @@ class Turns:
         try:
             while True:
                 if step is None:
-                    async with self._places:
+                    async with self._free:
                         await asyncio.sleep(0)
                         step = next(steps)
                     continue
@@ -54,12 +55,12 @@ class Turns:
             steps.close()
 
     async def _elsewhere(self, work: Callable[[], Any]) -> Any:
-        await self._places.acquire()
+        await self._free.acquire()
         running = asyncio.ensure_future(self._runtime.run(work))
         running.add_done_callback(self._ended)
         return await asyncio.shield(running)
 
     def _ended(self, running: "asyncio.Future[Any]") -> None:
-        self._places.release()
+        self._free.release()
         if not running.cancelled():
             running.exception()  # it may be that nobody waits for it any more

@@ -5,7 +5,7 @@ import asyncio
 import threading
 from typing import Any
 
-from moldau.handlers.turns import AT_ONCE, Steps, Turns
+from moldau.handlers.places import AT_ONCE, Places, Steps
 from moldau.runtime import Runtime, Step
 from tests.patience import stretched
 
@@ -20,14 +20,14 @@ def steps(*given: Step, answer: Any = "answered") -> Steps[Any]:
 
 def test_what_needs_no_step_is_answered_at_once():
     async def scenario() -> None:
-        assert Turns(Runtime()).carry_out(steps()) == ("answered", [])
+        assert Places(Runtime()).carry_out(steps()) == ("answered", [])
 
     asyncio.run(scenario())
 
 
 def test_steps_come_back_with_what_they_did_and_turns_with_nothing():
     async def scenario() -> None:
-        answer = await Turns(Runtime()).carry_out(steps(lambda: 7, None, lambda: 8))
+        answer = await Places(Runtime()).carry_out(steps(lambda: 7, None, lambda: 8))
         assert answer == ("answered", [7, None, 8])
 
     asyncio.run(scenario())
@@ -45,7 +45,7 @@ def test_what_a_step_raises_is_raised_where_it_was_asked_for():
         return "nothing"
 
     async def scenario() -> None:
-        assert await Turns(Runtime()).carry_out(careful()) == "a read failed"
+        assert await Places(Runtime()).carry_out(careful()) == "a read failed"
 
     asyncio.run(scenario())
 
@@ -59,8 +59,8 @@ def test_others_have_their_turn_between_two_turns():
             yield None
 
     async def scenario() -> None:
-        turns = Turns(Runtime())
-        await asyncio.gather(*[turns.carry_out(noting(name)) for name in ("a", "b")])
+        places = Places(Runtime())
+        await asyncio.gather(*[places.carry_out(noting(name)) for name in ("a", "b")])
 
     asyncio.run(scenario())
     assert order[:4] == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
@@ -88,8 +88,8 @@ class Held:
 def test_however_many_ask_the_executor_has_threads_left_for_others():
     async def scenario() -> None:
         work, runtime = Held(), Runtime()
-        turns = Turns(runtime)
-        answers = [asyncio.ensure_future(turns.carry_out(steps(work, work))) for _ in range(20)]
+        places = Places(runtime)
+        answers = [asyncio.ensure_future(places.carry_out(steps(work, work))) for _ in range(20)]
         await work.has_begun(AT_ONCE)
         for _ in range(5):
             await runtime.run(lambda: None)
@@ -104,9 +104,9 @@ def test_however_many_ask_the_executor_has_threads_left_for_others():
 def test_a_client_that_leaves_keeps_its_place_until_its_work_has_ended():
     async def scenario() -> None:
         work, runtime = Held(), Runtime()
-        turns = Turns(runtime)
+        places = Places(runtime)
         for _ in range(3):
-            leaving = [asyncio.ensure_future(turns.carry_out(steps(work))) for _ in range(AT_ONCE)]
+            leaving = [asyncio.ensure_future(places.carry_out(steps(work))) for _ in range(AT_ONCE)]
             await work.has_begun(AT_ONCE)
             await asyncio.sleep(0)
             for task in leaving:
@@ -115,6 +115,6 @@ def test_a_client_that_leaves_keeps_its_place_until_its_work_has_ended():
         await runtime.run(lambda: None)
         assert work.begun == AT_ONCE
         work.let_go()
-        assert await turns.carry_out(steps(lambda: 1)) == ("answered", [1])
+        assert await places.carry_out(steps(lambda: 1)) == ("answered", [1])
 
     asyncio.run(scenario())
