@@ -16,7 +16,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from moldau.cluster import alterations, controller, layout
-from moldau.cluster.alterations import Wish
+from moldau.cluster.alterations import Replacement, Wish
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.descriptions import Sources
 from moldau.cluster.image import BrokerImage, Image, TopicImage
@@ -36,6 +36,8 @@ Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
 P = ParamSpec("P")
 T = TypeVar("T")
 PRODUCER_IDS_PER_BLOCK = 1000
+DECIDED_AT_ONCE = 1000
+"""Topics, partitions or settings that one decision on the loop is about at most."""
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
@@ -266,20 +268,28 @@ class Cluster:
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[tuple[str, TopicImage | Refusal]]:
         start = self._runtime.random.below(max(len(self._image.brokers), 1))
-        made = controller.create_topics(self._image, self._config, wanted, self._runtime.random.uuid, start)
+        image, config, new_id = self._image, self._config, self._runtime.random.uuid
+        made = await self._decided(len(wanted), lambda: controller.create_topics(image, config, wanted, new_id, start))
         if not validate_only:
             new = self._placed([(topic, 0) for _, topic in made if isinstance(topic, TopicImage)])
             by_name = {topic.name: topic for topic in new}
             made = [(name, by_name.get(name, result)) for name, result in made]
-            await self._commit([operation for topic in new for operation in layout.topic_created(topic)])
+            operations = await self._decided(
+                sum(len(topic.partitions) for topic in new),
+                lambda: [operation for topic in new for operation in layout.topic_created(topic)],
+            )
+            await self._commit(operations)
             await self._note_made([topic.name for topic in new])
         return made
 
     @_alone
     async def delete_topics(
-        self, wanted: Sequence[tuple[str | None, uuid.UUID | None]]
+        self, wanted: Sequence[tuple[str | None, uuid.UUID | None]], *, validate_only: bool = False
     ) -> list[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]]:
-        results = controller.delete_topics(self._image, wanted)
+        image = self._image
+        results = await self._decided(len(wanted), lambda: controller.delete_topics(image, wanted))
+        if validate_only:
+            return results
         gone = [topic for _, _, topic in results if isinstance(topic, TopicImage)]
         await self._commit([operation for topic in gone for operation in layout.topic_deleted(topic)])
         return results
@@ -288,9 +298,10 @@ class Cluster:
     async def create_partitions(
         self, wanted: Sequence[MorePartitions], *, validate_only: bool = False
     ) -> list[tuple[str, TopicImage | Refusal]]:
-        results = controller.create_partitions(self._image, wanted)
+        image = self._image
+        results = await self._decided(len(wanted), lambda: controller.create_partitions(image, wanted))
         if not validate_only:
-            before = self._image.topics
+            before = image.topics
             grown = self._placed(
                 [(topic, len(before[topic.name].partitions)) for _, topic in results if isinstance(topic, TopicImage)]
             )
@@ -304,10 +315,15 @@ class Cluster:
         if topic is None:
             unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:249]}")
             return controller.name_refusal(name) or unknown
-        overrides = alterations.topic_overrides(self._config, topic.overrides, wanted)
-        if isinstance(overrides, Refusal):
-            return overrides
-        changed = controller.with_overrides(self._image, self._config, name, overrides)
+        image, config = self._image, self._config
+
+        def decide() -> TopicImage | Refusal:
+            overrides = alterations.topic_overrides(config, topic.overrides, wanted)
+            if isinstance(overrides, Refusal):
+                return overrides
+            return controller.with_overrides(image, config, name, overrides)
+
+        changed = await self._decided(_length(wanted), decide)
         if isinstance(changed, Refusal):
             return changed
         if not validate_only:
@@ -318,7 +334,10 @@ class Cluster:
     async def alter_broker_configs(self, broker: str, wanted: Wish, *, validate_only: bool = False) -> Refusal | None:
         """Of one broker by its number, or of all by `layout.DEFAULT_BROKER`."""
         now = self._image.broker_overrides.get(broker)
-        overrides = alterations.broker_overrides(self._config, now or {}, wanted)
+        config = self._config
+        overrides = await self._decided(
+            _length(wanted), lambda: alterations.broker_overrides(config, now or {}, wanted)
+        )
         if isinstance(overrides, Refusal):
             return overrides
         changed = {**self._image.broker_overrides, broker: overrides}
@@ -411,6 +430,11 @@ class Cluster:
         self._store.multi([layout.producer_ids(self.broker_id, start, end, None if node is None else node.version)])
         return range(start, end + 1)
 
+    async def _decided(self, elements: int, decide: Callable[[], T]) -> T:
+        """A decision about many elements is made in the executor (D14). The image stays as it is: one change is made at
+        a time."""
+        return decide() if elements <= DECIDED_AT_ONCE else await self._runtime.run(decide)
+
     async def _commit(self, operations: Sequence[Operation]) -> None:
         """Write, read back, show. Raises `StorageError`; then nothing was written or shown."""
         if not operations:
@@ -435,6 +459,10 @@ class Cluster:
         for awaitable in waiting:
             if awaitable is not None:
                 await awaitable
+
+
+def _length(wanted: Wish) -> int:
+    return len(wanted.settings) if isinstance(wanted, Replacement) else len(wanted)
 
 
 def _new_cluster_id(runtime: Runtime) -> str:

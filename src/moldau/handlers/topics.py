@@ -9,7 +9,6 @@ DeleteTopics names topics by id from version 6 (KIP-516); before, its names are 
 import uuid
 from collections.abc import Sequence
 
-from moldau.cluster import controller
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.image import TopicImage
@@ -95,12 +94,13 @@ class Topics:
             old = context.version < _DISABLED_SINCE
             code = ErrorCode.INVALID_REQUEST if old else ErrorCode.TOPIC_DELETION_DISABLED
             return _deleted([(one.name, one.topic_id, Refusal(code, "topics cannot be deleted here")) for one in asked])
-        wanted = [(one.name, one.topic_id if one.topic_id.int else None) for one in asked]
-        if request.timeout_ms <= 0:
-            results = controller.delete_topics(self._cluster.image, wanted)
-            return _deleted([(name, topic_id, _too_late(result)) for name, topic_id, result in results])
+        wanted = [(one.name, one.topic_id if one.topic_id.int else None) async for one in in_turns(asked)]
+        late = request.timeout_ms <= 0
         try:
-            return _deleted(await self._cluster.delete_topics(wanted))
+            results = await self._cluster.delete_topics(wanted, validate_only=late)
+            if not late:
+                return _deleted(results)
+            return _deleted([(name, topic_id, _too_late(result)) for name, topic_id, result in results])
         except (StorageError, KafkaError) as error:
             broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             return _deleted([(name, topic_id, broken) for name, topic_id in wanted])
