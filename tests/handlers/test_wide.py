@@ -41,11 +41,14 @@ from moldau.protocol.messages.txn_offset_commit import (
 )
 from moldau.protocol.schema import Spec, specs
 from tests.handlers.living import Living, Wire, batch, living, outcomes, produce
+from tests.patience import stretched
 
 ELEMENTS = 30_000
 SHARE = 0.4
 """Of the time that reading the whole request takes: the longest turn."""
 LEAST_S = 0.02
+ROUNDS_MAX = 3
+"""What the machine does besides makes a turn of one round long; what the broker does makes one of every round long."""
 WHOLE = {"timeout_ms": 30_000, "response_partition_limit": ELEMENTS}
 BY_HAND = (PRODUCE, FETCH)
 
@@ -145,21 +148,21 @@ async def held(alive: Living, api: Api, request: Any, version: int | None = None
 
 @pytest.mark.parametrize(("api", "array"), list(wide_requests()), ids=lambda value: getattr(value, "name", value))
 def test_no_wide_request_holds_the_loop(api: Api, array: str, tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with asyncio.timeout(120), living(tmp_path, offsets_topic_num_partitions=2) as alive:
-            wire = await alive.dial()
-            for kind in (GROUP, TRANSACTION):
-                asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=["wide"])
-                await wire.ask(apis.FIND_COORDINATOR, 6, asked)
-            await answered_in_turns(alive, api, request_of(api, array))
+    async def scene(alive: Living, _: Wire) -> None:
+        await answered_in_turns(alive, api, request_of(api, array))
 
-    asyncio.run(scene())
+    on_a_broker(scene, tmp_path)
+
+
+class TooLong(AssertionError):
+    """A turn of the loop."""
 
 
 async def answered_in_turns(alive: Living, api: Api, request: Any, version: int | None = None) -> Any:
     """The reply to a request that must not hold the loop; None without one."""
     longest_s, took_s, reply = await held(alive, api, request, version)
-    assert longest_s < max(SHARE * took_s, LEAST_S), f"{longest_s * 1000:.0f} ms, read in {took_s * 1000:.0f}"
+    if longest_s >= max(SHARE * took_s, LEAST_S):
+        raise TooLong(f"{longest_s * 1000:.0f} ms, read in {took_s * 1000:.0f}")
     return codec.read_reply(api, api.high if version is None else version, reply) if reply else None
 
 
@@ -167,19 +170,37 @@ PARTITIONS = 100
 NUMBERS = [number % PARTITIONS for number in range(ELEMENTS)]
 
 
-def on_a_topic(scene: Callable[[Living, Wire], Awaitable[None]], folder: Path) -> None:
-    """A broker that coordinates groups and transactions, and a topic of that many partitions."""
+def on_a_broker(scene: Callable[[Living, Wire], Awaitable[None]], folder: Path) -> None:
+    """A new broker that coordinates groups and transactions; another one if a turn was too long, a few times."""
 
-    async def whole() -> None:
-        async with asyncio.timeout(120), living(folder, offsets_topic_num_partitions=2) as alive:
+    async def whole(data: Path) -> None:
+        async with asyncio.timeout(stretched(120)), living(data, offsets_topic_num_partitions=2) as alive:
             wire = await alive.dial()
-            await alive.make("t", PARTITIONS)
             for kind in (GROUP, TRANSACTION):
                 asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=["wide"])
                 await wire.ask(apis.FIND_COORDINATOR, 6, asked)
             await scene(alive, wire)
 
-    asyncio.run(whole())
+    long: list[str] = []
+    while len(long) < ROUNDS_MAX:
+        data = folder / str(len(long))
+        data.mkdir()
+        try:
+            asyncio.run(whole(data))
+            return
+        except TooLong as turn:
+            long.append(str(turn))
+    raise AssertionError("; ".join(long))
+
+
+def on_a_topic(scene: Callable[[Living, Wire], Awaitable[None]], folder: Path) -> None:
+    """The same with a topic of that many partitions."""
+
+    async def with_topic(alive: Living, wire: Wire) -> None:
+        await alive.make("t", PARTITIONS)
+        await scene(alive, wire)
+
+    on_a_broker(with_topic, folder)
 
 
 def commit_of(offset: int) -> OffsetCommitRequest:
