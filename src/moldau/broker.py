@@ -53,6 +53,8 @@ SPARE_DESCRIPTORS = 64
 SEND_BUFFER_BYTES, OF_THE_SYSTEM = 256 << 10, -1
 """Of a connection where nobody asks for another size. Kafka's 100 KB halve what a large Fetch reaches, and keep the
 system from growing the receive buffer of a producer with large batches."""
+QUEUED_BYTES = 256 << 20
+"""For requests that are not whole yet, where nobody says. Kafka's default is no limit."""
 SWITCH_INTERVAL_S = 0.0005
 """How long the loop waits at most for a thread that runs Python, as the cleaner's does. Python's own is 5 ms."""
 PER_CONNECTION = 3
@@ -281,11 +283,13 @@ def _reachable(host: str) -> str:
 def _limits(config: BrokerConfig, connections_max: int) -> Limits:
     """Connections beyond what leaves the log its files are refused."""
     given = config.given
+    queued = config.queued_max_request_bytes
     return Limits(
         config.socket_request_max_bytes,
         config.socket_send_buffer_bytes if "socket.send.buffer.bytes" in given else SEND_BUFFER_BYTES,
         config.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in given else OF_THE_SYSTEM,
         config.connections_max_idle_ms,
+        queued if queued > 0 else max(QUEUED_BYTES, config.socket_request_max_bytes),
         min(config.max_connections, connections_max),
         config.max_connections_per_ip,
     )

@@ -8,9 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.errors import ProtocolViolation
-from moldau.net.inbox import FREE_BYTES, Inbox, Pool
+from moldau.net.inbox import Inbox
+from moldau.net.pool import Pool
 
 SHARED = 1 << 12
+
+
+class Nobody:
+    """The owner of an inbox that never has to wait."""
+
+    def resume(self) -> None: ...
+    def give_up(self) -> str:
+        raise AssertionError("memory is not short")
+
+    def has_sent_more(self) -> bool:
+        return False
 
 
 def framed(body: bytes) -> bytes:
@@ -29,7 +41,7 @@ def feed(inbox: Inbox, shared: memoryview, data: bytes) -> int:
 
 @given(st.lists(st.binary(max_size=6000), max_size=8), st.lists(st.integers(1, 5000), min_size=1), st.booleans())
 def test_frames_come_out_whole_and_in_order_however_they_arrive(bodies: list[bytes], cuts: list[int], one_by_one: bool):
-    inbox = Inbox(1 << 20, Pool(1 << 22), lambda: None)
+    inbox = Inbox(1 << 20, Pool(1 << 22), Nobody())
     shared = memoryview(bytearray(SHARED))
     stream, found, turn = b"".join(map(framed, bodies)), [], 0
     while stream:
@@ -48,7 +60,7 @@ def test_frames_come_out_whole_and_in_order_however_they_arrive(bodies: list[byt
 
 
 def test_one_frame_in_one_read_is_handed_out_at_once_and_nothing_else_is():
-    inbox = Inbox(1000, Pool(1 << 22), lambda: None)
+    inbox = Inbox(1000, Pool(1 << 22), Nobody())
     shared = memoryview(bytearray(SHARED))
 
     def only(data: bytes) -> bytes | None:
@@ -67,7 +79,7 @@ def test_one_frame_in_one_read_is_handed_out_at_once_and_nothing_else_is():
 
 @pytest.mark.parametrize("size", [-1, -(2**31), (1 << 20) + 1, 2**31 - 1])
 def test_a_size_out_of_range_is_refused_before_anything_is_allocated(size: int):
-    inbox = Inbox(1 << 20, Pool(1 << 22), lambda: None)
+    inbox = Inbox(1 << 20, Pool(1 << 22), Nobody())
     shared = memoryview(bytearray(SHARED))
     feed(inbox, shared, struct.pack(">i", size))
     with pytest.raises(ProtocolViolation):
@@ -75,7 +87,7 @@ def test_a_size_out_of_range_is_refused_before_anything_is_allocated(size: int):
 
 
 def test_a_declared_giant_costs_what_arrived():
-    inbox = Inbox(100 << 20, Pool(64 << 20), lambda: None)
+    inbox = Inbox(100 << 20, Pool(64 << 20), Nobody())
     shared = memoryview(bytearray(SHARED))
     feed(inbox, shared, struct.pack(">i", 50 << 20) + b"x" * 100)
     assert not list(inbox.frames())
@@ -83,43 +95,3 @@ def test_a_declared_giant_costs_what_arrived():
     own = inbox.buffer(shared)
     assert own is not None
     assert len(own) < 64 << 10
-
-
-def half_sent(pool: Pool, count: int, resumed: list[int]) -> Inbox:
-    """An inbox with an unfinished frame of 50 MB, `count` bytes of it here."""
-    inbox = Inbox(100 << 20, pool, lambda: resumed.append(count))
-    shared = memoryview(bytearray(64 << 10))
-    data = memoryview(struct.pack(">i", 50 << 20) + bytes(count))
-    while data:
-        room = inbox.buffer(shared)
-        if room is None:
-            break
-        n = min(len(room), len(data))
-        room[:n] = data[:n]
-        inbox.arrived(shared, n)
-        assert not list(inbox.frames())
-        inbox.park()
-        data = data[n:]
-    return inbox
-
-
-def test_giants_share_a_pool_and_the_first_may_always_finish():
-    pool, resumed = Pool(4 << 20), list[int]()
-    first = half_sent(pool, 3 << 20, resumed)
-    others = [half_sent(pool, 2 << 20, resumed) for _ in range(20)]
-    shared = memoryview(bytearray(64 << 10))
-    assert all(other.buffer(shared) is None for other in others)
-    assert pool.taken <= (4 << 20) + FREE_BYTES
-    assert first.buffer(shared) is not None
-    first.close()
-    assert resumed, "those who waited are told that there is room"
-    assert others[0].buffer(shared) is not None
-
-
-def test_a_holder_that_stands_still_while_others_wait_is_found():
-    pool = Pool(4 << 20)
-    first = half_sent(pool, 4 << 20, [])
-    assert pool.stalled() is None, "nobody waits"
-    half_sent(pool, 4 << 20, [])
-    assert pool.stalled() is None, "it brought bytes since the last look"
-    assert pool.stalled() is first

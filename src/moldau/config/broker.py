@@ -53,6 +53,7 @@ class BrokerConfig:
     socket_request_max_bytes: int = INT(104857600, "The largest request that is read; a connection that announces more is closed.", low=1, **_FIXED)
     socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's. Where it is not set, 196608 is used.", **_FIXED)
     socket_receive_buffer_bytes: int = INT(102400, "The receive buffer of a connection (SO_RCVBUF); -1 leaves the operating system's, which is used where it is not set.", **_FIXED)
+    queued_max_request_bytes: int = LONG(-1, "The memory for the requests of all connections that are not whole yet, or wait for their turn; when it is short the slowest connections are closed. If it is not above 0, 268435456 or socket.request.max.bytes is used, whichever is more.", **_FIXED)
     max_connections: int = INT(INT_MAX, "How many connections may be open at once.", low=0)
     max_connections_per_ip: int = INT(INT_MAX, "How many connections one address may have open at once.", low=0)
     connections_max_idle_ms: int = LONG(600000, "A connection that asks nothing for this long is closed.", **_FIXED)
@@ -228,6 +229,11 @@ def _check(config: BrokerConfig) -> None:
         raise ConfigError("log.dirs names no folder")
     if len(set(config.data_folders)) < len(config.data_folders):
         raise ConfigError("log.dirs names a folder twice")
+    if 0 < config.queued_max_request_bytes < config.socket_request_max_bytes:
+        raise ConfigError(
+            f"queued.max.request.bytes is {config.queued_max_request_bytes}, but must be at least "
+            f"socket.request.max.bytes, {config.socket_request_max_bytes}"
+        )
     if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
         raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
     for name in ("session_timeout", "heartbeat_interval", "assignment_interval"):

@@ -91,7 +91,7 @@ NAMES: frozenset[str] = frozenset(
     principal.builder.class
     process.roles
     producer.purgatory.purge.interval.requests
-    queued.max.request.bytes queued.max.requests
+    queued.max.requests
     quota.consumer.default quota.producer.default quota.window.num quota.window.size.seconds
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size

@@ -2,85 +2,21 @@
 
 A frame is four bytes of size and a body. Reads land in one buffer shared by all connections of a loop; what does not
 make a whole frame, or may not be served yet, is kept here. A large frame gets a buffer of its own that grows as it
-fills, so a peer that declares two gigabytes and sends ten bytes costs ten bytes; beyond `FREE_BYTES` a frame needs a
-share of the server's `Pool`, so that many peers with half-sent giants cannot take the memory of all. From
-`MAPPED_BYTES` on it is mapped: the allocator would keep most of what giants of all sizes had, long after they are gone.
+fills, so a peer that declares two gigabytes and sends ten bytes costs ten bytes. What all connections keep together is
+bounded by the server's `Pool`. From `MAPPED_BYTES` on a buffer is mapped: the allocator would keep most of what giants
+of all sizes had, long after they are gone.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from mmap import mmap
 
 from moldau.errors import ProtocolViolation
+from moldau.net.pool import FREE_BYTES, GIANT_BYTES, SMALL_BYTES, Owner, Pool
 
 _size = struct.Struct(">i").unpack_from
 
-GIANT_BYTES = (1 << 20) + (1 << 16)
-"""Frames that declare more than this are giants; others, which a producer's ordinary settings make, grow freely."""
-FREE_BYTES = 64 << 10
-"""A connection may hold this much of a giant without asking the pool."""
 MAPPED_BYTES = 4 << 20
-LARGE_BUFFERS_MAX = 4
-"""Buffers of `GIANT_BYTES` that large frames take in turns; where all are out, a frame's own grows as it fills."""
-FIRST_BYTES = 16 << 10
-"""The least that a frame's own buffer holds."""
-
-
-class Pool:
-    """Memory for the unfinished giant frames of all connections, given in the order they asked.
-
-    Whoever asks first may always grow (so some frame always finishes); others wait while `taken` is beyond `limit`.
-    A holder that stands still while others wait loses its connection: the server calls `stalled` now and then.
-    """
-
-    def __init__(self, limit: int):
-        self.limit = limit
-        self.taken = 0
-        self._holders: dict[Inbox, int] = {}
-        self._waiting: dict[Inbox, None] = {}
-        self._spare: list[bytearray] = []
-        self._made = 0
-
-    def grow(self, inbox: "Inbox", to: int) -> bool:
-        """True if `inbox` may hold `to` bytes; else it waits, and its `resume` is called when it may ask again."""
-        held = self._holders.get(inbox, 0)
-        first = next(iter(self._holders), inbox) is inbox
-        if not first and self.taken + to - held > self.limit:
-            self._waiting[inbox] = None
-            return False
-        self._holders[inbox] = to
-        self.taken += to - held
-        return True
-
-    def borrow(self) -> bytearray | None:
-        """A buffer for one large frame, used again and again so that its memory is there; None if all are out."""
-        if self._spare:
-            return self._spare.pop()
-        if self._made < LARGE_BUFFERS_MAX:
-            self._made += 1
-            return bytearray(GIANT_BYTES)
-        return None
-
-    def hand_back(self, buffer: bytearray) -> None:
-        self._spare.append(buffer)
-
-    def give_back(self, inbox: "Inbox") -> None:
-        self._waiting.pop(inbox, None)
-        held = self._holders.pop(inbox, 0)
-        self.taken -= held
-        if held and self._waiting:
-            waiting, self._waiting = self._waiting, {}
-            for other in waiting:
-                other.resume()
-
-    def stalled(self) -> "Inbox | None":
-        """The first holder if others wait for it and it brought nothing since the last call."""
-        if not self._waiting:
-            return None
-        first = next(iter(self._holders), None)
-        if first is None or first.progress():
-            return None
-        return first
 
 
 class Inbox:
@@ -89,9 +25,10 @@ class Inbox:
     The order of calls: `buffer`, `arrived`, `frames` as far as the caller wants, `park`.
     """
 
-    def __init__(self, size_max: int, pool: Pool, resume: Callable[[], None]):
+    def __init__(self, size_max: int, pool: Pool, owner: Owner):
         self.size_max = size_max
-        self.resume = resume
+        self.owner = owner
+        self.muted = self.finished_some = False
         self._pool = pool
         self._own: bytearray | mmap = bytearray()
         self._room = 0
@@ -99,25 +36,27 @@ class Inbox:
         self._borrowed: bytearray | None = None
         self._window = memoryview(self._own)
         self._at = self._end = 0
-        self._seen = 0
+        self._seen = -1
 
     def buffer(self, shared: memoryview) -> memoryview | None:
         """Where the next read goes: the shared buffer, the unfinished frame's own, or None while the pool has no
         room."""
         if not self._filled:
-            return shared
+            return shared[:SMALL_BYTES] if self._pool.short else shared
         if self._filled == self._room and not self._grow():
             return None
         return memoryview(self._own)[self._filled : self._room]
 
     def _grow(self) -> bool:
-        need = 4 + self._checked(self._own, 0) if self._filled >= 4 else FIRST_BYTES
-        target = min(need, max(FIRST_BYTES, 4 * self._filled)) if need > self._filled else self._filled + FIRST_BYTES
-        if need > GIANT_BYTES and target > FREE_BYTES and not self._pool.grow(self, target):
-            return False
+        need = 4 + self._checked(self._own, 0) if self._filled >= 4 else SMALL_BYTES
+        target = min(need, max(SMALL_BYTES, 4 * self._filled)) if need > self._filled else self._filled + SMALL_BYTES
         borrowed = self._pool.borrow() if FREE_BYTES < need <= GIANT_BYTES and self._borrowed is None else None
         if borrowed is not None:
             target = need
+        if not self._pool.grow(self, target, giant=need > GIANT_BYTES):
+            if borrowed is not None:
+                self._pool.hand_back(borrowed)
+            return False
         grown = borrowed or (mmap(-1, target) if target >= MAPPED_BYTES else bytearray(target))
         grown[: self._filled] = memoryview(self._own)[: self._filled]
         self._hand_back()
@@ -145,7 +84,10 @@ class Inbox:
         if self._filled or count < 4:
             return None
         (size,) = _size(shared, 0)
-        return shared[4:count] if size == count - 4 <= self.size_max else None
+        if not size == count - 4 <= self.size_max:
+            return None
+        self.finished_some = True
+        return shared[4:count]
 
     def frames(self) -> Iterator[memoryview]:
         """The whole frames that are here, without their sizes, each valid until the next is asked for. Whoever wants no
@@ -168,6 +110,8 @@ class Inbox:
     def park(self) -> None:
         """Keep what was not handed out; the shared buffer is free for others after this."""
         at, end = self._at, self._end
+        if at:
+            self.finished_some = True
         if at == end:
             if self._filled:
                 self._clear()
@@ -175,13 +119,15 @@ class Inbox:
             self._keep(bytearray(self._window[at:end]))
         elif at:
             left = bytearray(self._window[at:end])
-            self._clear()
+            self._hand_back()
             self._keep(left)
         self._window, self._at, self._end = memoryview(b""), 0, 0
 
     def _keep(self, left: bytearray) -> None:
         self._own = left
         self._room = self._filled = len(left)
+        self._seen = -1
+        self._pool.hold(self, len(left))
 
     def holds_frame(self) -> bool:
         """Whether what was parked begins with a whole frame, or with a size that `frames` refuses."""
@@ -196,15 +142,25 @@ class Inbox:
             raise _out_of_range(size, self.size_max)
         return size
 
-    def progress(self) -> bool:
-        """Whether bytes have arrived since the last call."""
-        moved, self._seen = self._seen != self._filled, self._filled
+    def look(self) -> int:
+        """The bytes that arrived since the last look; -1 if the frame began, or `unmute` was called, since."""
+        moved = self._filled - self._seen if self._seen >= 0 else -1
+        self._seen = self._filled
         return moved
+
+    def stands_still(self) -> bool:
+        """Whether nothing has arrived since the last look, though it could."""
+        return self._seen == self._filled and not self.muted and not self.owner.has_sent_more()
+
+    def unmute(self) -> None:
+        """The connection is read from again."""
+        self.muted, self._seen = False, -1
 
     def _clear(self) -> None:
         self._hand_back()
         self._own = bytearray()
         self._room = self._filled = 0
+        self._seen = -1
         self._pool.give_back(self)
 
     def close(self) -> None:

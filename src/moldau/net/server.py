@@ -10,8 +10,10 @@ connection closed.
 """
 
 import asyncio
+import fcntl
 import logging
 import socket
+import termios
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -20,8 +22,9 @@ from typing import Any, NamedTuple, cast
 from moldau.errors import ProtocolViolation
 from moldau.names import counted
 from moldau.net.busy_polling import BusyPolling, processors
-from moldau.net.inbox import Inbox, Pool
+from moldau.net.inbox import Inbox
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox
+from moldau.net.pool import Pool
 from moldau.net.turns import SHARE_S, Turns
 from moldau.net.watchdog import Watchdog
 from moldau.runtime import Answer, FileSlice, Reply
@@ -30,12 +33,10 @@ log = logging.getLogger(__name__)
 
 SHARED_BYTES = 128 << 10
 """One buffer that all connections of a server read into."""
-POOL_BYTES = 24 << 20
-"""For the unfinished giant frames of all connections."""
 SHARE_BYTES = 1 << 20
 """Replies of this size are sent before further requests of that connection are handled."""
-STALL_S = 2.0
-"""How often the server looks for idle and stalled connections."""
+LOOK_S = 0.5
+"""How often the server looks for idle connections, and for slow ones where memory is short."""
 GRACE_S = 1.0
 """How long a server that stops waits for what is in flight."""
 PORT_TRIES = 10
@@ -67,6 +68,7 @@ class Limits:
     socket_send_buffer_bytes: int = 256 << 10
     socket_receive_buffer_bytes: int = -1
     connections_max_idle_ms: int = 600_000
+    queued_max_request_bytes: int = 256 << 20
     max_connections: int = 2**31 - 1
     max_connections_per_ip: int = 2**31 - 1
 
@@ -82,7 +84,7 @@ class Server:
     per_host: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pool = Pool(POOL_BYTES)
+        self.pool = Pool(self.limits.queued_max_request_bytes)
         self.shared = memoryview(bytearray(SHARED_BYTES))
         self._listening: list[asyncio.AbstractServer] = []
         self._sweeper: asyncio.TimerHandle | None = None
@@ -114,7 +116,7 @@ class Server:
                     self._listening.pop().close()
                 if left == 1:
                     raise
-        self._sweeper = loop.call_later(STALL_S, self._sweep, loop)
+        self._sweeper = loop.call_later(LOOK_S, self._sweep, loop)
         return taken
 
     async def serve(self) -> None:
@@ -128,16 +130,13 @@ class Server:
         return self._turns
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close what is idle for too long (a negative limit is none) and who stands still with memory that others wait
-        for."""
+        """Close what is idle for too long (a negative limit is none), and what is slow if memory is short."""
         idle_since = loop.time() - self.limits.connections_max_idle_ms / 1000
         if self.limits.connections_max_idle_ms >= 0:
             for connection in [c for c in self.connections if c.active_at < idle_since]:
                 connection.lose("idle")
-        stalled = self.pool.stalled()
-        for connection in [c for c in self.connections if c.inbox is stalled]:
-            connection.lose("it stopped in the middle of a frame that others wait for")
-        self._sweeper = loop.call_later(STALL_S, self._sweep, loop)
+        self.pool.look()
+        self._sweeper = loop.call_later(LOOK_S, self._sweep, loop)
 
     def admit(self, connection: "Connection") -> bool:
         """Count a new connection; False if there are too many, or the server stops."""
@@ -208,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, server: Server, loop: asyncio.AbstractEventLoop):
         self.server = server
         self.loop = loop
-        self.inbox = Inbox(server.limits.socket_request_max_bytes, server.pool, self._resume_reading)
+        self.inbox = Inbox(server.limits.socket_request_max_bytes, server.pool, self)
         self.peer = Peer("", 0)
         self.active_at = loop.time()
         self.asked = b""
@@ -407,17 +406,19 @@ class Connection(asyncio.BufferedProtocol):
         self._spent_s, began = 0.0, self._stopwatch()
         self._serve(0, began + SHARE_S)
         self._heavy = self._stopwatch() - began > SHARE_S / 2
-        self._resume_reading()
+        self.resume()
 
     def _pause_reading(self) -> None:
+        self.inbox.muted = self._busy
         if not self._paused and not self._closed:
             self._paused = True
             self._transport.pause_reading()
 
-    def _resume_reading(self) -> None:
+    def resume(self) -> None:
         """Read on, unless something is in flight or the pool has no room for what this connection sends."""
         if self._paused and not (self._busy or self._closed) and self.inbox.buffer(self.server.shared) is not None:
             self._paused = False
+            self.inbox.unmute()
             self._transport.resume_reading()
 
     def pause_writing(self) -> None:
@@ -435,6 +436,18 @@ class Connection(asyncio.BufferedProtocol):
         if not self._closed:
             log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, why)
             self.close()
+
+    def give_up(self) -> str:
+        """Others need the memory of what it has sent so far."""
+        self.close()
+        return self.peer.host
+
+    def has_sent_more(self) -> bool:
+        sock = self._transport.get_extra_info("socket")
+        if sock is None or self._closed:
+            return False
+        waiting = fcntl.ioctl(sock.fileno(), termios.FIONREAD, bytes(4))
+        return any(waiting)
 
     def finish(self) -> None:
         """Take no more requests, answer the one in flight, close."""

@@ -1,0 +1,226 @@
+"""The memory for requests that are not whole yet or wait for their turn: one bound for all connections of a server.
+
+Counted is what buffers take, which grow as bytes arrive, whatever size a frame declares. `SMALL_BYTES` a connection are
+counted and never refused. Giants, which are larger than a producer's ordinary settings make them, share a part of the
+bound, so that they leave room for the others. While memory is not short nobody is closed, however slow. When it is:
+
+1. Connections that brought nothing between two looks, although they were read from, and have sent nothing since, are
+   closed at once, until there is room.
+2. If that is not enough, a connection that asks for memory waits: it is not read from. The first that took some may
+   always go on, so that a frame of any size gets through.
+3. If others have waited from one look to the next, the slowest are closed, until there is room for what others ask, or
+   half of the memory is free.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Protocol
+
+from moldau.names import counted
+
+log = logging.getLogger(__name__)
+
+GIANT_BYTES = (1 << 20) + (1 << 16)
+"""Frames that declare more than this are giants."""
+GIANTS_PART = 10
+"""They get the tenth part of the bound."""
+FREE_BYTES = 64 << 10
+"""Beyond this a giant needs a share of that part."""
+SMALL_BYTES = 16 << 10
+"""A connection may always hold this much."""
+LARGE_BUFFERS_MAX = 4
+"""Buffers of `GIANT_BYTES` that large frames take in turns; where all are out, a frame's own grows as it fills."""
+SLOW_LOOKS = 20
+"""Slow is what would need more looks than this to bring again what it holds."""
+CLOSED_MAX = 500
+"""Connections that one turn of the loop closes."""
+
+
+class Owner(Protocol):
+    """A connection, as far as its memory goes."""
+
+    def resume(self) -> None:
+        """There may be room again: ask for it."""
+
+    def give_up(self) -> str:
+        """Close; returns the peer's host."""
+
+    def has_sent_more(self) -> bool:
+        """Whether its peer has sent bytes that we have not read yet."""
+
+
+class Holder(Protocol):
+    """What one connection has received. `muted`: it is not read from, for another reason than memory. `finished_some`:
+    it has brought a whole frame before."""
+
+    owner: Owner
+    muted: bool
+    finished_some: bool
+
+    def look(self) -> int:
+        """The bytes that arrived since the last look; -1 if the frame began, or its connection was muted, since."""
+
+    def stands_still(self) -> bool:
+        """Whether nothing has arrived since the last look, though it could."""
+
+
+class Budget:
+    """A limit in bytes. `holders` are in the order they began, with what each has; `waiting` with what each asks for,
+    `wanted` in all more than they have."""
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self.taken = 0
+        self.holders: dict[Holder, int] = {}
+        self.waiting: dict[Holder, int] = {}
+        self.wanted = 0
+        self.was_short = False
+        """Some waited at the last look."""
+
+    def allows(self, holder: Holder, to: int) -> bool:
+        first = next(iter(self.holders), holder) is holder
+        return first or self.taken + to - self.holders.get(holder, 0) <= self.limit
+
+    def take(self, holder: Holder, to: int) -> None:
+        self.taken += to - self.holders.get(holder, 0)
+        self.holders[holder] = to
+
+    def give_back(self, holder: Holder) -> None:
+        self.wait_no_more(holder)
+        self.taken -= self.holders.pop(holder, 0)
+
+    def wait(self, holder: Holder, to: int) -> None:
+        self.waiting[holder] = to - self.holders.get(holder, 0)
+        self.wanted += self.waiting[holder]
+
+    def wait_no_more(self, holder: Holder) -> None:
+        self.wanted -= self.waiting.pop(holder, 0)
+
+    def resume(self) -> None:
+        """Let those that wait ask again, until one has to go on waiting."""
+        while self.waiting:
+            holder = next(iter(self.waiting))
+            self.wait_no_more(holder)
+            holder.owner.resume()
+            if holder in self.waiting:
+                return
+
+
+class Pool:
+    """`short`: the limit is reached, and connections should be read from in small pieces. `look` is to be called
+    every half second or so."""
+
+    def __init__(self, limit: int):
+        self.short = False
+        self._all = Budget(limit)
+        self._giants = Budget(limit // GIANTS_PART)
+        self._stalled: list[Holder] = []
+        self._closing = False
+        self._closed: Counter[str] = Counter()
+        self._spare: list[bytearray] = []
+        self._made = 0
+
+    @property
+    def taken(self) -> int:
+        return self._all.taken
+
+    def hold(self, holder: Holder, count: int) -> None:
+        """`holder` has `count` bytes that were read already."""
+        self._all.take(holder, count)
+        self.short = self._all.taken >= self._all.limit
+
+    def grow(self, holder: Holder, to: int, *, giant: bool) -> bool:
+        """True if `holder` may have `to` bytes; else it waits, and its owner is told when it may ask again."""
+        budgets = (self._giants, self._all) if giant and to > FREE_BYTES else (self._all,)
+        for budget in budgets:
+            budget.wait_no_more(holder)
+            if to > SMALL_BYTES and not self._makes_room(budget, holder, to):
+                budget.wait(holder, to)
+                return False
+        for budget in budgets:
+            budget.take(holder, to)
+        self.short = self._all.taken >= self._all.limit
+        return True
+
+    def _makes_room(self, budget: Budget, holder: Holder, to: int) -> bool:
+        if not budget.allows(holder, to):
+            others = (other for other in self._stalled if other in budget.holders and other is not holder)
+            self._close((other for other in others if other.stands_still()), lambda: budget.allows(holder, to))
+        return budget.allows(holder, to)
+
+    def give_back(self, holder: Holder) -> None:
+        self._all.give_back(holder)
+        self._giants.give_back(holder)
+        self.short = self._all.taken >= self._all.limit
+        if not self._closing:
+            self._resume()
+
+    def _resume(self) -> None:
+        self._giants.resume()
+        self._all.resume()
+
+    def _close(self, holders: Iterable[Holder], enough: Callable[[], bool]) -> None:
+        """Close these, in their order, until there is enough room."""
+        self._closing = True
+        for holder in islice(holders, CLOSED_MAX):
+            if enough():
+                break
+            self._closed[holder.owner.give_up()] += 1
+        self._closing = False
+
+    def look(self) -> None:
+        """Find out who stands still; close the slowest where others have waited since the last look."""
+        budgets = (self._giants, self._all)
+        if all(budget.taken <= budget.limit // 2 and not budget.waiting for budget in budgets):
+            self._stalled = []
+            return
+        moved = {holder: holder.look() for holder in self._all.holders}
+        for budget in budgets:
+            if budget.waiting and budget.was_short:
+                self._close_slowest(budget, moved)
+        self._stalled = [
+            holder
+            for holder, count in moved.items()
+            if count == 0 and not any(holder in budget.waiting for budget in budgets)
+        ]
+        for budget in budgets:
+            budget.was_short = bool(budget.waiting)
+        self._resume()
+        if self._closed:
+            log.warning(
+                "closed %s, the slowest first: memory for unfinished requests was short "
+                "(queued.max.request.bytes, %d). Most of them came from %s",
+                counted(self._closed.total(), "connection"),
+                self._all.limit,
+                ", ".join(f"{host} ({number:,})" for host, number in self._closed.most_common(3)),
+            )
+            self._closed.clear()
+
+    def _close_slowest(self, budget: Budget, moved: Mapping[Holder, int]) -> None:
+        """First those that could have sent more and brought little, the slowest before the others. Then those that wait
+        for memory themselves, the largest first, but before them those that never finished a frame. Then those that
+        bring something or began after the last look, at last those whose requests wait for us."""
+
+        def order(holder: Holder) -> tuple[int, bool, int]:
+            held = budget.holders[holder]
+            if holder in budget.waiting:
+                return 1, holder.finished_some, -held
+            is_slow = 0 <= moved[holder] * SLOW_LOOKS < held and not holder.owner.has_sent_more()
+            return 3 if holder.muted else 0 if is_slow else 2, False, moved[holder]
+
+        slowest = sorted(budget.holders, key=order)
+        self._close(slowest, lambda: budget.taken + min(budget.wanted, budget.limit // 2) <= budget.limit)
+
+    def borrow(self) -> bytearray | None:
+        """A buffer for one large frame, used again and again so that its memory is there; None if all are out."""
+        if self._spare:
+            return self._spare.pop()
+        if self._made < LARGE_BUFFERS_MAX:
+            self._made += 1
+            return bytearray(GIANT_BYTES)
+        return None
+
+    def hand_back(self, buffer: bytearray) -> None:
+        self._spare.append(buffer)
