@@ -97,7 +97,7 @@ class Broker:
             )
         line = first_line(self._process, seconds)
         if not line.startswith("listening on "):
-            code = self._process.returncode if self.wait(1) else None
+            code = self._process.returncode if self.wait(stretched(5)) else None
             self.kill()
             raise NotReady(code, f"the broker said {line!r}, and in its log:\n{self.log()}")
         self.address = line.removeprefix("listening on ").strip()

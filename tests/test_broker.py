@@ -102,7 +102,7 @@ def ended_while_starting(folder: Path, after_s: float) -> int:
             os.sched_yield()
         time.sleep(after_s)
         process.send_signal(signal.SIGTERM)
-        return process.wait(60)
+        return process.wait(stretched(60))
 
 
 def test_a_start_that_is_stopped_at_any_moment_after_a_clean_stop_leaves_the_folder_clean(tmp_path: Path):
@@ -129,7 +129,9 @@ def test_a_signal_before_anything_is_open_ends_the_process_with_success(tmp_path
         "sys.meta_path.insert(0, Asked())\n"
         f"server.start(['--data-dir', {str(tmp_path / 'data')!r}, '--port', '0'])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(SOURCE)}, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(SOURCE)}, timeout=stretched(60)
+    )
     assert done.returncode == 0
     assert not (tmp_path / "data").exists()
 

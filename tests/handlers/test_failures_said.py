@@ -191,7 +191,7 @@ def test_partitions_for_which_no_file_could_be_opened_are_made_a_moment_later(
         assert said(caplog, str(tmp_path), "Too many open files", "ulimit -n") == 1
         assert said(caplog, "Mend its disk") == 0
         is_full = False
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(stretched(20)):
             while outcomes(await wire.ask(PRODUCE, 9, produce(("a", 2, batch(b"x")))))[0][1]:
                 await asyncio.sleep(0)
         assert alive.broker.folder.failed is None

@@ -334,7 +334,7 @@ def test_a_session_of_very_many_partitions_is_begun_and_gone_on_with_in_turns(tm
 @pytest.mark.parametrize("api", [apis.CREATE_TOPICS, apis.DELETE_TOPICS, apis.CREATE_PARTITIONS])
 def test_a_decision_about_very_many_topics_is_not_made_on_the_loop(api: Api, timeout_ms: int, tmp_path: Path) -> None:
     async def scene() -> None:
-        async with asyncio.timeout(120), living(tmp_path) as alive:
+        async with asyncio.timeout(stretched(120)), living(tmp_path) as alive:
             request = request_of(api, "topics", 90_000)
             request.timeout_ms = timeout_ms
             await answered_in_turns(alive, api, request)

@@ -25,6 +25,7 @@ from moldau.runtime import FileSystem, RealDisk, RealFileSystem, Runtime
 from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import Faults
 from tests.log.making import TOPIC_ID, HandClock, append, config
+from tests.patience import stretched
 
 PATH = Path("/data")
 KNOWN = {"t": TOPIC_ID}
@@ -203,7 +204,7 @@ def test_a_stop_that_takes_long_says_how_far_it_is(
 
     class Slow(RealFileSystem):
         def flush(self) -> bool:
-            said.wait(30)
+            said.wait(stretched())
             return False
 
     class SlowDisk(RealDisk):
