@@ -89,7 +89,12 @@ def test_a_flush_of_all_that_failed_is_not_tried_again_and_leaves_no_marker() ->
     disk = CountedDisk()
     folder = filled(disk)
     disk.fails, disk.faults = True, Faults(random.Random(1))
-    folder.closing(Pace(1, piece=2)).work()
+    closing = folder.closing(Pace(1, piece=2))
+    threads = [threading.Thread(target=closing.work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert folder.failed is not None
     folder.close()
     assert disk.calls.count("fsync all") == 1

@@ -51,6 +51,8 @@ class Closing:
         self._note_ms = pace.note_ms
         self._noted_ms = clock.now_ms()
         self._noting = threading.Lock()
+        self._flushing = threading.Lock()
+        self._failed = False
         self._together = len(logs) >= pace.together_min
         size = pace.piece if self._together else 1
         self._waiting = deque(logs[at : at + size] for at in range(0, len(logs), size))
@@ -75,13 +77,17 @@ class Closing:
         for log in logs:
             log.write_out()
         while logs:
-            try:
-                if not self._file_system.flush():
-                    self._together = False
-                    return False
-            except OSError as error:
-                self._fail(error)
-                return True
+            with self._flushing:  # a failure is reported once: no other thread may flush before it is known
+                if self._failed:
+                    return True
+                try:
+                    if not self._file_system.flush():
+                        self._together = False
+                        return False
+                except OSError as error:
+                    self._failed = True
+                    self._fail(error)
+                    return True
             logs = [log for log in logs if not log.close_flushed()]
         return True
 
