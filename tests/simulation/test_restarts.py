@@ -1,13 +1,16 @@
 """A producer and a broker that is killed again and again, in virtual time with slow turns: it goes on when it can."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 
 from moldau.client.admin import AsyncAdmin
+from moldau.client.cluster_view import ClusterView
 from moldau.client.producer import AsyncProducer
 from moldau.client.routing import Link
 from moldau.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.metadata import MetadataResponse
 from moldau.simulation.network import Weather
 from moldau.simulation.scenarios import BOOTSTRAP, BROKER, TOPIC, restarts
 from moldau.simulation.world import World
@@ -31,6 +34,30 @@ def test_a_producer_that_keeps_a_dead_connection_is_caught(monkeypatch: pytest.M
     monkeypatch.setattr(Link, "closed", property(lambda link: False))
     with pytest.raises(KafkaError, match="not acknowledged within the delivery time-out"):
         lived(1)
+
+
+def test_a_broker_that_leaves_out_the_topic_it_is_asked_about_is_asked_again_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+    apply = ClusterView.apply
+
+    async def story(world: World) -> None:
+        def apply_for_ten_seconds_without_topics(view: ClusterView, reply: MetadataResponse, everything: bool) -> None:
+            nonlocal asked
+            asked += 1
+            apply(view, reply if world.loop.time() > until_s else replace(reply, topics=[]), everything)
+
+        await world.start_broker(BROKER)
+        async with AsyncProducer(BOOTSTRAP, runtime=world.runtime(world.host("producer"))) as producer:
+            await (await producer.send(TOPIC, "first"))
+            until_s = world.loop.time() + 10
+            monkeypatch.setattr(ClusterView, "apply", apply_for_ten_seconds_without_topics)
+            producer._router.stale(TOPIC)
+            assert (await (await producer.send(TOPIC, "second"))).offset == 1
+
+    World(1).run(story)
+    assert 50 < asked < 150, "once in a hundred milliseconds"
 
 
 def test_a_broker_that_stays_away_is_named_by_log_and_by_what_was_not_delivered(
