@@ -148,6 +148,7 @@ class Broker:
             directories=directories,
             place=folders.place,
             made_in=folders.directory_of,
+            in_the_way=folders.in_the_way,
         )
         undo.push_async_callback(cluster.close)
         folders.claim(cluster.image.cluster_id, config.node_id)
@@ -167,7 +168,8 @@ class Broker:
             raise
         for path in strays:
             if not Path(path).name.startswith(STORE_FILE):
-                logger.warning("%s is no partition of this cluster; it is left alone", path)
+                line = "%s is no partition of this cluster; it is left alone. If it should be one, run `%s`"
+                logger.warning(line, path, folders.repair_command)
         self._loaded = True
 
         def lost(_: LogFolder) -> None:  # it may happen in another thread

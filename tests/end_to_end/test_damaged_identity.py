@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from moldau.client.admin import Admin
+from moldau.cluster.embedded import EmbeddedStore
+from moldau.cluster.layout import topic_deleted
+from moldau.cluster.reading import read_image
+from moldau.errors import KafkaError
 from moldau.log import checkpoints
 from moldau.runtime import RealDisk
 from tests.brokers import Broker
@@ -117,3 +121,27 @@ def test_a_copy_that_is_older_than_the_partitions_does_not_take_their_place(stop
     (stopped.data / STORE).unlink()
     said = refused(stopped)
     assert "later-0" in said and "moldau log repair" in said and not (stopped.data / STORE).exists()
+
+
+def test_metadata_of_an_earlier_time_give_no_name_away_that_has_records(stopped: Broker) -> None:
+    stopped.start()
+    with Admin(stopped.address) as admin:
+        admin.create_topic("later")
+    stopped.stop()
+    fresh = (stopped.data / STORE).read_bytes()
+    database = EmbeddedStore(stopped.data)
+    image = read_image(database)
+    assert image is not None
+    database.multi(topic_deleted(image.topics["later"])[1:])
+    database.close()
+    stopped.start()
+    with Admin(stopped.address) as admin, pytest.raises(KafkaError, match="moldau log repair"):
+        admin.create_topic("later")
+    with Admin(stopped.address) as admin:
+        assert set(admin.list_topics()) == {"t", "u"}
+    assert f"{stopped.data / 'later-0'} is no partition of this cluster" in stopped.log()
+    stopped.stop()
+    (stopped.data / STORE).write_bytes(fresh)
+    stopped.start()
+    with Admin(stopped.address) as admin:
+        assert set(admin.list_topics()) == {"t", "u", "later"}

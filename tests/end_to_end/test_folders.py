@@ -15,6 +15,7 @@ import pytest
 
 from moldau.broker import Broker as InProcess
 from moldau.broker import run as run_broker
+from moldau.cli import main
 from moldau.config import broker_config
 from moldau.errors import ErrorCode, StorageError
 from moldau.log.identity import CLEAN_MARKER
@@ -24,6 +25,7 @@ from moldau.protocol.messages.delete_records import DeleteRecordsPartition, Dele
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
+from moldau.replication.partitions import Partitions
 from moldau.runtime import Runtime
 from tests.brokers import SOURCE, first_line
 from tests.handlers.living import Living, Wire, batch, living, outcomes, produce
@@ -189,6 +191,80 @@ def test_without_the_metadata_there_is_no_start(paths: list[Path], capfd: pytest
     assert run_broker(settings) == 1
     said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(said) == 1 and "metadata.sqlite is in no log folder that can be opened" in said[0]
+
+
+def test_a_partition_whose_folder_was_never_made_is_made_by_the_next_start(
+    paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the process had died right after the topic was committed."""
+
+    async def scenario() -> None:
+        with monkeypatch.context() as patch:
+            async with on(paths) as alive:
+                patch.setattr(Partitions, "_change_folders", lambda *_: None)
+                await alive.make("t", 3)
+        assert not list(paths[0].glob("t-*"))
+        async with on(paths) as alive:
+            assert await written(await alive.dial(), "t", 3) == [0, 0, 0]
+        shutil.rmtree(paths[0] / "t-0")
+        with pytest.raises(StorageError, match="1 partition without a folder"):
+            async with on(paths):
+                pass
+
+    asyncio.run(scenario())
+
+
+def test_a_folder_that_is_left_out_of_log_dirs_is_no_loss(paths: list[Path]) -> None:
+    async def scenario() -> None:
+        async with on(paths) as alive:
+            await alive.make("t", 2)
+            assert await written(await alive.dial(), "t", 2) == [0, 0]
+        async with on(paths[:1]) as alive:
+            assert await written(await alive.dial(), "t", 2) == [0, OFFLINE]
+        async with on(paths) as alive:
+            assert await written(await alive.dial(), "t", 2) == [0, 0]
+            assert alive.hosted("t", 1).log.log_end_offset == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_partition_that_was_moved_to_another_folder_is_led_at_once(paths: list[Path]) -> None:
+    async def scenario() -> None:
+        async with on(paths) as alive:
+            await alive.make("t", 2)
+            assert await written(await alive.dial(), "t", 2) == [0, 0]
+        third = paths[0].with_name("third")
+        third.mkdir()
+        (paths[1] / "t-1").rename(third / "t-1")
+        for name in (CLEAN_MARKER, "recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+            shutil.copy(paths[1] / name, third)
+        shutil.copy(paths[1] / "meta.properties", third)
+        lines = (third / "meta.properties").read_text().splitlines()
+        (third / "meta.properties").write_text("\n".join(one for one in lines if "directory.id" not in one))
+        async with on([paths[0], third]) as alive:
+            assert await written(await alive.dial(), "t", 2) == [0, 0]
+
+    asyncio.run(scenario())
+
+
+def test_the_metadata_of_a_lost_folder_are_in_the_others(paths: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+    async def scenario() -> None:
+        async with on(paths) as alive:
+            await alive.make("t", 2, retention_ms=-1)
+            assert await written(await alive.dial(), "t", 2) == [0, 0]
+        shutil.rmtree(paths[0])
+        with pytest.raises(StorageError, match=r"metadata\.sqlite is missing.*moldau log repair"):
+            async with on(paths):
+                pass
+        repair = ["log", "repair", *map(str, paths), "--execute"]
+        assert main.run(repair) == 0
+        assert main.run([*repair, "--accept-empty", "t-0"]) == 0
+        async with on(paths) as alive:
+            assert await written(await alive.dial(), "t", 2) == [0, 0]
+            assert alive.broker.cluster.image.topics["t"].overrides == {"retention.ms": "-1"}
+            assert [int(alive.hosted("t", n).log.log_end_offset) for n in range(2)] == [1, 2]
+
+    asyncio.run(scenario())
 
 
 def test_two_sets_of_metadata_are_refused(paths: list[Path]) -> None:

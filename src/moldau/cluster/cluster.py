@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from moldau.cluster import alterations, controller, layout
@@ -32,6 +33,8 @@ Place = Callable[[int], Sequence[str]]
 """The ids of the log folders that so many new partitions of this broker go to."""
 MadeIn = Callable[[TopicPartition], str | None]
 """The id of the log folder that has this partition's folder for good; None if that is not made yet."""
+InTheWay = Callable[[str], Path | None]
+"""A folder with records of a topic of that name that the cluster does not know."""
 Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,6 +82,7 @@ class Cluster:
         image: Image,
         place: Place | None = None,
         made_in: MadeIn | None = None,
+        in_the_way: InTheWay = lambda _: None,
     ):
         self._store = store
         self._static = config
@@ -94,6 +98,7 @@ class Cluster:
         self._producer_ids = range(0)
         self._place = place
         self._made_in = made_in
+        self._in_the_way = in_the_way
         self._address = ("", 0)
         store.watch(self._touched.append)
 
@@ -109,13 +114,15 @@ class Cluster:
         directories: Mapping[str, bool] | None = None,
         place: Place | None = None,
         made_in: MadeIn | None = None,
+        in_the_way: InTheWay = lambda _: None,
     ) -> "Cluster":
         """Read the store, or begin a cluster in it (with `cluster_id` if it has one already), and become its
         controller.
 
         `clean` is whether this broker stopped cleanly: if not, it leads in new epochs; `directories` says that of each
-        of its log folders that are there. `place` is asked where new partitions go, `made_in` whether they are there.
-        Raises `StorageError`; the store is closed then.
+        of its log folders that are there. `place` is asked where new partitions go, `made_in` whether they are there,
+        `in_the_way` whether a name is taken by records of no known topic. Raises `StorageError`; the store is closed
+        then.
         """
         now_ms = runtime.clock.now_ms()
 
@@ -136,7 +143,7 @@ class Cluster:
             return image
 
         try:
-            return cls(store, config, runtime, await runtime.run(begin), place, made_in)
+            return cls(store, config, runtime, await runtime.run(begin), place, made_in, in_the_way)
         except BaseException:
             await runtime.run(store.close)
             raise
@@ -234,18 +241,25 @@ class Cluster:
 
     async def _note_made(self, names: Sequence[str]) -> None:
         """From now on it is a loss if a folder of these topics, which subscribers have made, is missing."""
-        if self._made_in is None:
-            return
         found: dict[str, dict[int, str]] = {}
-        for name in names:
+        for name in names if self._made_in else ():
             for number, part in enumerate(self._image.topics[name].partitions):
-                directory = None if part.made else self._made_in(TopicPartition(name, number))
+                directory = None if part.made or not self._made_in else self._made_in(TopicPartition(name, number))
                 if directory is not None:
                     found.setdefault(name, {})[number] = directory
         try:
             await self._commit_made(found)
         except StorageError as error:  # the topics are there all the same, and the next start notes it
             logger.warning("it is not noted that the partitions of %s are made: %s", ", ".join(found), error)
+
+    def _refusal(self, name: str) -> Refusal | None:
+        """Why a topic cannot have a name that is allowed and free: its records would be taken for the new topic's."""
+        path = self._in_the_way(name)
+        if path is None:
+            return None
+        sentence = f"{path} is of an unknown topic: take it in with `moldau log repair`, or move it elsewhere"
+        notices.error(name, "topic %s cannot be created: %s", name, sentence)
+        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, sentence)
 
     def _placed(self, topics: Sequence[tuple[TopicImage, int]]) -> list[TopicImage]:
         """The topics with the log folders that their partitions from the given one on are to be made in, as far as they
@@ -270,6 +284,7 @@ class Cluster:
         start = self._runtime.random.below(max(len(self._image.brokers), 1))
         image, config, new_id = self._image, self._config, self._runtime.random.uuid
         made = await self._decided(len(wanted), lambda: controller.create_topics(image, config, wanted, new_id, start))
+        made = [(name, self._refusal(name) or result) for name, result in made]
         if not validate_only:
             new = self._placed([(topic, 0) for _, topic in made if isinstance(topic, TopicImage)])
             by_name = {topic.name: topic for topic in new}

@@ -24,7 +24,7 @@ from moldau.errors import KafkaError, StartInterrupted, StorageError
 from moldau.log import checkpoints, identity
 from moldau.log.closing import Closing
 from moldau.log.files import HELD_MAX, OPEN_FILES_MAX, OpenFiles
-from moldau.log.folder import LogFolder
+from moldau.log.folder import LogFolder, partition_of
 from moldau.log.identity import META_PROPERTIES, NO_BROKER_EPOCH
 from moldau.log.log import Log
 from moldau.names import TopicPartition, counted
@@ -67,6 +67,7 @@ class LogFolders:
         """Raises `StorageError` if another process has one of them, `OSError` if none can be opened."""
         self.folders: list[LogFolder] = []
         self.unusable: dict[Path, OSError] = {}
+        self._strays: dict[str, Path] = {}
         self.needed: Path | None = None
         self.on_failure: Callable[[LogFolder], None] | None = None
         self._runtime = runtime
@@ -216,6 +217,7 @@ class LogFolders:
         if self._interrupted:
             raise StartInterrupted("the broker was asked to stop while it loaded its partitions")
         self._check_left()
+        self._strays = {tp.topic: path for path in map(Path, strays) if (tp := partition_of(path.name)) is not None}
         return sorted(strays)
 
     def interrupt(self) -> None:
@@ -294,6 +296,11 @@ class LogFolders:
         """What is in every folder that was named. Blocks."""
         by_path = {folder.path: folder for folder in self.serving}
         return [_use_of(path, by_path.get(path)) for path in self._paths]
+
+    def in_the_way(self, topic: str) -> Path | None:
+        """A partition's folder of that name that belonged to no known topic at the start, and is still there."""
+        path = self._strays.get(topic)
+        return path if path is not None and self._runtime.disk.exists(path) else None
 
     def directory_of(self, tp: TopicPartition) -> str | None:
         """The directory id of the folder that a partition is served in; None as `folder_of`."""
