@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, cast
 from moldau.errors import ProtocolViolation
 from moldau.names import counted
 from moldau.net.busy_polling import BusyPolling, processors
+from moldau.net.fair_share import SHARE_S, FairShare
 from moldau.net.inbox import Inbox
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox
 from moldau.net.pool import Pool
-from moldau.net.turns import SHARE_S, Turns
 from moldau.net.watchdog import Watchdog
 from moldau.runtime import Answer, FileSlice, Reply
 
@@ -90,7 +90,7 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
         self.busy_polling: BusyPolling | None = None
-        self._turns: Turns | None = None
+        self._fair_share: FairShare | None = None
         self.watchdog.namers.append(self._name)
 
     async def start(self, host: str | None, port: int) -> int:
@@ -124,10 +124,10 @@ class Server:
         for server in self._listening:
             await cast(asyncio.Server, server).start_serving()
 
-    def turns(self, loop: asyncio.AbstractEventLoop) -> Turns:
-        if self._turns is None:
-            self._turns = Turns(loop, self.stopwatch)
-        return self._turns
+    def fair_share(self, loop: asyncio.AbstractEventLoop) -> FairShare:
+        if self._fair_share is None:
+            self._fair_share = FairShare(loop, self.stopwatch)
+        return self._fair_share
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close what is idle for too long (a negative limit is none), and what is slow if memory is short."""
@@ -161,7 +161,7 @@ class Server:
 
     def _name(self, owner: object) -> str | None:
         """What a turn of the loop was for, if it was for one of our connections: the request and its peer."""
-        if isinstance(owner, Turns):
+        if isinstance(owner, FairShare):
             owner = getattr(owner.serving, "__self__", None)
         if isinstance(owner, asyncio.Task):
             owner = next((c for c in self.connections if c.in_flight is owner), None)
@@ -215,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
         self._handle = server.handle
         self._watchdog = server.watchdog
         self._stopwatch = server.stopwatch
-        self._turns = server.turns(loop)
+        self._fair_share = server.fair_share(loop)
         self._read_bytes_max = 0
         self._spent_s = 0.0
         """By the reads before, of this turn of the loop."""
@@ -350,7 +350,7 @@ class Connection(asyncio.BufferedProtocol):
     def _wait_for_turn(self) -> None:
         self._busy = self._heavy = True
         self._pause_reading()
-        self._turns.wait(self._room)
+        self._fair_share.wait(self._room)
 
     def _pause_for(self, later: Awaitable[Reply]) -> None:
         self._busy = True

@@ -1,5 +1,5 @@
-"""However much some connections ask, each gets its share of the loop and the others get theirs: counted in requests,
-of which each takes as long as the test says."""
+"""However much some connections ask, each gets its share of the loop and the others get theirs. Shares are counted in
+requests, because each request takes a time that the test sets."""
 
 import asyncio
 import contextlib
@@ -11,15 +11,15 @@ import pytest
 import uvloop
 
 from moldau.errors import ProtocolViolation
+from moldau.net.fair_share import ROUND_S, SHARE_S
 from moldau.net.server import Peer, Server
-from moldau.net.turns import ROUND_S, SHARE_S
 from moldau.runtime import Answer
 from tests.patience import within
 
 NEW_LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 REQUEST_S = SHARE_S / 20
 SHARE, ROUND = 21, round(ROUND_S / REQUEST_S) + 21
-"""Requests of a share and of a round: what exceeds the time is the last one."""
+"""Requests in a share and in a round: the last one exceeds the time."""
 POLITE = b"polite"
 
 

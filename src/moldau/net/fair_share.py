@@ -1,11 +1,11 @@
-"""Whose turn it is among the connections that ask for more than a share of the loop's time.
+"""Fair shares of the loop's time for connections that pipeline requests.
 
-A connection is served for `SHARE_S` a turn of the loop at most (one request may take longer: it is not interrupted).
-What is left of its requests waits here, in the order the connections came. Each turn of the loop serves some of those
-that wait, for `ROUND_S` together, and then reads what the sockets of all others have brought. So a client that sends
-one request at a time waits for about one round, however many others pipeline theirs, and those get equal shares.
+A connection is served for at most `SHARE_S` in one turn of the loop (a single request may take longer: it is not
+interrupted). A connection with requests left waits here, in order of arrival. Each turn of the loop serves waiting
+connections for `ROUND_S` together, and then reads the sockets of all others. A client that sends one request at a time
+therefore waits for about one round, however many others pipeline theirs, and those get equal shares.
 
-Time is used and not a number of requests: what a request costs differs a thousandfold.
+A share is a time, not a number of requests, because one request may cost a thousand times as much as another.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ SHARE_S = 0.002
 ROUND_S = 0.004
 
 
-class Turns:
-    """Of one loop. `serving` is what has its turn at the moment."""
+class FairShare:
+    """Shares of one event loop. `serving` is the callback that has its turn at the moment."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]):
         self.serving: Callable[[], None] | None = None
@@ -26,7 +26,7 @@ class Turns:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def wait(self, serve: Callable[[], None]) -> None:
-        """Call `serve` when it is its turn. It serves one share, and may wait again for the next."""
+        """Call `serve` when its turn comes. `serve` uses one share, and may wait again for the next."""
         if not self._waiting and self.serving is None:
             self._loop.call_soon(self._round)
         self._waiting.append(serve)
