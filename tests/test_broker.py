@@ -385,7 +385,7 @@ def test_files_replies_and_connections_together_never_need_more_descriptors_than
 
 
 def test_a_limit_of_descriptors_that_leaves_none_for_a_client_is_refused():
-    with pytest.raises(StorageError, match="no more than 64 files and sockets"):
+    with pytest.raises(StorageError, match="only 64 files and sockets"):
         shares(64)
 
 

@@ -15,9 +15,9 @@ HEAD = """# Settings
 
 Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds are Kafka's. A broker's settings come
 from the properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its
-creation or from `IncrementalAlterConfigs`, a group's from that alone. A setting of Kafka's that is not here is named in
-a warning and ignored; a name that neither knows is refused, and so is `authorizer.class.name`, whose access rights
-nothing would enforce.
+creation or from `IncrementalAlterConfigs`, a group's from that request alone. Kafka's settings that are not
+listed here are ignored with a warning; names that Kafka does not know either are refused, and so is
+`authorizer.class.name`, because its access rights would not be enforced.
 """
 
 

@@ -79,8 +79,8 @@ def shares(descriptors: int | None) -> Shares:
     connections = (descriptors - open_files - held - SPARE_DESCRIPTORS) // PER_CONNECTION
     if connections < 1:
         raise StorageError(
-            f"this process may open no more than {descriptors} files and sockets, which leaves none for a client: "
-            "raise that limit (`ulimit -n`, LimitNOFILE in systemd)"
+            f"this process may open only {descriptors} files and sockets, which leaves none for a client: "
+            "raise the limit (`ulimit -n`, LimitNOFILE in systemd)"
         )
     return Shares(open_files, held, connections)
 
@@ -168,7 +168,7 @@ class Broker:
             raise
         for path in strays:
             if not Path(path).name.startswith(STORE_FILE):
-                line = "%s is no partition of this cluster; it is left alone. If it should be one, run `%s`"
+                line = "%s is not a partition of this cluster and is left alone. If it belongs to it, run `%s`"
                 logger.warning(line, path, folders.repair_command)
         self._loaded = True
 

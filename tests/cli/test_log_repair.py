@@ -49,7 +49,7 @@ def repaired(offline: Moldau, broker: Broker, *more: str) -> list[str]:
     assert shown.code == 0 and "add --execute" in shown.err, shown
     done = offline(*command, "--execute")
     assert (done.code, done.err) == (0, ""), done
-    assert offline("log", "repair", str(broker.data)).lines == ["nothing is wrong"]
+    assert offline("log", "repair", str(broker.data)).lines == ["nothing to repair"]
     return done.lines
 
 
@@ -78,7 +78,7 @@ def test_metadata_without_a_copy_are_made_of_the_partitions(offline: Moldau, sto
     without_copies(stopped.data)
     refused(stopped)
     said = repaired(offline, stopped)
-    assert any("topic t: made of its 3 partitions; its settings are lost" in line for line in said)
+    assert any("topic t: rebuilt from its 3 partitions; its settings are lost" in line for line in said)
     stopped.start()
     serves_everything(stopped)
     with Admin(stopped.address) as admin:
@@ -126,7 +126,7 @@ def test_a_lost_partition_begins_anew_only_if_that_is_accepted(offline: Moldau, 
     assert "--accept-empty t-1" in problem(offline(*command))
     refused(stopped)
     assert offline(*command, "--accept-empty", "t-2").error.startswith("--accept-empty t-2: ")
-    assert "t-1 has no folder: it begins anew, empty" in repaired(offline, stopped, "--accept-empty", "t-1")
+    assert "t-1 has no folder: it starts empty" in repaired(offline, stopped, "--accept-empty", "t-1")
     stopped.start()
     assert ends(stopped) == {"t": [1, 0, 1], "u": [1]}
     append(stopped)

@@ -74,7 +74,7 @@ def test_a_topic_that_is_not_known_is_made_of_its_partitions() -> None:
 def test_what_speaks_against_itself_is_a_problem() -> None:
     before = image(a=TopicImage("a", A, (part(),), {}))
     for found, said in (
-        ([trace("a-0", A), trace("a-0", A, TWO)], "a-0 is both in /one and in /two"),
+        ([trace("a-0", A), trace("a-0", A, TWO)], "a-0 is in both /one and /two"),
         ([trace("a-0", A), trace("b-0", B), trace("b-1", NEW)], "topic b has several topic ids"),
         ([trace("a-0", A), trace("b-0", A)], "/one/b-0 has the topic id of a"),
         ([trace("a-0", A), trace("b-1", B)], "b-0 has no folder"),

@@ -239,7 +239,7 @@ def test_a_topic_that_takes_no_record_is_named(caplog: pytest.LogCaptureFixture)
         for _ in range(3):
             assert await answered(groups.commit(commit(1))) == [ErrorCode.UNKNOWN_SERVER_ERROR]
         (line,) = [line for line in caplog.messages if "__too_small" in line]
-        assert "takes no record" in line and "MESSAGE_TOO_LARGE" in line and "Change its settings" in line
+        assert "cannot be written" in line and "MESSAGE_TOO_LARGE" in line and "Change its settings" in line
         await groups.stop()
 
     in_virtual_time(play())

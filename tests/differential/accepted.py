@@ -160,7 +160,7 @@ ACCEPTED: tuple[Accepted, ...] = (
         "AlterUserScramCredentials",
         (0, 0),
         "results[0].error_*",
-        "We have no SASL, and refuse to keep a user nobody could log in as.",
+        "We have no SASL, and refuse to keep a user who could not log in.",
         "make a user",
     ),
 )

@@ -139,7 +139,7 @@ def test_metadata_of_an_earlier_time_give_no_name_away_that_has_records(stopped:
         admin.create_topic("later")
     with Admin(stopped.address) as admin:
         assert set(admin.list_topics()) == {"t", "u"}
-    assert f"{stopped.data / 'later-0'} is no partition of this cluster" in stopped.log()
+    assert f"{stopped.data / 'later-0'} is not a partition of this cluster" in stopped.log()
     stopped.stop()
     (stopped.data / STORE).write_bytes(fresh)
     stopped.start()

@@ -207,7 +207,7 @@ def test_a_partition_whose_folder_was_never_made_is_made_by_the_next_start(
         async with on(paths) as alive:
             assert await written(await alive.dial(), "t", 3) == [0, 0, 0]
         shutil.rmtree(paths[0] / "t-0")
-        with pytest.raises(StorageError, match="1 partition without a folder"):
+        with pytest.raises(StorageError, match="1 partition has no folder"):
             async with on(paths):
                 pass
 

@@ -48,10 +48,10 @@ def test_metadata_that_cannot_be_written_is_said_once_for_many_requests(
             assert made.topics[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
         answer = await wire.ask(INIT_PRODUCER_ID, 2, InitProducerIdRequest(transactional_id=None))
         assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        assert said(caplog, str(tmp_path / FILE_NAME), "no such table", "Mend or empty the disk") == 1
+        assert said(caplog, str(tmp_path / FILE_NAME), "no such table", "Repair the disk") == 1
         found = await wire.ask(FIND_COORDINATOR, 3, FindCoordinatorRequest(key="g"))
         assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        assert said(caplog, "the topic __consumer_offsets cannot be made", str(tmp_path / FILE_NAME)) == 1
+        assert said(caplog, "the topic __consumer_offsets cannot be created", str(tmp_path / FILE_NAME)) == 1
 
         rename_table(tmp_path, "away", "node")
         assert (await wire.ask(INIT_PRODUCER_ID, 2, InitProducerIdRequest(transactional_id=None))).error_code == 0
@@ -72,8 +72,8 @@ def test_partitions_of_a_folder_that_is_offline_are_named_with_what_brings_them_
         for _ in range(3):
             parts = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0, 0)), ("a", at(0, 1)))))
             assert sorted(part.error_code for part in parts) == [0, ErrorCode.KAFKA_STORAGE_ERROR]
-        assert said(caplog, f"the log folder {folder.path} is offline", "Input/output error", "broker restarted") == 1
-        assert said(caplog, "a-", folder.directory_id, "Mend its disk") == 1
+        assert said(caplog, f"the log folder {folder.path} is offline", "Input/output error", "restart the broker") == 1
+        assert said(caplog, "a-", folder.directory_id, "Repair its disk") == 1
 
     run(scenario, tmp_path, log_dirs=f"{tmp_path / '0'},{tmp_path / '1'}")
 
@@ -145,7 +145,7 @@ def test_a_folder_whose_disk_was_taken_from_under_it_goes_offline(tmp_path: Path
         (tmp_path / "data").mkdir()
         async with asyncio.timeout(stretched(20)):
             await alive.broker.failed.wait()
-        assert said(caplog, f"the log folder {tmp_path / 'data'} is offline", "another disk, or none, is mounted") == 1
+        assert said(caplog, f"the log folder {tmp_path / 'data'} is offline", "its disk was unmounted or replaced") == 1
         wire = await alive.dial()
         (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0)))))
         assert part.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -166,7 +166,7 @@ def test_a_file_that_something_else_has_cut_is_named_and_its_folder_goes_on(
         wire.send(FETCH, 12, fetch(("a", at(0))))
         with pytest.raises(asyncio.IncompleteReadError):
             await wire.receive(FETCH, 12)
-        assert said(caplog, str(path), "something else has cut it", "moldau log verify") == 1
+        assert said(caplog, str(path), "another program has cut it", "moldau log verify") == 1
         assert alive.broker.folder.failed is None
 
     run(scenario, tmp_path)
@@ -189,7 +189,7 @@ def test_partitions_for_which_no_file_could_be_opened_are_made_a_moment_later(
         answer = await wire.ask(PRODUCE, 9, produce(("a", 2, batch(b"x"))))
         assert outcomes(answer)[0][1] == ErrorCode.KAFKA_STORAGE_ERROR
         assert said(caplog, str(tmp_path), "Too many open files", "ulimit -n") == 1
-        assert said(caplog, "Mend its disk") == 0
+        assert said(caplog, "Repair its disk") == 0
         is_full = False
         async with asyncio.timeout(stretched(20)):
             while outcomes(await wire.ask(PRODUCE, 9, produce(("a", 2, batch(b"x")))))[0][1]:

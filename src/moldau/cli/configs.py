@@ -17,7 +17,7 @@ app = typer.Typer(
 
 
 class Kind(enum.StrEnum):
-    """What has settings."""
+    """Kinds of resources that have settings."""
 
     TOPIC = "topic"
     BROKER = "broker"
@@ -41,8 +41,8 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """
-    Describe the settings of one topic, broker or group, or of all brokers: their values, and who set them. The source
-    "file" is the broker's properties file or its command line.
+    Describe the settings of one topic, broker, logger or group, or of all brokers: their values and where they come
+    from. The source "file" is the broker's properties file or its command line.
 
     Examples:
 
@@ -81,7 +81,7 @@ def alter(
     as_json: Json = False,
 ) -> None:
     """
-    Change settings of one topic, broker or group, or of all brokers, while the broker runs.
+    Change settings of one topic, broker, logger or group, or of all brokers, while the broker runs.
 
     Examples:
 

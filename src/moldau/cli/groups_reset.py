@@ -42,7 +42,7 @@ ByDuration = Annotated[
 FromFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="To the offsets in lines of TOPIC,PARTITION,OFFSET.")
 ]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; otherwise it is only shown.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Carry out the changes; otherwise they are only shown.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, as without --execute.")]
 Export = Annotated[bool, typer.Option("--export", help="Print lines that --from-file reads.")]
 
@@ -101,7 +101,7 @@ def reset_offsets(
             admin.alter_group_offsets(group, targets)
     _show(committed, targets, export, as_json)
     if not execute:
-        note("nothing was changed: add --execute to do it")
+        note("nothing was changed: add --execute to carry it out")
 
 
 def _show(committed: Offsets, targets: Offsets, export: bool, as_json: bool) -> None:

@@ -1,7 +1,6 @@
-"""`moldau log repair`: let a broker start again whose metadata or log folders were damaged.
+"""`moldau log repair`: repair damaged metadata or log folders, so that their broker can start again.
 
-What it would do is shown; `--execute` does it. Nothing is done as long as something is left that only a person can
-decide.
+The changes are shown first; `--execute` carries them out. Nothing is changed while a decision is left to a person.
 """
 
 from pathlib import Path
@@ -24,20 +23,22 @@ def repair(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="All log folders of one stopped broker.")],
     accept_empty: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC-N", help="This lost partition (a topic, or `all`) begins anew, empty; repeatable."),
+        typer.Option(
+            metavar="TOPIC-N", help="A lost partition (or a topic, or `all`) that may start empty; repeatable."
+        ),
     ] = None,
-    node_id: Annotated[
-        int | None, typer.Option(help="The broker's node.id, where nothing is left that says it.")
-    ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; otherwise it is only shown.")] = False,
+    node_id: Annotated[int | None, typer.Option(help="The broker's node.id, used only if no file names it.")] = None,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Carry out the changes; otherwise they are only shown.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """
     Make the log folders of a stopped broker agree, so that it can start again.
 
-    Damaged metadata are replaced by their copy, or made anew of the partitions' own files; topics that they do not
-    know are taken in. A damaged meta.properties is written anew. Records are never changed. The exit code is 1 if
-    something is left to decide: then nothing is done.
+    Damaged metadata is replaced by its copy, or rebuilt from the partitions' own files; topics that it does not know
+    are added. A damaged meta.properties is written again. Records are never changed. If a decision is left to you, the
+    exit code is 1 and nothing is changed.
 
     Examples:
 
@@ -68,9 +69,9 @@ def repair(
         for sentence in plan.problems:
             print(f"problem: {sentence}")
         if not plan.changes and not plan.problems:
-            print("nothing is wrong")
+            print("nothing to repair")
     if plan.problems:
         note("nothing was changed: solve the problems first")
     elif plan.changes and not execute:
-        note("nothing was changed: add --execute to do it")
+        note("nothing was changed: add --execute to carry it out")
     return 1 if plan.problems else 0

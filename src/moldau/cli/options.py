@@ -38,7 +38,7 @@ ChangedConfig = Annotated[
 ]
 DeletedConfig = Annotated[
     list[str] | None,
-    typer.Option("--delete-config", metavar="NAME", help="A setting to take back to its default; repeatable."),
+    typer.Option("--delete-config", metavar="NAME", help="A setting to reset to its default; repeatable."),
 ]
 
 

@@ -130,7 +130,7 @@ def alter(
     topics: Topics,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="How many in all; a topic cannot have fewer.")
+        int | None, typer.Option("--partitions", "-p", min=1, help="The new number of partitions; it can only grow.")
     ] = None,
     config: ChangedConfig = None,
     delete_config: DeletedConfig = None,

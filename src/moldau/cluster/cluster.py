@@ -60,8 +60,8 @@ def _alone(
                 except StorageError as error:
                     notices.error(
                         "",
-                        "%s. What was asked for (topics, settings, producer ids) was refused and nothing was changed. "
-                        "Mend or empty the disk that holds this file",
+                        "%s. The request (topics, settings, producer ids) was refused and nothing was changed. "
+                        "Repair the disk that holds this file, or free space on it",
                         error,
                     )
                     raise
@@ -250,14 +250,14 @@ class Cluster:
         try:
             await self._commit_made(found)
         except StorageError as error:  # the topics are there all the same, and the next start notes it
-            logger.warning("it is not noted that the partitions of %s are made: %s", ", ".join(found), error)
+            logger.warning("the metadata does not say yet that %s are made: %s", ", ".join(found), error)
 
     def _refusal(self, name: str) -> Refusal | None:
         """Why a topic cannot have a name that is allowed and free: its records would be taken for the new topic's."""
         path = self._in_the_way(name)
         if path is None:
             return None
-        sentence = f"{path} is of an unknown topic: take it in with `moldau log repair`, or move it elsewhere"
+        sentence = f"{path} belongs to an unknown topic: add it with `moldau log repair`, or move the folder away"
         notices.error(name, "topic %s cannot be created: %s", name, sentence)
         return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, sentence)
 

@@ -287,7 +287,7 @@ def election_refusal(image: Image, tp: TopicPartition, *, unclean: bool) -> Refu
     part = image.partition(tp)
     if part is None:
         return Refusal(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp.partition} of {_cut(tp.topic)}"
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {tp.partition} of {_cut(tp.topic)} does not exist"
         )
     if part.leader == part.replicas[0] or (unclean and part.leader != NO_LEADER):
         return Refusal(ErrorCode.ELECTION_NOT_NEEDED, "the partition is led by the replica that should lead it")
@@ -300,13 +300,13 @@ def reassignment_refusal(image: Image, tp: TopicPartition, replicas: Sequence[in
     part = image.partition(tp)
     if part is None:
         return Refusal(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp.partition} of {_cut(tp.topic)}"
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {tp.partition} of {_cut(tp.topic)} does not exist"
         )
     if replicas is None:
         return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     refusal = _assignment_refusal(image, replicas, None)
     if refusal is None and tuple(replicas) != part.replicas:
-        refusal = Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas are not moved from broker to broker here")
+        refusal = Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "this broker does not move replicas to other brokers")
     return refusal
 
 

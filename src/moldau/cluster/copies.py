@@ -172,5 +172,5 @@ class Copies:
                 try:
                     checkpoints.replace_file(self._runtime.disk, path, data)
                 except OSError as error:
-                    line = "the metadata cannot be copied to %s: %s. Mend or empty its disk"
+                    line = "the metadata cannot be copied to %s: %s. Repair its disk or free space on it"
                     notices.error(str(path), line, path, error)

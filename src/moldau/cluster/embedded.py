@@ -143,7 +143,7 @@ class EmbeddedStore:
         try:
             self._db.execute("PRAGMA wal_checkpoint(FULL)")
         except sqlite3.Error as error:
-            line = "the last change of the metadata is only in %s-wal: %s. Mend or empty its disk"
+            line = "the last change of the metadata is only in %s-wal: %s. Repair its disk or free space on it"
             notices.error(str(self._path), line, self._path, error)
 
     @classmethod

@@ -57,10 +57,12 @@ def _home(folders: LogFolders, disk: Disk) -> tuple[Path, bool]:
     for name in (FILE_NAME, COPY):
         having = [path for path in paths if disk.exists(path / name)]
         if len(having) > 1:
-            raise StorageError(f"{name} is both in {having[0]} and in {having[1]}: take away the one of another broker")
+            raise StorageError(
+                f"{name} is in both {having[0]} and {having[1]}: remove the one that belongs to another broker"
+            )
         if not having and folders.unusable:
             path, error = next(iter(folders.unusable.items()))
-            raise StorageError(f"{name} is in no log folder that can be opened, and {path} cannot be: {error}")
+            raise StorageError(f"{name} is in no log folder that can be opened, and {path} cannot be opened: {error}")
         if having:
             return having[0], name == FILE_NAME
     return paths[0], False
@@ -80,7 +82,7 @@ def _opened(home: Path, folders: LogFolders) -> EmbeddedStore:
 
 def _remedy(folders: LogFolders) -> str:
     return (
-        f"put the file back, or run `{folders.repair_command}`, which rebuilds it from the partitions; "
+        f"restore the file, or run `{folders.repair_command}`, which rebuilds it from the partitions; "
         "`moldau log adopt` takes in topics of Apache Kafka"
     )
 
@@ -105,6 +107,4 @@ def _fall_back(copy: Copy, wrong: str, folders: LogFolders, node_id: int, runtim
         )
     assert folders.needed is not None
     put_in_place(runtime.disk, folders.needed, EmbeddedStore.file_of(rebuilt.operations(node_id)))
-    logger.error(
-        "%s; its copy of %s takes its place: settings that were changed after that are lost, nothing else", wrong, made
-    )
+    logger.error("%s; its copy of %s takes its place. Only settings that were changed later are lost", wrong, made)

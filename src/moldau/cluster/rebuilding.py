@@ -79,8 +79,8 @@ class _Rebuilding:
                 continue  # the next start removes it
             other = self._traces.setdefault(trace.tp, trace)
             if other is not trace:
-                sentence = f"{trace.tp} is both in {other.folder.parent} and in {trace.folder.parent}: move the one "
-                self._result.problems.append(sentence + "that is not wanted out of the log folders")
+                sentence = f"{trace.tp} is in both {other.folder.parent} and {trace.folder.parent}: move the "
+                self._result.problems.append(sentence + "unwanted one out of the log folders")
 
     def run(self) -> Rebuilt:
         image, result = self._image, self._result
@@ -120,7 +120,9 @@ class _Rebuilding:
             return None
         if len(ids) > 1:
             names = ", ".join(str(trace.folder) for trace in traces[:5])
-            result.problems.append(f"topic {name} has several topic ids: move the folders of others away from {names}")
+            result.problems.append(
+                f"topic {name} has several topic ids: move the folders of another topic away ({names})"
+            )
             return None
         other = next((self._image.topics_by_id[one].name for one in ids if one in self._image.topics_by_id), None)
         if other is not None:
@@ -135,7 +137,9 @@ class _Rebuilding:
         if name == OFFSETS_TOPIC:
             overrides["compression.type"] = "producer"
         said = ", ".join(f"{setting}={value}" for setting, value in overrides.items())
-        result.done.append(f"topic {name}: made of its {count} partitions; its settings are lost, it gets {said}")
+        result.done.append(
+            f"topic {name}: rebuilt from its {count} partitions; its settings are lost, and it gets {said}"
+        )
         return TopicImage(name, topic_id, tuple(parts), overrides)
 
     def _new_partition(self) -> PartitionImage:
@@ -167,12 +171,12 @@ class _Rebuilding:
         directory = part.directory_of(known.node_id)
         at_hand = not directory or directory in known.directories.values()
         if known.accepted(tp):
-            result.done.append(f"{tp} has no folder: it begins anew, empty")
+            result.done.append(f"{tp} has no folder: it starts empty")
             directory = directory if at_hand else next(iter(known.directories.values()))
             part = part._replace(made=False, leader_epoch=part.leader_epoch + 1)
             return part.with_directory(known.node_id, directory)
         if at_hand and part.made:
-            result.problems.append(f"{tp} has no folder: put it back, or give it up with --accept-empty {tp}")
+            result.problems.append(f"{tp} has no folder: restore it, or accept its loss with --accept-empty {tp}")
         elif not at_hand:
             result.done.append(f"{tp} is in a log folder that was not named ({directory}): it stays there")
         return part._replace(leader_epoch=part.leader_epoch + self._raise)

@@ -93,13 +93,13 @@ class Repair:
         metas = {folder: self._meta(folder) for folder in self._folders}
         having = [folder for folder in self._folders if self._disk.exists(folder / FILE_NAME)]
         if len(having) > 1:
-            raise StorageError(f"{FILE_NAME} is both in {having[0]} and in {having[1]}: take away the older one")
+            raise StorageError(f"{FILE_NAME} is in {having[0]} and in {having[1]}: remove the older one")
         plan = Plan((having or self._having(COPY) or self._folders)[0])
         found = [trace for folder in self._folders for trace in traces(self._disk, folder)]
         left = self._metadata(plan)
         if left.image is None and (not found or self._having(KAFKAS_METADATA)):
             raise StorageError(
-                "these folders have neither metadata nor partitions of ours (topics of Apache Kafka: "
+                "these folders hold neither metadata nor partitions of Moldau (topics of Apache Kafka: "
                 "`moldau log adopt`)"
             )
         node = _node_id(left.image, metas.values(), node_id)
@@ -168,7 +168,7 @@ class Repair:
         copy = newest_copy(self._disk, [folder / name for folder in self._folders for name in (COPY, SPARE)])
         if copy is None:
             lost = "settings of topics and brokers are lost"
-            plan.changes.append(f"{wrong}, and it has no copy: it is made anew of the partitions; {lost}")
+            plan.changes.append(f"{wrong}, and no copy of it can be used: it is rebuilt from the partitions; {lost}")
             return _Metadata(None, True)
         made = datetime.fromtimestamp(copy.made_ms // 1000, UTC).isoformat()
         plan.changes.append(

@@ -288,7 +288,9 @@ class Host(Generic[M]):
             if error.code not in NOT_TAKEN:
                 raise
             if error.code in OF_THE_TOPIC:
-                self._complain(hosted.partition, "takes no record", error, "Change its settings, or mend its replicas")
+                self._complain(
+                    hosted.partition, "cannot be written", error, "Change its settings, or repair its replicas"
+                )
             for outcome in outcomes:
                 self._refuse(outcome, client_error(error.code))
             return
@@ -350,7 +352,7 @@ class Host(Generic[M]):
     def _complain(self, partition: int, what: str, error: Exception, remedy: str) -> None:
         notices.error(
             f"{self._log.name}-{partition} {what}",
-            "%s-%d %s: %s. Clients whose groups or transactional ids are in it are refused. %s",
+            "%s-%d %s: %s. Clients whose groups or transactional ids it holds are refused. %s",
             self._log.name, partition, what, error, remedy,
         )  # fmt: skip
 
@@ -373,8 +375,8 @@ class Host(Generic[M]):
                     more = await self._replay_chunk(hosted, chunks)
         except Exception as error:
             if not isinstance(error, KafkaError):
-                log.debug("what a coordinator loads cannot be read", exc_info=error)
-            remedy = "Loading is tried again; `moldau log verify` says what is wrong with its files"
+                log.debug("a partition that a coordinator loads cannot be read", exc_info=error)
+            remedy = "Loading is retried; `moldau log verify` checks its files"
             self._complain(hosted.partition, "cannot be loaded", error, remedy)
             await asyncio.sleep(RETRY_LOAD_S)
             if self._hosted.get(hosted.partition) is hosted:

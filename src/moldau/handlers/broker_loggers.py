@@ -59,7 +59,7 @@ def _refusal(one: Alteration, now: str | None) -> Refusal | None:
     if one.operation == Operation.SET and one.value is None:
         return Refusal(ErrorCode.INVALID_REQUEST, f"{one.name[:200]} has no value")
     if now is None:
-        return Refusal(ErrorCode.INVALID_CONFIG, f"there is no logger {one.name[:200]}")
+        return Refusal(ErrorCode.INVALID_CONFIG, f"the logger {one.name[:200]} does not exist")
     if one.operation == Operation.DELETE and one.name == ROOT:
         return Refusal(ErrorCode.INVALID_REQUEST, "the level of the root logger cannot be deleted")
     if one.operation == Operation.SET and one.value not in LEVELS:

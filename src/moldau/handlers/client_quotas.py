@@ -44,13 +44,13 @@ def _filter_refusal(component: ComponentData, seen: set[str]) -> Refusal | None:
     if kind in seen:
         return Refusal(code, f"the filter has two components of type {kind[:200]}")
     if component.match_type not in (EXACT, DEFAULT, ANY):
-        return Refusal(code, f"there is no match of type {component.match_type}")
+        return Refusal(code, f"match type {component.match_type} is unknown")
     if (component.match is None) == (component.match_type == EXACT):
-        return Refusal(code, "an exact match has a name, and no other match has one")
+        return Refusal(code, "an exact match needs a name, and any other match must not have one")
     if kind not in KINDS:
-        return Refusal(ErrorCode.UNSUPPORTED_VERSION, f"there are no quotas of a {kind[:200]}")
+        return Refusal(ErrorCode.UNSUPPORTED_VERSION, f"quotas of the entity type {kind[:200]} are not supported")
     if IP in {kind, *seen} and seen:
-        return Refusal(code, "a filter has addresses, or users and client ids")
+        return Refusal(code, "a filter may have either addresses, or users and client ids")
     return None
 
 
@@ -65,10 +65,10 @@ def alter(request: AlterClientQuotasRequest, context: Context) -> AlterClientQuo
 def _refusal(entry: EntryData) -> Refusal | None:
     code = ErrorCode.INVALID_REQUEST
     if not entry.entity:
-        return Refusal(code, "a quota is of a user, a client id or an address")
+        return Refusal(code, "a quota needs a user, a client id or an address")
     for entity in entry.entity:
         if entity.entity_type not in KINDS:
-            return Refusal(code, f"there are no quotas of a {entity.entity_type[:200]}")
+            return Refusal(code, f"quotas of the entity type {entity.entity_type[:200]} are not supported")
     if any(not one.remove for one in entry.ops):
-        return Refusal(code, "this broker has no client quotas: nothing would be limited")
+        return Refusal(code, "this broker does not enforce client quotas")
     return None

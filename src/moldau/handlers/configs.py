@@ -189,7 +189,7 @@ def _replacement(resource: alter_configs.AlterConfigsResource) -> Replacement:
 
 
 def _group_refusal(name: str) -> Refusal | None:
-    return None if name else Refusal(ErrorCode.INVALID_REQUEST, "settings of groups are those of one, by its id")
+    return None if name else Refusal(ErrorCode.INVALID_REQUEST, "settings of a group need the group's id")
 
 
 def _no_kind(kind: int) -> Refusal:

@@ -52,5 +52,5 @@ class ElectLeaders:
 def _refusal(request: ElectLeadersRequest) -> Refusal | None:
     """Why no partition at all is looked at."""
     if request.election_type not in (PREFERRED, UNCLEAN):
-        return Refusal(ErrorCode.INVALID_REQUEST, f"there is no election of type {request.election_type}")
+        return Refusal(ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is unknown")
     return Refusal(ErrorCode.REQUEST_TIMED_OUT) if request.timeout_ms <= 0 else None

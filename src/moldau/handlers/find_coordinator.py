@@ -54,7 +54,7 @@ class FindCoordinatorHandler:
         except (StorageError, KafkaError) as error:  # it is not in the image, and the answer says to try again
             notices.error(
                 kind.topic,
-                "the topic %s cannot be made: %s. Clients that look for a coordinator are refused until it can be",
+                "the topic %s cannot be created: %s. Clients that look for a coordinator are refused until then",
                 kind.topic, error,
             )  # fmt: skip
         return self._find(request, version, kind)

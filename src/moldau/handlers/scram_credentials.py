@@ -57,12 +57,12 @@ def alter(request: AlterUserScramCredentialsRequest, context: Context) -> Steps[
 
 def _refusal(one: ScramCredentialDeletion | ScramCredentialUpsertion) -> Refusal:
     if not one.name:
-        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
+        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user needs a name")
     if one.mechanism not in MECHANISMS:
-        return Refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"there is no SCRAM mechanism {one.mechanism}")
+        return Refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"SCRAM mechanism {one.mechanism} is unknown")
     if isinstance(one, ScramCredentialDeletion):
         return Refusal(ErrorCode.RESOURCE_NOT_FOUND, "there is no such credential")
     if not ITERATIONS_MIN <= one.iterations <= ITERATIONS_MAX:
-        sentence = f"a credential has {ITERATIONS_MIN} to {ITERATIONS_MAX} iterations, not {one.iterations}"
+        sentence = f"a credential needs {ITERATIONS_MIN} to {ITERATIONS_MAX} iterations, not {one.iterations}"
         return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, sentence)
-    return Refusal(ErrorCode.SECURITY_DISABLED, "this broker has no SASL: nobody could log in as this user")
+    return Refusal(ErrorCode.SECURITY_DISABLED, "this broker has no SASL: this user could not log in")

@@ -155,7 +155,7 @@ class Cleaner:
     @staticmethod
     def _report(log: Log, cleaned: Cleaned) -> None:
         logger.info(
-            "%s is compacted up to offset %d: %d of %s left, %s noted, %.1f MB/s",
+            "%s is compacted up to offset %d: %d of %s are left, %s seen, %.1f MB/s",
             log.tp, cleaned.up_to, cleaned.bytes_after, counted(cleaned.bytes_before, "byte"),
             counted(cleaned.keys, "key"), cleaned.megabytes_per_second,
         )  # fmt: skip
@@ -210,7 +210,10 @@ class Cleaner:
         if known is not None and known != start:
             if not (config.deletes and known < start):
                 logger.warning(
-                    "%s was said to be compacted up to %d, which it is not: it begins at %d again", log.tp, known, start
+                    "%s was said to be compacted up to %d, but is not: compaction begins again at %d",
+                    log.tp,
+                    known,
+                    start,
                 )
             await self._offsets.put(log, start)
         return dirt_of(log.segments, config, start, stable_offset, now_ms)

@@ -28,7 +28,7 @@ def damaged(path: Path, error: Exception) -> None:
     """A batch in a partition's folder, or in a file of it, cannot be read."""
     notices.error(
         str(path),
-        "%s is damaged: %s. Requests that need that batch are refused; `moldau log verify` says more",
+        "%s is damaged: %s. Requests that need that batch are refused; `moldau log verify` shows details",
         path,
         error,
     )

@@ -374,7 +374,7 @@ class LogFolder:
         start would find it. Blocks."""
         try:
             if self.failed is None and not self._unlock.in_place():
-                self.fail(OSError(errno.ENODEV, "another disk, or none, is mounted there now, or it was renamed"))
+                self.fail(OSError(errno.ENODEV, "it was renamed, or its disk was unmounted or replaced"))
         except OSError as error:
             self.fail(error)
 
@@ -480,8 +480,8 @@ class LogFolder:
         if self.failed is None:
             self.failed = error
             logger.error(
-                "the log folder %s is offline: %s. Its partitions are served again when its disk is mended and the "
-                "broker restarted", self.path, error,
+                "the log folder %s is offline: %s. Repair its disk and restart the broker, so that its partitions are "
+                "served again", self.path, error,
             )  # fmt: skip
             self._abandon(list(self.logs.values()))
             if self.on_failure is not None:

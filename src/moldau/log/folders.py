@@ -162,8 +162,8 @@ class LogFolders:
             missing = identity.missing_in(folder.meta)
             if missing and folder.was_used:
                 raise StorageError(
-                    f"{folder.path / META_PROPERTIES} lacks {' and '.join(missing)}, and the folder was used before: "
-                    f"put the file back, or run `{self.repair_command}`, which writes it anew"
+                    f"{folder.path / META_PROPERTIES} lacks {' and '.join(missing)}, but the folder was used before: "
+                    f"restore the file, or run `{self.repair_command}`, which writes it again"
                 )
 
     def claim(self, cluster_id: str, node_id: int) -> None:
@@ -248,17 +248,17 @@ class LogFolders:
         if lost:
             shown = ", ".join(map(str, sorted(lost)[:LOST_SHOWN])) + (" ..." if len(lost) > LOST_SHOWN else "")
             raise StorageError(
-                f"{counted(len(lost), 'partition')} without a folder ({shown}): put back what is missing, or run "
-                f"`{self.repair_command}`, which can let partitions begin anew, empty"
+                f"{counted(len(lost), 'partition')} {'has' if len(lost) == 1 else 'have'} no folder ({shown}): restore "
+                f"what is missing, or run `{self.repair_command}`, which can start lost partitions empty"
             )
 
     def _of_another_topic(self, path: Path, expected: uuid.UUID) -> str:
         found = checkpoints.read_topic_id(self._runtime.disk, path)
         assert found is not None, "a partition without a topic id is taken by its name"
         return (
-            f"{path / checkpoints.PARTITION_METADATA} names the topic id {checkpoints.short_id(found)}, and the "
-            f"metadata has {checkpoints.short_id(expected)} for {path.name}: put the right folder there if this one is "
-            f"another topic's, or run `{self.repair_command}`, which gives it the id that the metadata has"
+            f"{path / checkpoints.PARTITION_METADATA} names the topic id {checkpoints.short_id(found)}, but the "
+            f"metadata has {checkpoints.short_id(expected)} for {path.name}: replace this folder if it belongs to "
+            f"another topic; otherwise run `{self.repair_command}`, which writes the metadata's id into it"
         )
 
     async def _load(

@@ -111,7 +111,7 @@ class Watchdog:
             return
         collecting_s = sum(took for at, took in self._collections if at > began)
         log.warning(
-            "the event loop was held for %d ms (%d ms of processor time%s) by %s; nobody else was served meanwhile%s",
+            "the event loop was held for %d ms (%d ms of processor time%s) by %s; no client was served meanwhile%s",
             (ended - began) * 1000,
             processor_s * 1000,
             f"; garbage collection took {collecting_s * 1000:.0f} ms" if collecting_s else "",

@@ -23,7 +23,7 @@ def few(elements: int, most: int = ELEMENTS_MAX) -> None:
     """Raises `Wide` for more than `most` elements, `ProtocolViolation` if objects for them would fill the memory."""
     if elements > most:
         if elements > ELEMENTS_MAX:
-            raise ProtocolViolation("a request of more elements than any client sends")
+            raise ProtocolViolation("the request has more elements than any client sends")
         raise Wide
 
 

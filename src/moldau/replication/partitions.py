@@ -83,8 +83,8 @@ class Partitions:
         directory = partition.directory_of(self._local)
         notices.error(
             directory,
-            "%s-%d and what else is in the log folder with directory.id=%s cannot be served: the folder is offline or "
-            "missing. Mend its disk, name it in log.dirs, and start the broker again",
+            "%s-%d and all else in the log folder with directory.id=%s cannot be served: the folder is offline or "
+            "missing. Repair its disk, name it in log.dirs, and restart the broker",
             topic.name, index, directory or "(not assigned)",
         )  # fmt: skip
         return ErrorCode.KAFKA_STORAGE_ERROR

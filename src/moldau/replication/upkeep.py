@@ -61,7 +61,7 @@ class Upkeep:
             Job("flush of closed segments", FLUSH_CHECK_MS, FLUSH_CHECK_MS, self._flush_closed),
             Job("flush", flush_ms, flush_ms, self._flush),
             Job("removal of deleted files", REMOVE_CHECK_MS, REMOVE_CHECK_MS, self._remove),
-            Job("look at the log folders", PLACE_CHECK_MS, PLACE_CHECK_MS, self._check_places),
+            Job("check of the log folders", PLACE_CHECK_MS, PLACE_CHECK_MS, self._check_places),
             Job("making of missing partitions", MAKE_CHECK_MS, MAKE_CHECK_MS, self._partitions.make_missing),
             Job("expiry of producers", expiry_ms, expiry_ms, self._expire_producers),
         ]
