@@ -54,7 +54,7 @@ SEND_BUFFER_BYTES, OF_THE_SYSTEM = 256 << 10, -1
 """Of a connection where nobody asks for another size. Kafka's 100 KB halve what a large Fetch reaches, and keep the
 system from growing the receive buffer of a producer with large batches."""
 QUEUED_BYTES = 256 << 20
-"""For requests that are not whole yet, where nobody says. Kafka's default is no limit."""
+"""The memory for incomplete requests if the setting is not above 0. Kafka's default is unlimited."""
 SWITCH_INTERVAL_S = 0.0005
 """How long the loop waits at most for a thread that runs Python, as the cleaner's does. Python's own is 5 ms."""
 PER_CONNECTION = 3
@@ -63,7 +63,7 @@ where replies hold all that they may together."""
 
 
 class Shares(NamedTuple):
-    """What the descriptors of a process go to: files the log keeps open, files that replies hold, connections."""
+    """Shares of a process's descriptors: files the log keeps open, files that replies hold, connections."""
 
     open_files: int
     held: int
@@ -71,8 +71,8 @@ class Shares(NamedTuple):
 
 
 def shares(descriptors: int | None) -> Shares:
-    """How many descriptors there are for each, so that all of them together never run out; None are boundless. Raises
-    `StorageError` if they are too few for any connection."""
+    """The descriptors of each share, so that together they never run out; None means unlimited. Raises `StorageError`
+    if no descriptor is left for a connection."""
     if descriptors is None:
         return Shares(OPEN_FILES_MAX, HELD_MAX, 2**31 - 1)
     open_files, held = min(OPEN_FILES_MAX, descriptors // 5), min(HELD_MAX, descriptors // 8)
@@ -120,7 +120,7 @@ class Broker:
 
     def interrupt(self) -> None:
         """Stop before `start` has returned: it raises `StartInterrupted` as soon as the partitions that are being
-        opened are open, or goes on if there is nothing left that takes long."""
+        opened are open, or continues if no long step is left."""
         self._interrupted = True
         if self._loading is not None:
             self._loading.interrupt()

@@ -1,7 +1,7 @@
-"""Lines in the log for the operator, each of which says what is wrong, where, and what to do.
+"""Log lines for the operator. Each line names the problem, its place, and the remedy.
 
-What a client causes with every request must not fill the log: of one kind of line, about one place, at most one is
-written in `EVERY_S` seconds. The next one says how many were left out.
+A client that causes the same problem with every request must not fill the log: at most one line of one kind about one
+place is written in `EVERY_S` seconds. The next one counts the lines that were left out.
 """
 
 import logging
@@ -15,7 +15,7 @@ PLACES_MAX: Final = 1000
 
 
 class Notices:
-    """What one module has to say, through its `logger`."""
+    """The notices of one module, written to its `logger`."""
 
     def __init__(self, logger: logging.Logger, now_s: Callable[[], float] = time.monotonic):
         self._logger = logger

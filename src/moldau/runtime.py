@@ -111,7 +111,7 @@ class Disk(Protocol):
         """Make the names in the folder last."""
 
     def file_system(self, folder: Path) -> FileSystem:
-        """What the folder is on, for a flush of all of it at once."""
+        """The file system of the folder, to flush it as a whole."""
 
     def lock(self, path: Path) -> Lock:
         """Hold the lock file, and with it the folder. Raises `StorageError` if another process holds it."""
@@ -153,8 +153,8 @@ Answer: TypeAlias = Reply | Awaitable[Reply]
 
 
 Step: TypeAlias = Callable[[], Any] | None
-"""What a generator yields whose work is more than a turn of the loop: something to be run elsewhere, whose result it is
-sent, or None where others may go first."""
+"""The values yielded by a generator with more than one turn of work: a callable to run elsewhere, whose result is sent
+back, or None to let others go first."""
 
 
 class RealClock:

@@ -1,11 +1,11 @@
 """Long work on the loop, cut into turns, so that other connections are served in between.
 
 Work that goes through many elements is written as a generator (`Steps`): it yields after each element and returns its
-result. `turn` runs as many elements as one turn of the loop may take. Elements are counted, time is not measured: a
-simulated run is the same each time. An element costs up to about ten microseconds. Work of a few elements is done in
-its first turn, without a task.
+result. `turn` runs as many elements as one turn of the loop may take. Elements are counted, and time is not
+measured, so that simulation stays deterministic. An element costs up to about ten microseconds. Work of a few elements
+is done in its first turn, without a task.
 
-`Turns` is the queue of a broker for what takes more. It does one piece of wide work at a time, in order of arrival.
+`Turns` is a broker's queue for work of more than one turn. It does one wide piece at a time, in order of arrival.
 However many clients send wide requests, a turn of the loop therefore holds one share of one of them, the memory holds
 the elements of one of them, and one thread at a time competes with the loop for the interpreter's lock.
 """
@@ -20,10 +20,10 @@ from moldau.runtime import Runtime
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
-"""Work that yields after each element, and returns what it makes of them all."""
+"""Work that yields after each element, and returns the result of all."""
 
 ELEMENTS = 1000
-"""Of one turn."""
+"""The most elements in one turn."""
 
 
 def turn(work: Any) -> Any:

@@ -43,7 +43,7 @@ DeletedConfig = Annotated[
 
 
 def changes(changed: list[str] | None, deleted: list[str] | None) -> dict[str, str | None]:
-    """What the two options above ask for, None for what is deleted. Raises `ConfigError`."""
+    """The changes of the two options above: name -> value, None to delete it. Raises `ConfigError`."""
     wanted: dict[str, str | None] = dict(pairs(changed or [], "--config"))
     for name in deleted or []:
         if name in wanted:

@@ -1,7 +1,7 @@
 """Settings as an administrator sees them: described and changed, of topics, brokers, loggers of brokers, and groups.
 
-Settings of one broker and its loggers are that broker's to tell and to change; any broker knows the rest. A change that
-the broker refuses is raised as `KafkaError` with the broker's own sentence.
+Requests about one broker and its loggers go to that broker, all others to any broker. A change that the broker refuses
+is raised as `KafkaError` with the broker's own sentence.
 """
 
 import enum
@@ -31,11 +31,11 @@ SOURCES = {
     6: "logger",
     8: "group",
 }
-"""Kafka's numbers for who set a value, in words; `file` stands for the command line, too."""
+"""Names for Kafka's numbers of a value's source; `file` includes the command line."""
 
 
 class Resource(enum.IntEnum):
-    """Kafka's numbers for what has settings."""
+    """Kafka's numbers of resource types that have settings."""
 
     TOPIC = 2
     BROKER = 4
@@ -44,7 +44,7 @@ class Resource(enum.IntEnum):
 
 
 class ConfigEntry(NamedTuple):
-    """A setting's value. `is_default` if it was not set for this resource itself; `source` is who set it."""
+    """A setting's value. `is_default` if it was not set for this resource itself; `source` is where it comes from."""
 
     name: str
     value: str | None
@@ -66,7 +66,7 @@ class AsyncConfigs:
         self._timeout_ms = timeout_ms
 
     async def describe(self, kind: Resource, name: str) -> list[ConfigEntry]:
-        """Every setting, by name. An empty name stands for all brokers: what was changed for all of them."""
+        """Every setting, by name. An empty name means the settings that were changed for all brokers."""
         resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
         result = await self._ask(DESCRIBE_CONFIGS, kind, name, DescribeConfigsRequest(resources=[resource]), "results")
         own = _ALL_BROKERS if kind is Resource.BROKER and not name else _OWN[kind]
@@ -83,7 +83,7 @@ class AsyncConfigs:
         )
 
     async def alter(self, kind: Resource, name: str, changes: Mapping[str, str | None]) -> None:
-        """Set settings; None takes one back to its default."""
+        """Set settings; None resets one to its default."""
         configs = [
             AlterableConfig(name=setting, config_operation=DELETE if value is None else SET, value=value)
             for setting, value in changes.items()
@@ -107,7 +107,7 @@ class AsyncConfigs:
         return await self._router.retrying(attempt)
 
     async def _link(self, kind: Resource, name: str) -> Link:
-        """To the broker that the resource belongs to, if the cluster has it; any other one says what is wrong."""
+        """Send to the broker that the resource belongs to, if the cluster has it; any other answers with the error."""
         if kind in (Resource.BROKER, Resource.LOGGER) and name.isdecimal():
             await self._router.refresh([])
             if int(name) in self._router.view.brokers:

@@ -1,5 +1,5 @@
-"""What a client does with failures: names for error codes that it does not know, how long to wait before the next try,
-and what the log says of it."""
+"""A client's treatment of failures: names for unknown error codes, the wait before the next attempt, and the log
+lines."""
 
 import logging
 import math
@@ -46,7 +46,7 @@ def check(code: int, about: str, message: str | None = None) -> None:
 
 
 class Missing(KafkaError):
-    """The topic is not there. The controller knows, so asking again would not help."""
+    """The topic does not exist. The controller answered this, so asking again would not help."""
 
     def __init__(self, about: str):
         super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{about}: unknown topic or partition")
@@ -64,8 +64,8 @@ def sentence(error: ErrorCode) -> str:
 class RetryLog:
     """The log lines about failures that one client tries again.
 
-    Every such failure has a line at DEBUG. The first of those that have gone on for `QUIET_S` is a WARNING instead, and
-    then one every `QUIET_S` at most, so that a broker's restart passes in silence and an absence does not. `latest` is
+    Every such failure is logged at DEBUG. Once failures have lasted for `QUIET_S` one is a WARNING, and then one
+    every `QUIET_S` at most, so that a broker's restart causes no warning and a longer absence does. `latest` is
     the last failure's sentence. `client_id` begins each line; `now_s` is any clock that only goes forward.
     """
 
@@ -91,7 +91,7 @@ class RetryLog:
 
 class Backoff:
     """Waits that double from `first_ms` to `last_ms`, each shortened by up to a fifth so that clients do not march in
-    step. `about` is what is tried, for the log, where failures do not say it themselves."""
+    step. `about` names the attempted action in the log, where failures do not name it themselves."""
 
     def __init__(self, random: Random, log: RetryLog, about: str = "", first_ms: int = 50, last_ms: int = 1_000):
         self._random = random
@@ -113,7 +113,7 @@ class Backoff:
         return wait_ms - self._random.below(max(wait_ms // 5, 1))
 
     def say(self, failure: MoldauError, wait_ms: int) -> None:
-        """Log the failure that is waited for."""
+        """Log the failure that causes this wait."""
         what = f"{self._about}: {failure}" if self._about else str(failure)
         self._log.failed(what, self._attempts, self._since_s, wait_ms)
 

@@ -1,4 +1,4 @@
-"""What IncrementalAlterConfigs and AlterConfigs ask of the settings of one topic, broker or group: pure, as everything
+"""The changes that IncrementalAlterConfigs and AlterConfigs make to one topic, broker or group: pure, as everything
 the controller decides.
 
 A list can be appended to and subtracted from; where it is not set, it starts from what is in force. Unknown names may
@@ -46,7 +46,7 @@ class Replacement(NamedTuple):
     settings: Sequence[tuple[str, str | None]]
 
     def alterations(self, now: Mapping[str, str]) -> list[Alteration]:
-        """What makes the settings that are set `now` these."""
+        """The changes that turn the settings set `now` into these."""
         kept = {name for name, _ in self.settings}
         return [Alteration(name, Operation.SET, value) for name, value in self.settings] + [
             Alteration(name, Operation.DELETE, None) for name in now if name not in kept

@@ -34,13 +34,13 @@ Place = Callable[[int], Sequence[str]]
 MadeIn = Callable[[TopicPartition], str | None]
 """The id of the log folder that has this partition's folder for good; None if that is not made yet."""
 InTheWay = Callable[[str], Path | None]
-"""A folder with records of a topic of that name that the cluster does not know."""
+"""A folder with records of a topic of this name that is not in the metadata."""
 Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
 P = ParamSpec("P")
 T = TypeVar("T")
 PRODUCER_IDS_PER_BLOCK = 1000
 DECIDED_AT_ONCE = 1000
-"""Topics, partitions or settings that one decision on the loop is about at most."""
+"""The most topics, partitions or settings of a decision made on the loop."""
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
@@ -182,7 +182,7 @@ class Cluster:
         return found
 
     def group_config(self, group_id: str) -> GroupConfig:
-        """The settings in force for a group, whether it exists or not."""
+        """The settings in force for a group, existing or not."""
         overrides = self._image.group_overrides.get(group_id)
         if not overrides:
             return self._group_config
@@ -227,7 +227,7 @@ class Cluster:
     @_alone
     async def assign_directories(self, found: Mapping[str, Mapping[int, str]]) -> None:
         """Remember in which log folders these partitions of this broker were found: topic -> partition -> directory
-        id. Their folders have to be there for good."""
+        id. From then on these folders must exist."""
         await self._commit_made(found)
 
     async def _commit_made(self, found: Mapping[str, Mapping[int, str]]) -> None:
@@ -253,7 +253,7 @@ class Cluster:
             logger.warning("the metadata does not say yet that %s are made: %s", ", ".join(found), error)
 
     def _refusal(self, name: str) -> Refusal | None:
-        """Why a topic cannot have a name that is allowed and free: its records would be taken for the new topic's."""
+        """The reason why a valid and free name is refused: a folder has records that would pass for the new topic's."""
         path = self._in_the_way(name)
         if path is None:
             return None

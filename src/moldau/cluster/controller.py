@@ -282,8 +282,8 @@ def _create_partitions(image: Image, wish: MorePartitions, start: int, most: int
 
 
 def election_refusal(image: Image, tp: TopicPartition, *, unclean: bool) -> Refusal:
-    """Why no leader of this partition is elected. Its preferred replica leads whenever it is up, so an election has
-    nothing to choose from."""
+    """The reason why no leader of this partition is elected. Its preferred replica leads whenever it is up, so an
+    election has nothing to choose from."""
     part = image.partition(tp)
     if part is None:
         return Refusal(
@@ -296,7 +296,7 @@ def election_refusal(image: Image, tp: TopicPartition, *, unclean: bool) -> Refu
 
 
 def reassignment_refusal(image: Image, tp: TopicPartition, replicas: Sequence[int] | None) -> Refusal | None:
-    """Why this partition cannot be given these replicas, or (None) why moving it cannot be cancelled."""
+    """The reason why this partition cannot have these replicas, or, for None, why no move can be cancelled."""
     part = image.partition(tp)
     if part is None:
         return Refusal(

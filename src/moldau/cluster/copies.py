@@ -1,13 +1,13 @@
 """Copies of the embedded metadata: beside the file itself, and in every other log folder.
 
     metadata.sqlite              the metadata, in one log folder (see `embedded`)
-    metadata.sqlite.copy         a copy, beside it: what a start falls back on if the file is missing or damaged
+    metadata.sqlite.copy         a copy in the same folder: a start uses it if the file is missing or damaged
     metadata.sqlite.spare        the same in the other log folders: for a file and a copy that are both damaged, and for
                                  `moldau log repair` if their folder is lost
-    metadata.sqlite.damaged      the damaged file that a copy took the place of
+    metadata.sqlite.damaged      the damaged file, after a copy has replaced it
 
 The copy is made shortly after a change, spares within a minute, both when the broker stops. A copy is checked before it
-takes the place of the one before it, so that damage is never copied over it.
+replaces the previous one, so that damage never replaces a sound copy.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ COPY: Final = FILE_NAME + ".copy"
 SPARE: Final = FILE_NAME + ".spare"
 DAMAGED: Final = FILE_NAME + ".damaged"
 DELAY_S: Final = 0.2
-"""From a change to the copy: changes that come together are copied together."""
+"""The delay from a change to its copy: changes that come together are copied together."""
 SHARE_OF_TIME: Final = 20
-"""Copying rests for so many times as long as it took."""
+"""After a copy the task rests this many times as long as the copy took."""
 SPARES_EVERY_S: Final = 60.0
 
 logger = logging.getLogger(__name__)
@@ -42,17 +42,17 @@ notices = Notices(logger)
 
 
 class Copy(NamedTuple):
-    """A copy that holds, when it was made, and the cluster in it."""
+    """A sound copy, its time, and the cluster in it."""
 
     path: Path
     made_ms: int
     image: Image
     producer_id: int
-    """The last that may have been given away when it was made."""
+    """The last producer id that may have been assigned when the copy was made."""
 
 
 def newest_copy(disk: Disk, paths: Iterable[Path]) -> Copy | None:
-    """The newest of these copies that holds; None if none does."""
+    """The newest sound one of these copies; None if none is sound."""
     found = [copy for copy in (read_copy(disk, path) for path in paths) if copy is not None]
     return max(found, key=lambda copy: copy.made_ms, default=None)
 
@@ -72,7 +72,7 @@ def read_copy(disk: Disk, path: Path) -> Copy | None:
 
 
 def contents(data: bytes, path: Path) -> tuple[Image | None, int]:
-    """The cluster in a file of metadata, and the last producer id that may have been given away. Raises
+    """The cluster in a file of metadata, and the last producer id that may have been assigned. Raises
     `StorageError`."""
     store = EmbeddedStore.in_memory(data, path)
     try:
@@ -82,8 +82,8 @@ def contents(data: bytes, path: Path) -> tuple[Image | None, int]:
 
 
 def put_in_place(disk: Disk, folder: Path, data: bytes) -> None:
-    """The metadata in a folder is this from now on; a file that was there is kept as a damaged one. May be done again
-    after a crash at any step. Raises `OSError`."""
+    """Replace the metadata in a folder; an existing file is kept as the damaged one. Can be repeated after a crash at
+    any step. Raises `OSError`."""
     path = folder / FILE_NAME
     if disk.exists(path):
         old = _content(disk, path)
@@ -126,7 +126,7 @@ class Copies:
         self._tasks = [asyncio.ensure_future(self._keep_copy()), asyncio.ensure_future(self._keep_spares())]
 
     async def stop(self) -> None:
-        """All copies are as the store is now."""
+        """Stop the tasks, and bring all copies up to date."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -153,7 +153,7 @@ class Copies:
                 )
 
     def write(self, folders: Sequence[LogFolder]) -> None:
-        """Write the copies in these log folders, unless they are offline. Blocks. What cannot be written is said."""
+        """Write the copies in these log folders, unless they are offline. Blocks. Failures are logged."""
         with self._writing:
             try:
                 data = self._store.as_file()

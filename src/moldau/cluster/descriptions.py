@@ -85,7 +85,7 @@ class Sources:
 
     @cached_property
     def _of_all(self) -> Mapping[str, str]:
-        """What was set for all brokers, and what counts as that."""
+        """The settings of all brokers, and those that count as such."""
         given = {name: SETTINGS[name].text(getattr(self.static, SETTINGS[name].field)) for name in _FOR_ALL_BROKERS}
         return {name: text for name, text in given.items() if text is not None} | dict(self.everyone)
 

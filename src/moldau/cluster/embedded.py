@@ -58,7 +58,7 @@ notices = Notices(logging.getLogger(__name__))
 
 
 class DamagedMetadata(StorageError):
-    """The file is there, and what is in it is not what was written."""
+    """The file exists, but its content is not the content that was written."""
 
 
 def _checksum(path: str, data: bytes, version: int) -> int:
@@ -73,7 +73,7 @@ class EmbeddedStore:
 
     @classmethod
     def in_memory(cls, data: bytes = b"", origin: Path = Path("memory")) -> "EmbeddedStore":
-        """A store in memory alone, with what is in a file; an empty one without. `origin` names it in errors."""
+        """A store only in memory, with the content of a file, or empty. `origin` names it in errors."""
         store = cls.__new__(cls)
         store._open(origin, ":memory:", data)
         return store
@@ -134,7 +134,7 @@ class EmbeddedStore:
         return DamagedMetadata(f"{self._path} is damaged: the node {path} does not match its checksum")
 
     def _failure(self, act: str, error: sqlite3.Error) -> StorageError:
-        """SQLite says `DatabaseError` itself where the file is at fault, and a subclass where anything else is."""
+        """SQLite raises `DatabaseError` itself if the file is damaged, and a subclass for any other failure."""
         sentence = f"cannot {act} the metadata in {self._path}: {error}"
         return DamagedMetadata(sentence) if type(error) is sqlite3.DatabaseError else StorageError(sentence)
 
@@ -148,7 +148,7 @@ class EmbeddedStore:
 
     @classmethod
     def file_of(cls, operations: Sequence[Operation]) -> bytes:
-        """What a file holds in which these operations were done, and nothing before them."""
+        """The content of a new file after these operations."""
         store = cls.in_memory()
         try:
             store.multi(operations)
@@ -157,7 +157,7 @@ class EmbeddedStore:
             store.close()
 
     def as_file(self) -> bytes:
-        """What a file with everything that is in the store now holds, ephemeral nodes included. Raises
+        """The content of a file with everything in the store now, ephemeral nodes included. Raises
         `StorageError`."""
         with self._lock:
             try:

@@ -62,7 +62,7 @@ def new_cluster(cluster_id: str) -> list[Operation]:
 
 
 def missing(store: MetadataStore) -> list[Operation]:
-    """What makes the tree of an earlier version today's. Blocks."""
+    """The operations that bring the tree of an earlier version up to date. Blocks."""
     return [Create(path) for path, node in zip(_TREE, store.get_many(_TREE), strict=True) if node is None]
 
 
@@ -144,7 +144,7 @@ def _state(partition: PartitionImage) -> bytes:
 
 
 def _placement(partition: PartitionImage) -> tuple[object, ...]:
-    """What the topic's node holds of a partition that can change."""
+    """The part of the topic's node that can change for a partition."""
     return partition.directories, partition.made
 
 

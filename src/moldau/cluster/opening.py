@@ -1,9 +1,9 @@
-"""Opening the embedded metadata at the start of a broker, with its copy in its place if it is missing or damaged.
+"""Opening the embedded metadata at the start of a broker; a copy replaces it if it is missing or damaged.
 
-A broker that has kept anything in its log folders had metadata. It is never begun anew there: every topic would seem
-never to have been, and automatic creation would take the old names. A copy takes the place of what is damaged if it
-knows every partition that is in the log folders, and finds every one that it knows. Else the start is refused, and a
-person decides with `moldau log repair`.
+A broker with data in its log folders had metadata, so empty metadata is never made there: every topic would seem never
+to have existed, and automatic creation would reuse the old names. A copy replaces damaged metadata if it knows every
+partition in the log folders, and none that it knows is missing. Otherwise the start is refused, and a person decides
+with `moldau log repair`.
 """
 
 import logging
@@ -51,8 +51,7 @@ def open_embedded(folders: LogFolders, node_id: int, runtime: Runtime) -> Embedd
 
 
 def _home(folders: LogFolders, disk: Disk) -> tuple[Path, bool]:
-    """The folder with the metadata, and whether it is there; where there is none, the one with its copy, or the
-    first."""
+    """The folder with the metadata and True; if no folder has it, the one with its copy, or the first, and False."""
     paths = [folder.path for folder in folders.folders]
     for name in (FILE_NAME, COPY):
         having = [path for path in paths if disk.exists(path / name)]
@@ -69,7 +68,7 @@ def _home(folders: LogFolders, disk: Disk) -> tuple[Path, bool]:
 
 
 def _opened(home: Path, folders: LogFolders) -> EmbeddedStore:
-    """The store, if it has a cluster, or none was ever begun. Raises `StorageError`."""
+    """The store, unless it is empty although the folders were used. Raises `StorageError`."""
     store = EmbeddedStore(home)
     try:
         if read_image(store) is None and folders.were_used:
@@ -88,7 +87,7 @@ def _remedy(folders: LogFolders) -> str:
 
 
 def _fall_back(copy: Copy, wrong: str, folders: LogFolders, node_id: int, runtime: Runtime) -> None:
-    """The copy takes the place of the metadata. Raises `StorageError` if the partitions do not agree with it."""
+    """Replace the metadata by the copy. Raises `StorageError` if the partitions do not agree with it."""
     made = datetime.fromtimestamp(copy.made_ms // 1000, UTC).isoformat()
     found = [trace for folder in folders.serving for trace in traces(runtime.disk, folder.path)]
     directories = {str(folder.path): folder.directory_id for folder in folders.serving}

@@ -1,10 +1,10 @@
-"""What the metadata has to be for the partitions that are in the log folders, if it was lost or is older than they are.
-Pure: from an image that may be incomplete, and what partitions say of themselves, to the image to go on with.
+"""Metadata rebuilt from the partitions in the log folders, if it was lost or is older than they are. Pure: the input is
+an image that may be incomplete and the partitions' own files; the result is the new image.
 
-Topics that the image has keep what they have in it; a topic it does not have is made of its partitions. Nothing is
-given up silently: a partition without a folder is let go only if that was accepted, and what speaks against itself is a
-problem for a person to solve. Leaders lead in epochs above all that wrote, and producer ids go on behind all that may
-have been given away.
+Topics of the image keep their metadata; a topic that the image lacks is rebuilt from its partitions. Nothing is dropped
+silently: a partition without a folder starts empty only if that was accepted, and a contradiction is a problem for a
+person to solve. New leader epochs are above all epochs in the logs, and new producer ids above all that may have been
+assigned.
 """
 
 import uuid
@@ -20,7 +20,7 @@ from moldau.log.traces import Trace
 from moldau.names import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition
 
 PRODUCER_IDS_SKIPPED: Final = 10_000_000
-"""More than are given away between two copies, or between two snapshots of producers."""
+"""More producer ids than are assigned between two copies, or between two snapshots of producers."""
 INTERNAL_SETTINGS: Final = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
 KEEPING: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
 """Settings of a topic whose own are lost: nothing is deleted before somebody has set them again."""
@@ -28,9 +28,9 @@ KEEPING: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 @dataclass(frozen=True)
 class Known:
-    """What is known besides the partitions. `image` is None if no metadata was left, and `stale` if it may be older
-    than the partitions; `directories` are the ids of the log folders at hand, by path; `accepted` says which partitions
-    may begin anew, empty."""
+    """The input besides the partitions. `image` is None if no metadata was left, and `stale` if it may be older
+    than the partitions; `directories` are the ids of the available log folders, by path; `accepted` decides which
+    partitions may start empty."""
 
     node_id: int
     cluster_id: str
@@ -54,7 +54,7 @@ class Rebuilt:
     renamed: dict[TopicPartition, uuid.UUID] = field(default_factory=dict)
 
     def operations(self, node_id: int) -> list[Operation]:
-        """What writes all of it into an empty store."""
+        """The operations that write all of it into an empty store."""
         operations = layout.whole(self.image)
         if self.producer_id >= 0:
             start = self.producer_id - PRODUCER_IDS_PER_BLOCK + 1
@@ -63,7 +63,7 @@ class Rebuilt:
 
 
 def rebuild(found: Sequence[Trace], known: Known) -> Rebuilt:
-    """The image for these partitions. `found` are all that are in the log folders at hand."""
+    """The image for these partitions. `found` are all in the available log folders."""
     return _Rebuilding(found, known).run()
 
 
@@ -97,7 +97,7 @@ class _Rebuilding:
         return result
 
     def _kept(self, topic: TopicImage) -> TopicImage:
-        """A topic of the image, with the partitions that it has got since."""
+        """A topic of the image, with the partitions that were added later."""
         parts = list(topic.partitions)
         last = max(
             (tp.partition for tp, one in self._traces.items() if tp.topic == topic.name and one.topic_id == topic.id),
@@ -111,7 +111,7 @@ class _Rebuilding:
         )
 
     def _made(self, name: str, traces: Sequence[Trace]) -> TopicImage | None:
-        """A topic of what its partitions say; None if that is not one topic."""
+        """A topic rebuilt from its partitions; None if they do not belong to one topic."""
         result = self._result
         ids = {trace.topic_id for trace in traces if trace.topic_id is not None}
         wrong = controller.name_refusal(name)
@@ -191,7 +191,7 @@ def _producer_id(found: Iterable[Trace], known: Known) -> int:
 
 
 def unknown_to(image: Image, found: Collection[Trace]) -> list[Trace]:
-    """The partitions that are not of any topic in the image, nor of one that was deleted."""
+    """The partitions whose topic is neither in the image nor among its deleted topics."""
     return [
         trace
         for trace in found

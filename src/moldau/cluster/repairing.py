@@ -1,13 +1,13 @@
-"""`moldau log repair`: the log folders of a stopped broker are made to agree, so that it can start again.
+"""`moldau log repair`: make the log folders of a stopped broker consistent, so that it can start again.
 
-    metadata.sqlite      what it holds if it is sound, else its newest copy, else nothing; made to fit the partitions
+    metadata.sqlite      its own content if sound, else its newest copy, else nothing; made to fit the partitions
                          that are in the folders (`rebuilding`)
-    meta.properties      cluster and node are the metadata's, or what the other folders say; the id of a folder is its
+    meta.properties      cluster and node are the metadata's, or those of the other folders; the id of a folder is its
                          own, or the one that the metadata has for the partitions in it
     partition.metadata   names the topic id that the metadata has
 
-A plan is made first, and changes nothing. After a crash while it is carried out the same plan can be made again: the
-metadata, which it is made of, is written last.
+A plan is made first, and changes nothing. After a crash while it is carried out, the same plan can be made again,
+because the metadata that it derives from is written last.
 """
 
 import uuid
@@ -39,8 +39,8 @@ Meta = Mapping[str, str]
 
 @dataclass
 class Plan:
-    """`changes` and `problems` are sentences. What is to be written: `metadata` into `home` (None if they stay as they
-    are), and by folder what meta.properties says of log folders, and the topic ids of partitions."""
+    """`changes` and `problems` are sentences. To be written: `metadata` into `home` (None if unchanged), `metas` into
+    meta.properties of log folders, `topic_ids` into the folders of partitions."""
 
     home: Path
     changes: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Plan:
 
 
 class _Metadata(NamedTuple):
-    """What is left of the metadata, and whether it may be older than the partitions."""
+    """The remaining metadata, and whether it may be older than the partitions."""
 
     image: Image | None
     stale: bool
@@ -88,8 +88,8 @@ class Repair:
             release()
 
     def plan(self, accepted: Callable[[TopicPartition], bool], node_id: int | None = None) -> Plan:
-        """What has to be done. `accepted` says which lost partitions may begin anew, empty; `node_id` is this broker's
-        where nothing says it. Raises `StorageError`, `OSError`."""
+        """The changes to make. `accepted` decides which lost partitions may start empty; `node_id` is used if no file
+        names this broker's. Raises `StorageError`, `OSError`."""
         metas = {folder: self._meta(folder) for folder in self._folders}
         having = [folder for folder in self._folders if self._disk.exists(folder / FILE_NAME)]
         if len(having) > 1:
@@ -203,7 +203,7 @@ def _most_common(metas: Iterable[Meta], name: str) -> str | None:
 
 
 def _node_id(image: Image | None, metas: Iterable[Meta], given: int | None) -> int:
-    """The one broker that the metadata has partitions of, else what the folders say, else what was given."""
+    """The only broker with partitions in the metadata, else the folders' node, else the given one."""
     replicas = {
         replica
         for topic in (image.topics.values() if image else ())

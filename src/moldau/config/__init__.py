@@ -1,4 +1,4 @@
-"""Every setting: what a broker, a topic and a group can be told, in Kafka's names, types, defaults and bounds."""
+"""Every setting of a broker, a topic and a group, with Kafka's names, types, defaults and bounds."""
 
 from moldau.config.broker import SETTINGS, BrokerConfig, broker_config, with_changes
 from moldau.config.group import GROUP_SETTINGS, GroupConfig, group_config

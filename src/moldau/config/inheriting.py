@@ -16,7 +16,7 @@ _UNITS_MS = {"minutes": 60_000, "hours": 3_600_000}
 
 
 def inherited(setting: Setting, broker: BrokerConfig) -> Value:
-    """What a setting is where its owner does not say: the strongest broker setting that has a value."""
+    """A setting's value if its owner has none: that of the strongest broker setting with a value."""
     for name in setting.broker_names:
         value: Value = getattr(broker, SETTINGS[name].field)
         if value is not None:
@@ -28,14 +28,14 @@ def inherited(setting: Setting, broker: BrokerConfig) -> Value:
 
 
 def all_inherited(settings: Mapping[str, Setting], broker: BrokerConfig) -> dict[str, Any]:
-    """The values, by field, of an owner that says nothing itself."""
+    """The values, by field, of an owner without values of its own."""
     return {setting.field: inherited(setting, broker) for setting in settings.values()}
 
 
 def own_values(
     settings: Mapping[str, Setting], overrides: Mapping[str, str], owner: str, *, judge: bool
 ) -> dict[str, Any]:
-    """The values, by field, that `overrides` say. Raises `ConfigError` for bad values and, with `judge`, for unknown
+    """The values of `overrides`, by field. Raises `ConfigError` for bad values and, with `judge`, for unknown
     names: they say nothing without it. `owner` names what has the settings ("topic")."""
     values: dict[str, Any] = {}
     for name, text in overrides.items():

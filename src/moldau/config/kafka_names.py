@@ -178,8 +178,8 @@ KEPT = {
         Setting("replica.alter.log.dirs.io.max.bytes.per.second", Kind.LONG, None, _NOTHING_IS_COPIED, low=0),
     )
 }
-"""What Kafka can change while it runs, and what has no meaning here: a change is accepted, kept and described, and has
-no effect."""
+"""Settings that Kafka can change while it runs and that mean nothing here: a change is accepted, kept and described,
+and has no effect."""
 
 
 def known(name: str) -> bool:

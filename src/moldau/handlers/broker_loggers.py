@@ -1,7 +1,7 @@
 """The loggers of this process and their levels, by Kafka's names: the resource "broker logger" (KIP-412).
 
 A logger has the level that is in force for it, its own or its parent's. Only loggers that exist can be changed, and a
-level lasts until the process ends. Python knows no TRACE: it stands below DEBUG.
+level lasts until the process ends. Python has no TRACE: a level below DEBUG replaces it.
 """
 
 import logging

@@ -21,7 +21,7 @@ from moldau.protocol.messages.describe_client_quotas import (
 
 IP = "ip"
 KINDS = ("user", "client-id", IP)
-"""What a quota may be of."""
+"""Entity types of quotas."""
 EXACT, DEFAULT, ANY = range(3)
 """How a component of a filter matches: one name, the quota of those without one of their own, any name."""
 

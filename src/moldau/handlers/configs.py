@@ -2,9 +2,9 @@
 ListConfigResources (74, 0 to 1): the settings of topics, of this broker and its loggers, and of groups.
 
 A broker is named by its number, and all of them by the empty name; a group by its id, whether it exists or not. A null
-or empty list of keys means all of them. Each resource of an alteration stands alone: one that is refused does not hold
-up the others. AlterConfigs sets what it names and takes everything else back to its default; older clients have nothing
-else. Client metrics (KIP-714) are refused as INVALID_REQUEST: this broker does not collect them, and version 0 of
+or empty list of keys means all of them. Each resource of an alteration is independent: a refused one does not affect
+the others. AlterConfigs sets the named settings and resets all others to their defaults; older clients have no other
+request. Client metrics (KIP-714) are refused as INVALID_REQUEST: this broker does not collect them, and version 0 of
 ListConfigResources, which lists nothing else, is answered with nothing.
 """
 

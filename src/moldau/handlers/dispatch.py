@@ -101,7 +101,7 @@ class Dispatch:
         return await self._later(api, header, response)
 
     async def _later(self, api: Api, header: RequestHeader, response: Any) -> Reply:
-        """What is awaited may take as long as a rebalance: the queue of wide work goes on meanwhile."""
+        """The awaited answer may take as long as a rebalance: the queue of wide work continues meanwhile."""
         if isinstance(response, Awaitable):
             response = turn(await response)
             if isinstance(response, api.response) and not is_wide(response):

@@ -1,6 +1,6 @@
 """ElectLeaders (key 43, versions 0 to 2): on one broker an election never has anything to do.
 
-A partition is led by its only replica, or by nobody while its log folder is offline. Version 0 asks for the preferred
+A partition's only replica leads it; it has no leader while its log folder is offline. Version 0 asks for the preferred
 leader only. A null list means all partitions: those that need no election are left out of the answer then, but their
 topics are not. A request that leaves no time is answered with REQUEST_TIMED_OUT (KIP-183, KIP-460).
 """

@@ -100,7 +100,7 @@ class FetchHandler:
             return await self._turns.off_loop(await self._turns.finish(self._answer(asked, results)))
 
     def _answer(self, asked: Asked, results: list[FetchResult]) -> Steps[Callable[[], Reply]]:
-        """What packs the reply."""
+        """The function that packs the reply."""
         version, correlation_id, request, session, topics = asked
         session_id = NO_SESSION
         if session is not None:

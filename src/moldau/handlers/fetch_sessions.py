@@ -142,7 +142,7 @@ class FetchSessions:
         return session
 
     def _change(self, session: Session, request: Fetch) -> Steps[None]:
-        """What is held is counted at once each time: the session may end between two steps."""
+        """The count is updated at every step, because the session may end between two steps."""
         for name, topic_id, part in _each(request.topics):
             yield
             if self._sessions.get(session.id) is not session:
@@ -184,7 +184,7 @@ class FetchSessions:
         return session_id
 
     def _may_have_room(self, size: int) -> bool:
-        """Whether so many partitions are a fair share of what all sessions may hold."""
+        """Whether this many partitions are a fair share of the partitions of all sessions."""
         return self._slots > 0 and (self._held + size <= HELD_MAX or size <= HELD_MAX // (len(self._sessions) + 1))
 
     def _make_room(self, size: int, now_ms: int) -> bool:

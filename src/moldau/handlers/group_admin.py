@@ -25,7 +25,7 @@ from moldau.turns import Steps, in_turns
 
 DESCRIBE_NOT_FOUND = 6
 OF_A_DECISION = 500
-"""Groups that are deleted at once."""
+"""The most groups deleted in one decision."""
 OPERATIONS_OF_A_GROUP = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """Read, Delete, Describe, DescribeConfigs, AlterConfigs as bits (KIP-430): what anybody may do without ACLs."""
 

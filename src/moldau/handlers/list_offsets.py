@@ -29,7 +29,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 READ_COMMITTED = 1
 FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 TURN, PLACE, SEARCH = 1024, 1, 64
-"""What a turn may cost, and what it costs to name a place, and to search for one."""
+"""The cost that a turn may have, and the costs of an offset by name and of a search."""
 
 
 class ListOffsetsHandler:

@@ -1,11 +1,11 @@
-"""Answering a request that needs the executor many times: piece by piece, so that other connections are served
-meanwhile. Work that is only wide, and never leaves the loop, is cut by `moldau.turns`.
+"""Places of heavy look-ups in the executor: a request that needs it many times is answered piece by piece. Work that is
+only wide, and never leaves the loop, is cut by `moldau.turns`.
 
-Such an answer is a generator. It yields None after a turn's worth, or a callable that is too much for the loop, and
+Such an answer is a generator. It yields None after one turn of work, or a callable that is too slow for the loop, and
 returns the response. A request that needs neither is answered at once. All others of its kind share `AT_ONCE` places:
-a request has a turn of the loop, or a thread of the executor, only while it holds one, which leaves the other threads
-to heavy batches and flushes. The rest wait in the order in which they came, anew for each piece. A place is given back
-when its work has ended, even if the client has left. The connection is muted meanwhile (D14).
+a request has a turn of the loop, or a thread of the executor, only while it holds a place, so that the other threads
+are left to heavy batches and flushes. The rest wait in order of arrival, again for each piece. A place is free when its
+work has ended, even if the client has left. The connection is muted meanwhile (D14).
 """
 
 import asyncio
@@ -21,14 +21,14 @@ AT_ONCE: Final = 2
 
 
 class Places:
-    """For one kind of request. Belongs to the loop."""
+    """The places for one kind of request. Used only on the loop."""
 
     def __init__(self, runtime: Runtime):
         self._runtime = runtime
         self._free = asyncio.Semaphore(AT_ONCE)
 
     def carry_out(self, steps: Steps[T]) -> T | Awaitable[T]:
-        """What the steps return: at once if they need no more than this turn."""
+        """The result of the steps: at once if they need no more than this turn."""
         try:
             step = next(steps)
         except StopIteration as answered:

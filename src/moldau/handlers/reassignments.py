@@ -1,7 +1,7 @@
 """AlterPartitionReassignments (key 45, versions 0 and 1) and ListPartitionReassignments (46, version 0).
 
-No reassignment is ever under way. The only assignment that one broker can have is the one that a partition has: to ask
-for it succeeds at once, to ask for another broker is refused, and there is never one to cancel (KIP-455, KIP-860).
+No reassignment is ever under way. On one broker a partition has the only possible assignment: a request for it succeeds
+at once, a request for another broker is refused, and no reassignment exists to cancel (KIP-455, KIP-860).
 """
 
 from collections.abc import Callable

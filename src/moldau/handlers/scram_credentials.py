@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (key 50) and AlterUserScramCredentials (51), version 0: this broker has no SASL users.
 
-Users and credentials are checked as by Kafka, and never found. To create one is refused as SECURITY_DISABLED: nobody
-could log in with it (KIP-554).
+Users and credentials are checked as by Kafka, and never found. Creating one is refused as SECURITY_DISABLED,
+because it could not be used to log in (KIP-554).
 """
 
 from collections import Counter

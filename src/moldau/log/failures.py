@@ -1,6 +1,6 @@
-"""What the operator is told, and a client answered, when the files of a log cannot be opened or do not hold.
+"""Log lines for the operator, and errors for clients, when the files of a log cannot be opened or are damaged.
 
-A disk that fails is not among them: a log folder says that itself, once, as it goes offline.
+A failing disk is not handled here: its log folder logs that itself, once, as it goes offline.
 """
 
 import logging

@@ -244,11 +244,11 @@ class LogFolder:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether `loading` began, so that there is something to close."""
+        """Whether `loading` began, so that logs may need closing."""
         return self._touched
 
     def closing(self, pace: Pace = Pace()) -> Closing:
-        """What flushes and closes all logs before `close`."""
+        """The steps that flush and close all logs, before `close`."""
         logs = list(self.logs.values()) if self.failed is None else []
         return Closing(logs, self._file_system, self._note_closed, self.fail, self.runtime.clock, pace)
 
@@ -370,8 +370,8 @@ class LogFolder:
             raise self.fail(error) from error
 
     def check_place(self) -> None:
-        """Take the folder offline if its path leads elsewhere now: what is open would be read and written on, and no
-        start would find it. Blocks."""
+        """Take the folder offline if its path leads elsewhere now: no start would find what is written to its open
+        files. Blocks."""
         try:
             if self.failed is None and not self._unlock.in_place():
                 self.fail(OSError(errno.ENODEV, "it was renamed, or its disk was unmounted or replaced"))
@@ -426,7 +426,7 @@ class LogFolder:
         self._log_starts = starts
 
     def _of_unloaded(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """What was written down of partitions that an interrupted start did not open."""
+        """The checkpoints of partitions that an interrupted start did not open."""
         return {tp: offsets[tp] for tp in self._unloaded if tp in offsets}
 
     def _write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:

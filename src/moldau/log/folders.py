@@ -35,7 +35,7 @@ THREADS = 8
 """Flushes of one folder at once at a stop. Journals take several in one write: 12,000 fsyncs of one thread after the
 other took 8 to 18 s on ext4, of two threads 0.5 to 3 s, of eight 0.3 s."""
 TELL_S = 3.0
-"""How often a stop that takes long says how far it is."""
+"""The interval at which a slow stop logs its progress."""
 LOST_SHOWN = 5
 UNASSIGNED = ""
 """The directory id of a partition of which it is not known where it is."""
@@ -113,7 +113,7 @@ class LogFolders:
 
     @property
     def repair_command(self) -> str:
-        """What rebuilds what is damaged in these folders."""
+        """The command that repairs these folders."""
         return " ".join(["moldau log repair", *(shlex.quote(str(path)) for path in self._paths)])
 
     @property
@@ -233,8 +233,8 @@ class LogFolders:
         known: Mapping[str, uuid.UUID],
         strays: Collection[str],
     ) -> None:
-        """A partition that was made is in its log folder, or elsewhere, or its log folder is away; else it is lost, and
-        is not begun anew: what was acknowledged would seem never to have been written."""
+        """A partition that was made must be in a log folder, unless its own is offline; else it is lost, and not made
+        again: acknowledged records would seem never to have been written."""
         there = {tp for partitions in found.values() for tp in partitions}
         homes = {folder.directory_id: folder for folder in self.serving}
         lost = []

@@ -35,7 +35,7 @@ def read_meta(disk: Disk, folder: Path) -> dict[str, str]:
 
 
 def missing_in(meta: Mapping[str, str]) -> list[str]:
-    """What does not say whose a folder is that has partitions. A folder without a directory.id is given a new one."""
+    """The missing names that identify a used folder's owner. A folder without a directory.id is given a new one."""
     node = {"node.id", "broker.id"}
     return [*([] if meta.get("cluster.id") else ["cluster.id"]), *([] if node & meta.keys() else ["node.id"])]
 

@@ -1,4 +1,4 @@
-"""What Kafka's metadata log holds beside its topics, by name. Taking in the topics leaves it behind.
+"""Names of everything in Kafka's metadata log that adopting its topics leaves behind.
 
 SCRAM credentials, client quotas, access rules, delegation tokens, and the settings of brokers, groups and client
 metrics. Names alone: secrets and values stay where they are.
@@ -41,7 +41,7 @@ class Leftover(NamedTuple):
 
 
 def leftovers(records: Iterable[object]) -> list[Leftover]:
-    """What these records of the metadata log, in order, leave in force. Sorted."""
+    """The leftovers in force after these records of the metadata log, in order. Sorted."""
     found: dict[object, Leftover] = {}
     for record in records:
         key, leftover = _seen(record)

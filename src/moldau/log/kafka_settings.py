@@ -1,5 +1,5 @@
-"""What Kafka's controllers wrote down of topics' settings and of what is not of topics: from the newest snapshot of
-their metadata log on.
+"""Topics' settings and other leftovers that Kafka's controllers wrote, from the newest snapshot of their metadata log
+on.
 
     __cluster_metadata-0/
         00000000000000000123-0000000001.checkpoint    everything up to an offset, by offset and epoch
@@ -39,7 +39,7 @@ Settings = dict[str, dict[str, str]]
 
 
 class Written(NamedTuple):
-    """What is in force by Kafka's metadata log: each topic's own settings, and what is not of topics."""
+    """The metadata in force in Kafka's metadata log: each topic's own settings, and the leftovers."""
 
     settings: Settings
     leftovers: list[Leftover]

@@ -200,7 +200,7 @@ class Producers:
             self.verifying.pop(header.producer_id, None)
 
     def aborted_by(self, producer_id: int, marker: Marker, offset: int) -> AbortedTransaction | None:
-        """What the transaction index has to hold of a marker at `offset`; None if it aborts nothing."""
+        """The entry of the transaction index for a marker at `offset`; None if it aborts nothing."""
         producer = self._known.get(producer_id)
         if marker.commits or producer is None or producer.transaction_start == NO_TRANSACTION:
             return None

@@ -32,8 +32,8 @@ TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX = ".txnindex", ".snapshot"
 DELETED_SUFFIX: Final = ".deleted"
 RELATIVE_MAX: Final = 2**31 - 1
 INTERVAL_BYTES_MAX: Final = 64 << 10
-"""Entries of the offset index are not further apart than this and one batch, whatever `index.interval.bytes` says: it
-is what bounds every walk over headers on the loop."""
+"""Entries of the offset index are at most this and one batch apart, even if `index.interval.bytes` is larger: this
+bounds every walk over headers on the loop."""
 SCAN_BYTES: Final = 8192
 """Headers are looked for this many bytes at a time; an index entry is at most one batch and 4 KiB away."""
 AHEAD_MAX: Final = 8

@@ -57,13 +57,13 @@ def cleaned_segment(folder: Path, base_offset: int, config: TopicConfig, files: 
 
 
 def commit(segment: Segment, disk: Disk) -> None:
-    """Step 2 but for the flush: a `.cleaned` segment becomes the one that counts. Raises `OSError`."""
+    """Step 2 except the flush: a `.cleaned` segment becomes the one that counts. Raises `OSError`."""
     for lazy in files_of(segment, disk):
         lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(CLEANED_SUFFIX) + SWAP_SUFFIX))
 
 
 def finish(old: Sequence[Segment], new: Segment, disk: Disk) -> list[Path]:
-    """Steps 4 and 5 but for the flush; returns the files that go later. Raises `OSError`."""
+    """Steps 4 and 5 except the flush; returns the files that go later. Raises `OSError`."""
     gone: list[Path] = []
     for segment in old:
         segment.deleted = True

@@ -7,7 +7,7 @@ A search runs on its log's own thread and is a generator. It yields
                  raised is thrown in; it may run in any thread, as it knows a file and nothing of the log, and while it
                  waits for its turn it holds no descriptor
 
-and returns what it found. Of the segments only those that can hold the answer are looked into. Since timestamps need
+and returns the record found. Only segments that can hold the answer are searched. Since timestamps need
 not rise, the time index is what bounds the rest: a batch that reaches a time for the first time lies between the
 entries of the offset index around the time index's first entry that does. Where no index can tell (the record of that
 entry was deleted from the front), all headers from there on are passed over, by `columns.seek`.
@@ -37,7 +37,7 @@ SEGMENTS_A_TURN: Final = 64
 READS_ON_LOOP: Final = 8
 """Pieces of `SCAN_BYTES` in which headers are passed over on the loop."""
 COMPRESSED_ON_LOOP: Final = INLINE_BYTES // 4
-"""What is larger mostly inflates to more than the loop may: it is not worth trying."""
+"""Larger batches mostly inflate to more than the loop may: trying is not worth it."""
 READ_BYTES, READS_ELSEWHERE = 1 << 20, 256
 """The same in the executor, before another search may have it."""
 
@@ -45,7 +45,7 @@ Search: TypeAlias = Generator[Step, Any, TimestampOffset | None]
 
 
 class Replaced(Exception):
-    """The segment that was looked at is no longer part of the log."""
+    """The searched segment is no longer part of the log."""
 
 
 class Wanted(NamedTuple):
@@ -159,7 +159,7 @@ def _seek(segment: Segment, position: int, wanted: Wanted) -> Generator[Step, An
 def _pass_over(
     log: LazyFile, position: int, end: int, wanted: Wanted, read_bytes: int, reads: int
 ) -> tuple[Found | None, int]:
-    """The batch found in so many reads, or None and where to go on. Raises `KafkaError` (CORRUPT_MESSAGE)."""
+    """The batch found within this many reads, or None and where to continue. Raises `KafkaError` (CORRUPT_MESSAGE)."""
     file, size = log.get(), read_bytes
     while reads > 0 and end - position >= HEADER_SIZE:
         reads -= 1
@@ -175,7 +175,7 @@ def _pass_over(
 
 
 def _told_by_header(header: BatchHeader, wanted: Wanted) -> TimestampOffset | None:
-    """The record, where nothing but the header is needed for it; None if the records must be looked at."""
+    """The record, if the header alone determines it; None if the records must be looked at."""
     if header.count == header.last_offset_delta + 1 and (header.count == 1 or header.log_append_time):
         return TimestampOffset(header.max_timestamp, Offset(max(header.base_offset, wanted.start_offset)))
     return None

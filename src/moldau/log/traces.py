@@ -1,7 +1,7 @@
-"""What the partitions in a log folder say of themselves, without the metadata.
+"""The identity of the partitions in a log folder by their own files, without the metadata.
 
 Topic and number are the folder's name, the topic id is in `partition.metadata`, and the leader epochs and producer ids
-that wrote in a partition are kept beside its records. Only small files are read, and one that is damaged says nothing.
+that wrote in a partition are kept beside its records. Only small files are read, and a damaged one is ignored.
 """
 
 import uuid

@@ -1,15 +1,15 @@
-"""The memory for requests that are not whole yet or wait for their turn: one bound for all connections of a server.
+"""The memory for requests that are incomplete or wait for their turn: one bound for all connections of a server.
 
-Counted is what buffers take, which grow as bytes arrive, whatever size a frame declares. `SMALL_BYTES` a connection are
-counted and never refused. Giants, which are larger than a producer's ordinary settings make them, share a part of the
-bound, so that they leave room for the others. While memory is not short nobody is closed, however slow. When it is:
+The size of buffers is counted; they grow as bytes arrive, whatever size a frame declares. `SMALL_BYTES` of a connection
+are counted and never refused. Giants, which are larger than a producer's ordinary settings make them, share a part of
+the bound, so that they leave room for the others. While memory is not short, no connection is closed. When it is short:
 
-1. Connections that brought nothing between two looks, although they were read from, and have sent nothing since, are
-   closed at once, until there is room.
+1. Connections that were read from and brought nothing between two looks, and have sent nothing since, are closed at
+   once, until enough memory is free.
 2. If that is not enough, a connection that asks for memory waits: it is not read from. The first that took some may
    always go on, so that a frame of any size gets through.
-3. If others have waited from one look to the next, the slowest are closed, until there is room for what others ask, or
-   half of the memory is free.
+3. If others have waited from one look to the next, the slowest are closed, until the requests of others fit, or half of
+   the memory is free.
 """
 
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 GIANT_BYTES = (1 << 20) + (1 << 16)
 """Frames that declare more than this are giants."""
 GIANTS_PART = 10
-"""They get the tenth part of the bound."""
+"""Giants share a tenth of the bound."""
 FREE_BYTES = 64 << 10
 """Beyond this a giant needs a share of that part."""
 SMALL_BYTES = 16 << 10
@@ -33,9 +33,9 @@ SMALL_BYTES = 16 << 10
 LARGE_BUFFERS_MAX = 4
 """Buffers of `GIANT_BYTES` that large frames take in turns; where all are out, a frame's own grows as it fills."""
 SLOW_LOOKS = 20
-"""Slow is what would need more looks than this to bring again what it holds."""
+"""A connection is slow if it would need more looks than this to bring again the bytes that it holds."""
 CLOSED_MAX = 500
-"""Connections that one turn of the loop closes."""
+"""The most connections closed in one turn of the loop."""
 
 
 class Owner(Protocol):
@@ -52,8 +52,8 @@ class Owner(Protocol):
 
 
 class Holder(Protocol):
-    """What one connection has received. `muted`: it is not read from, for another reason than memory. `finished_some`:
-    it has brought a whole frame before."""
+    """The received bytes of one connection. `muted`: it is not read from, for another reason than memory.
+    `finished_some`: it has brought a whole frame before."""
 
     owner: Owner
     muted: bool
@@ -132,7 +132,7 @@ class Pool:
         self.short = self._all.taken >= self._all.limit
 
     def grow(self, holder: Holder, to: int, *, giant: bool) -> bool:
-        """True if `holder` may have `to` bytes; else it waits, and its owner is told when it may ask again."""
+        """True if `holder` may have `to` bytes; else it waits until its owner's `resume` is called."""
         budgets = (self._giants, self._all) if giant and to > FREE_BYTES else (self._all,)
         for budget in budgets:
             budget.wait_no_more(holder)
@@ -162,7 +162,7 @@ class Pool:
         self._all.resume()
 
     def _close(self, holders: Iterable[Holder], enough: Callable[[], bool]) -> None:
-        """Close these, in their order, until there is enough room."""
+        """Close these, in their order, until `enough`."""
         self._closing = True
         for holder in islice(holders, CLOSED_MAX):
             if enough():
@@ -171,7 +171,7 @@ class Pool:
         self._closing = False
 
     def look(self) -> None:
-        """Find out who stands still; close the slowest where others have waited since the last look."""
+        """Find stalled connections; close the slowest if others have waited since the last look."""
         budgets = (self._giants, self._all)
         if all(budget.taken <= budget.limit // 2 and not budget.waiting for budget in budgets):
             self._stalled = []

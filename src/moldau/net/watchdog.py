@@ -1,8 +1,8 @@
-"""Which turns of the event loop lasted too long, and whose they were: a line in the log, and two numbers for metrics.
+"""Turns of the event loop that last too long, and their owners: a line in the log, and two numbers for metrics.
 
-A turn is one callback of the loop: what one read of one connection brought, one step of a task, one timer. Nobody else
-is served meanwhile. A turn is too long if it used more than `LONG_TURN_S` of the loop thread's own *processor time*: a
-turn during which the machine had no processor for us says nothing about us. (So a turn that waits for a disk is not
+A turn is one callback of the loop: one read of one connection, one step of a task, one timer. No other client is served
+meanwhile. A turn is too long if it used more than `LONG_TURN_S` of the loop thread's own *processor time*: a
+turn during which the machine had no processor for us is not our fault. (So a turn that waits for a disk is not
 counted.)
 
 The wall clock alone is read for every turn. The processor time, a system call, is read at most every `MARK_S`, and

@@ -52,7 +52,7 @@ def read_header(frame: Buffer) -> RequestHeader:
 
 
 def request_name(head: Buffer) -> str:
-    """What a line of the log calls a request whose frame begins like this. It may be cut short, and unknown to us."""
+    """The name, for the log, of a request whose frame begins like this. The frame may be cut short, its API unknown."""
     if len(head) < FIXED_HEADER.size:
         return "a request"
     key, version, _, size = FIXED_HEADER.unpack_from(head)

@@ -373,7 +373,7 @@ def read(
 
 
 def is_wide(message: Any) -> bool:
-    """Whether so many elements are in the message's arrays that packing them takes more than a few milliseconds."""
+    """Whether the message's arrays have enough elements to take more than a few milliseconds to pack."""
     left, messages = WIDE_ELEMENTS, [message]
     while messages:
         one = messages.pop()

@@ -128,7 +128,7 @@ def _grow(decompress_into: Callable[[Buffer, bytearray | mmap], int], data: Buff
 
 
 def flaw(codec: int, data: Buffer, inflated_bytes: int) -> str | None:
-    """Why some clients cannot read `data`, of which `decompress` did make this many bytes; None if all can."""
+    """The reason why some clients cannot read `data`, which `decompress` made this many bytes of; None if all can."""
     if codec == LZ4:
         why = _lz4_flaw(data)
         return None if why is None else f"Java's consumers cannot read this LZ4: {why}"
@@ -139,7 +139,7 @@ def flaw(codec: int, data: Buffer, inflated_bytes: int) -> str | None:
 
 def _is_one_member(data: Buffer, inflated_bytes: int) -> bool:
     """Whether gzip that inflates to some bytes is a single member, as all clients read it. librdkafka returns the first
-    of several and drops the rest without a word, or ends its process if the first is empty.
+    of several and silently drops the rest, or ends its process if the first is empty.
 
     The last member ends with its size: if that is all, others can only be empty ones before it.
     """

@@ -280,7 +280,7 @@ class GroupCoordinator:
     def delete_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> tuple[ErrorCode, list[ErrorCode]] | Awaitable[tuple[ErrorCode, list[ErrorCode]]]:
-        """An error for the whole, and if there is none, one for each partition. Many are deleted in parts, as by
+        """An error for the whole, or else one for each partition. Many are deleted in parts, as by
         `commit`."""
         asked = list(partitions)
         if len(asked) <= OF_A_DECISION:
@@ -341,7 +341,7 @@ class GroupCoordinator:
         return errors
 
     def _to_the_end(self, work: Coroutine[Any, Any, A]) -> Awaitable[A]:
-        """All parts of what one request asked for are decided, even if its connection is closed meanwhile."""
+        """Decide all parts of one request, even if its connection closes meanwhile."""
         task = asyncio.ensure_future(work)
         self._unfinished[task] = None
         task.add_done_callback(self._unfinished.pop)
