@@ -1,4 +1,4 @@
-"""How patient tests are, on a machine that has other work too.
+"""The patience of tests, on a machine that has other work too.
 
 A limit in seconds ends what hangs; it never says how fast something has to be. Limits are written down for an idle
 machine and stretch with its load: where four processes want each processor, thirty seconds become two minutes.
@@ -35,7 +35,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """How much is left, as far as the load of now says; 0 if nothing is."""
+        """The time left, by the present load; 0 if none is."""
         return max(0.0, self._began_s + stretched(self._seconds) - time.monotonic())
 
     @property
@@ -52,7 +52,7 @@ def wait_until(holds: Callable[[], object], seconds: float = SECONDS, pause_s: f
 
 
 async def within(work: Awaitable[T], seconds: float = SECONDS) -> T:
-    """What `work` returns. Raises `TimeoutError` if it hangs; it is cancelled then."""
+    """The result of `work`. Raises `TimeoutError` if it hangs; it is cancelled then."""
     deadline, task = Deadline(seconds), asyncio.ensure_future(work)
     try:
         while not task.done():

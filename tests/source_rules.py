@@ -20,7 +20,7 @@ RECORD_WORK = tuple(
         "legacy.rows", "legacy.stream", "rows.iterate", "sections.section_of", "sections.sections",
     )
 )  # fmt: skip
-"""What inflates a batch or makes Python objects of its records."""
+"""Calls that inflate a batch or make Python objects of its records."""
 
 PURE_CORES = (
     "protocol",

@@ -43,7 +43,7 @@ def stopped(original: Path, tmp_path: Path) -> Iterator[Broker]:
 
 
 def repaired(offline: Moldau, broker: Broker, *more: str) -> list[str]:
-    """What was done; shown first, done then, and nothing is left."""
+    """The changes, shown first and then carried out; afterwards nothing is left to repair."""
     command = ("log", "repair", str(broker.data), *more)
     shown = offline(*command)
     assert shown.code == 0 and "add --execute" in shown.err, shown

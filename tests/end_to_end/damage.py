@@ -29,7 +29,7 @@ def written(broker: Broker, end: Callable[[Broker], None] = Broker.stop) -> None
 
 
 def stopped_cleanly(folder: Path) -> Path:
-    """What a broker with such a life leaves behind."""
+    """The files that a broker with such a life leaves behind."""
     broker = Broker(folder)
     try:
         written(broker)

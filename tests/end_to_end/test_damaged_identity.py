@@ -1,5 +1,5 @@
-"""What says whose the data is gets damaged between two lives of a broker: it is repaired, or the start is refused in a
-sentence; what was acknowledged is never served as if it had never been.
+"""Files that identify the data are damaged between two lives of a broker: they are repaired, or the start is refused
+in a sentence; acknowledged records are never served as if they had never been written.
 """
 
 import shutil

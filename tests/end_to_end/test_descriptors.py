@@ -61,7 +61,7 @@ def parts_of(answer: Any) -> list[Any]:
 
 
 def descriptors_of(broker: Broker) -> int:
-    """How many files and sockets it has open; 0 where the system does not say."""
+    """The number of its open files and sockets; 0 if the system does not report it."""
     return 0 if not os.path.exists("/proc/self/fd") else len(os.listdir(f"/proc/{broker.pid}/fd"))
 
 

@@ -24,7 +24,7 @@ MIB = 1 << 20
 CONNECTIONS = 1500
 BOUND = 64 * MIB
 EACH_CONNECTION = 24 << 10
-"""What it may hold in any case, and what a connection takes by itself."""
+"""The memory that it may hold in any case, and that of a connection itself."""
 KEPT_BY_THE_ALLOCATOR = 64 * MIB
 
 

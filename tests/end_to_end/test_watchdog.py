@@ -1,4 +1,4 @@
-"""A broker whose loop is held says by which request of whom; every test that stops a broker looks for such a line."""
+"""A broker whose loop is held logs the request and its client; every test that stops a broker looks for such a line."""
 
 from collections.abc import Iterator
 from pathlib import Path

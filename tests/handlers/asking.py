@@ -19,7 +19,7 @@ from moldau.turns import turn
 
 
 async def answered(response: Any) -> Any:
-    """What a handler's answer becomes in the end."""
+    """The final response of a handler's answer."""
     while True:
         if isinstance(response, GeneratorType):
             response = turn(response)

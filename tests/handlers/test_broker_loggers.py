@@ -1,4 +1,4 @@
-"""Loggers under Kafka's names for levels: what is in force is told, and only what exists is changed."""
+"""Loggers with Kafka's names for levels: the level in force is described, and only existing loggers are changed."""
 
 import logging
 from collections.abc import Iterator

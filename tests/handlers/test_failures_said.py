@@ -24,7 +24,7 @@ from tests.patience import stretched
 
 
 def said(caplog: pytest.LogCaptureFixture, *words: str) -> int:
-    """How many lines have all of these words."""
+    """The number of lines that have all of these words."""
     return sum(all(word in line for word in words) for line in caplog.messages)
 
 

@@ -39,7 +39,7 @@ def result(index: int, watermark: int = 5, start: int = 0, error: int = 0, recor
 
 
 def completed(steps: Any) -> Any:
-    """What very many steps end in."""
+    """The result of very many steps."""
     while isinstance(steps, GeneratorType):
         steps = turn(steps)
     return steps

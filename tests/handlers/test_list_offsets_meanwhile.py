@@ -35,7 +35,7 @@ async def filled(alive: Living, partitions: int) -> Wire:
 
 
 def on_loop(name: str, of: Any, size: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """What the calls of a function on this thread were about, by `size` of what they were given and returned."""
+    """The sizes of a function's calls on this thread: `size` of their arguments and results."""
     loop, sizes, real = threading.get_ident(), [], getattr(of, name)
 
     def noting(*given: Any) -> Any:

@@ -48,7 +48,7 @@ SHARE = 0.4
 """Of the time that reading the whole request takes: the longest turn."""
 LEAST_S = 0.02
 ROUNDS_MAX = 3
-"""What the machine does besides makes a turn of one round long; what the broker does makes one of every round long."""
+"""Other work of the machine makes a turn of one round long; the broker's own work makes a turn of every round long."""
 WHOLE = {"timeout_ms": 30_000, "response_partition_limit": ELEMENTS}
 BY_HAND = (PRODUCE, FETCH)
 

@@ -66,7 +66,7 @@ def read_all(log: Log, offset: int | None = None) -> list[Record]:
 
 
 def carried_out(search: Search, result: Any = None) -> TimestampOffset | None:
-    """What a search returns, with every step taken here and now. `result`: of the step it is at, if it has begun."""
+    """The result of a search, with every step taken at once. `result`: that of its present step, if it has begun."""
     try:
         while True:
             step = search.send(result)

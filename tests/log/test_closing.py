@@ -1,4 +1,4 @@
-"""How many logs are closed at a stop: with one flush for many, never a failed flush twice, and a kill costs little."""
+"""Many logs are closed at a stop: with one flush for many, never a failed flush twice, and a kill costs little."""
 
 import asyncio
 import errno
@@ -41,7 +41,7 @@ def config_of(_: str) -> TopicConfig:
 
 
 class CountedDisk(SimulatedDisk):
-    """Notes the flushes of single files and of all, and fails those of all if told to."""
+    """Notes the flushes of single files and of all, and fails those of all on request."""
 
     def __init__(self, flushes_all: bool = True):
         super().__init__()
@@ -106,7 +106,7 @@ class Killed(BaseException):
 
 
 def cut_off(disk: SimulatedDisk, after: int) -> None:
-    """A stop that is killed when it has noted so many closed logs."""
+    """A stop that is killed when it has noted this many closed logs."""
     folder = filled(disk)
     note = folder._note_closed
 
@@ -122,7 +122,7 @@ def cut_off(disk: SimulatedDisk, after: int) -> None:
 
 
 def recovered(disk: SimulatedDisk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which logs a start reads again."""
+    """The logs that a start reads again."""
     read: list[str] = []
     real = recovery.recover_segment
 
@@ -172,7 +172,7 @@ def test_a_start_that_is_interrupted_after_a_clean_stop_leaves_the_folder_clean(
 
 
 def interrupted(disk: SimulatedDisk, after: int) -> LogFolder:
-    """A start that is asked to end when so many logs are open."""
+    """A start that is asked to end when this many logs are open."""
     folder = LogFolder(PATH, Runtime(clock=HandClock(), disk=disk))
     found, _ = folder.sift(KNOWN)
 

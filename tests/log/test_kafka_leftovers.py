@@ -1,4 +1,4 @@
-"""What Kafka's metadata log holds beside topics is named, as it was when the log ended."""
+"""Everything in Kafka's metadata log except topics is named, as it was at the end of the log."""
 
 import uuid
 

@@ -37,7 +37,7 @@ COMPACTED = config(
 
 
 class FullTable(SimulatedDisk):
-    """From the call of number `at` on, so many calls that need a descriptor find none."""
+    """From the call of number `at` on, this many calls that need a descriptor find none."""
 
     at = -1
     left = REFUSALS

@@ -99,7 +99,7 @@ def test_the_header_is_enough_for_a_single_record(tmp_path: Path, monkeypatch: p
 
 
 def bytes_on_the_loop(search: times.Search, monkeypatch: pytest.MonkeyPatch) -> tuple[int, Any]:
-    """How much is read from segments between two steps at most, and what is found."""
+    """The most bytes read from segments between two steps, and the record found."""
     reads, most, answer = [0], 0, None
     read = RealFile.read
 

@@ -82,7 +82,7 @@ class Requests:
 
 
 async def pipeline(port: int, frames: bytes, size: int) -> bytes:
-    """Send all of it, read so many bytes of replies."""
+    """Send all of it, read this many bytes of replies."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
     async def send() -> None:

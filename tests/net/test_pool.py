@@ -46,7 +46,7 @@ class Peer:
         return not self.is_closed and self.inbox.buffer(SHARED) is not None
 
     def send(self, count: int) -> bool:
-        """Send so many bytes; False if not all of them were read."""
+        """Send this many bytes; False if not all of them were read."""
         while count:
             room = None if self.is_closed else self.inbox.buffer(SHARED)
             if room is None:

@@ -16,7 +16,7 @@ NEW_LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.
 
 
 def burn(seconds: float = LONG_TURN_S * 1.5) -> None:
-    """Use up so much processor time."""
+    """Use up this much processor time."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass

@@ -82,7 +82,7 @@ class LazyFile:
 
 
 class OpenFiles:
-    """Which lazy files are open: at most `limit`, then those not used since the last round are let go first. `held`:
+    """The open lazy files: at most `limit`, then those not used since the last round are closed first. `held`:
     files of replies, at most `held_max`, beside the one that each connection's reply may hold in any case."""
 
     def __init__(self, disk: Disk, limit: int = OPEN_FILES_MAX, held_max: int = HELD_MAX):

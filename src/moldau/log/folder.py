@@ -253,7 +253,7 @@ class LogFolder:
         return Closing(logs, self._file_system, self._note_closed, self.fail, self.runtime.clock, pace)
 
     def _note_closed(self, closed: Mapping[TopicPartition, int]) -> None:
-        """Which logs are closed and where they end, for a start after a stop that is cut off. Raises `KafkaError`."""
+        """The closed logs and their ends, for a start after an interrupted stop. Raises `KafkaError`."""
 
         def write() -> None:
             self._write_recovery_points()

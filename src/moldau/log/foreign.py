@@ -26,7 +26,7 @@ from moldau.records.batch import MAGIC
 from moldau.runtime import Disk
 
 SKIPPED_TOPICS: Final = {
-    "__cluster_metadata": "the metadata log of Kafka's controllers, of which topics' settings are taken along",
+    "__cluster_metadata": "the metadata log of Kafka's controllers; only topics' settings are taken from it",
     "__share_group_state": "the state of share groups, which are not served here",
 }
 SKIPPED_SUFFIXES: Final = {

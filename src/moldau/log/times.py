@@ -211,7 +211,7 @@ def first_in(batch: bytes, wanted: Wanted, inflated_max: int) -> TimestampOffset
 
 
 def _elsewhere(step: Step, segment: Segment) -> Generator[Step, Any, Any]:
-    """Take a step; raises `Replaced` if the segment that is looked at is no longer there after it."""
+    """Take a step; raises `Replaced` if the searched segment was removed meanwhile."""
     try:
         result = yield step
     except OSError:

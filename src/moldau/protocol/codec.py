@@ -13,7 +13,7 @@ from moldau.protocol.apis import API_VERSIONS, APIS, Api
 from moldau.protocol.primitives import Buffer, skip_tagged_fields
 
 WIDE_BYTES = 16 << 10
-"""A larger request may hold so many elements that reading it, or answering it, takes more than a few milliseconds; a
+"""A larger request may hold enough elements to take more than a few milliseconds to read or to answer; a
 request up to this size cannot hold enough of them to be worth counting."""
 
 FIXED_HEADER = struct.Struct(">hhih")

@@ -117,7 +117,7 @@ class SimulatedFileSystem:
         return True
 
     def close(self) -> None:
-        """There is no descriptor to give back."""
+        """Nothing to do: no descriptor is open."""
 
 
 class SimulatedDisk:
