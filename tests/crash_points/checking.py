@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn
 
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
-from moldau.log.producers import Batch
+from moldau.log.producer import Batch
 from moldau.log.segment import Segment
 from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, BatchHeader, batches, crc_holds, read_header

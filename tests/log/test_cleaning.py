@@ -160,7 +160,7 @@ def test_the_empty_batch_of_a_producer_that_is_forgotten_goes(tmp_path: Path) ->
     put(log, ("a", "2"))
     assert compact(log)
     assert [header.base_offset for header in headers(log)] == [0, 1]
-    log.producers.expire(NOW_MS + 10**9, 1000)
+    list(log.producers.expire(NOW_MS + 10**9, 1000))
     put(log, ("b", "1"))
     assert compact(log)
     assert [header.base_offset for header in headers(log)] == [1, 2]

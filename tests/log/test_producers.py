@@ -1,10 +1,14 @@
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from moldau.errors import ErrorCode
-from moldau.log import snapshots
-from moldau.log.producers import Batch, Producers
+from moldau.log import snapshot_entries, snapshots
+from moldau.log.producer import Batch
+from moldau.log.producers import Producers
+from moldau.log.snapshot_entries import AT_ONCE, ENTRY
 from moldau.names import Offset
 from moldau.records.batch import TRANSACTIONAL_BIT, BatchHeader, Marker, encode_batch, encode_marker, read_header
 from moldau.runtime import RealDisk
@@ -27,6 +31,9 @@ def in_transaction(sequence: int, epoch: int = 0, producer_id: int = 7) -> Batch
 
 def ends(epoch: int = 0, producer_id: int = 7) -> BatchHeader:
     return read_header(encode_marker(producer_id, epoch, False, 0, NOW_MS))
+
+
+PLAIN = header(0)
 
 
 def wrote(*batches: BatchHeader) -> Producers:
@@ -87,9 +94,9 @@ def test_producers_do_not_know_each_other() -> None:
 
 def test_a_silent_producer_expires_by_its_records_time() -> None:
     producers = wrote(header(0))
-    producers.expire(NOW_MS + 999, 1000)
+    list(producers.expire(NOW_MS + 999, 1000))
     assert len(producers) == 1
-    producers.expire(NOW_MS + 1000, 1000)
+    list(producers.expire(NOW_MS + 1000, 1000))
     assert len(producers) == 0
 
 
@@ -162,7 +169,7 @@ def test_an_open_transaction_is_in_the_snapshot_and_keeps_its_producer() -> None
     assert again.first_unstable_offset == 100
     three = again.get(3)
     assert three is not None and (three.coordinator_epoch, three.epoch, three.batches) == (9, 1, [])
-    again.expire(NOW_MS + 1000, 1000)
+    list(again.expire(NOW_MS + 1000, 1000))
     assert [producer_id for producer_id, _ in again] == [2, 1]
 
 
@@ -192,3 +199,71 @@ def test_a_snapshot_that_is_cut_off_does_not_hold(tmp_path: Path) -> None:
     data = snapshots.encode(wrote(header(0)))
     assert all(snapshots.decode(data[:length]) is None for length in range(len(data)))
     assert snapshots.read(RealDisk(), tmp_path, 5) is None
+
+
+def entry_of(producer_id: int, producers: Producers) -> tuple[int, ...]:
+    found = producers.get(producer_id)
+    assert found is not None
+    last = found.batches[-1] if found.batches else Batch(-1, -1, 0, found.last_timestamp)
+    numbers = (found.epoch, *last[:3], found.last_timestamp, found.coordinator_epoch, found.transaction_start)
+    return (producer_id, *numbers)
+
+
+def assert_packed(producers: Producers) -> None:
+    """A snapshot made now has one entry for each producer, as it is now."""
+    found = list(ENTRY.iter_unpack(producers.entries.packed()))
+    assert sorted(found) == sorted(entry_of(producer_id, producers) for producer_id, _ in producers)
+
+
+def test_a_snapshot_holds_what_the_producers_are_after_any_changes() -> None:
+    chance, producers, sequences = random.Random(7), Producers(), dict.fromkeys(range(3 * AT_ONCE), 0)
+    for offset in range(20 * AT_ONCE):
+        producer_id = chance.choice((chance.randrange(3 * AT_ONCE), chance.randrange(10)))
+        attributes = TRANSACTIONAL_BIT if chance.random() < 0.1 else 0
+        made = PLAIN._replace(producer_id=producer_id, base_sequence=sequences[producer_id], attributes=attributes)
+        sequences[producer_id] += 1
+        producers.appended(made, offset, offset)
+        if chance.random() < 0.1:
+            producers.ended(made, Marker(chance.random() < 0.5, offset % 3), offset, offset)
+        if not offset % 3000:
+            assert_packed(producers)
+            list(producers.expire(offset, 2500))
+            assert_packed(producers)
+            again = snapshots.decode(snapshots.encode(producers))
+            assert again is not None
+            assert_packed(again)
+            assert again.entries.packed() == producers.entries.packed()
+
+
+def test_a_snapshot_packs_a_few_producers_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = 0
+
+    class Counting:
+        size = ENTRY.size
+
+        def pack_into(self, *fields: Any) -> None:
+            nonlocal packed
+            packed += 1
+            ENTRY.pack_into(*fields)
+
+    producers = Producers()
+    for producer_id in range(30 * AT_ONCE + 5):
+        producers.appended(PLAIN._replace(producer_id=producer_id), producer_id, NOW_MS)
+    monkeypatch.setattr(snapshot_entries, "ENTRY", Counting())
+    data = snapshots.encode(producers)
+    assert packed == 5
+    assert len(data) == 10 + ENTRY.size * len(producers)
+    assert snapshots.encode(producers) == data
+    assert packed == 5
+
+
+def test_producers_expire_one_by_one_while_others_write() -> None:
+    producers = wrote(*(header(0, producer_id=number) for number in range(5)))
+    steps = producers.expire(NOW_MS + 1000, 1000)
+    next(steps)
+    assert len(producers) == 4
+    producers.appended(header(1, producer_id=3), 200, NOW_MS + 500)
+    producers.appended(header(0, producer_id=9), 201, NOW_MS)
+    list(steps)
+    assert [producer_id for producer_id, _ in producers] == [3, 9]
+    assert_packed(producers)

@@ -75,9 +75,9 @@ def test_whoever_lets_the_leader_add_partitions_begins_at_sequence_0() -> None:
 def test_what_never_began_is_forgotten_with_silent_producers() -> None:
     producers = Producers()
     verification.begin(producers, header(), NOW_MS)
-    producers.expire(NOW_MS + DAY_MS - 1, DAY_MS)
+    list(producers.expire(NOW_MS + DAY_MS - 1, DAY_MS))
     assert producers.verifying
-    producers.expire(NOW_MS + DAY_MS, DAY_MS)
+    list(producers.expire(NOW_MS + DAY_MS, DAY_MS))
     assert not producers.verifying
 
 

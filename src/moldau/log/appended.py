@@ -6,7 +6,7 @@ It is one plain tuple, made for every batch, so it holds nothing but numbers.
 from typing import NamedTuple
 
 from moldau.errors import ErrorCode
-from moldau.log.producers import Batch
+from moldau.log.producer import Batch
 
 
 class Appended(NamedTuple):

@@ -21,57 +21,18 @@ Source: KIP-98, KIP-360, KIP-890, KIP-1228; what Kafka 4.3 answers.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from moldau.errors import ErrorCode
+from moldau.log.producer import BATCHES_KEPT, NO_TRANSACTION, SEQUENCE_MASK, Batch, Producer
+from moldau.log.snapshot_entries import SnapshotEntries
 from moldau.log.transactions import AbortedTransaction
 from moldau.names import Offset
 from moldau.records.batch import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader, Marker
 
-SEQUENCE_MASK: Final = 2**31 - 1
-BATCHES_KEPT: Final = 5
-"""A producer has at most so many requests in flight, so an older batch is never sent again."""
 NO_EPOCH: Final = -1
-NO_TRANSACTION: Final = -1
 RAISES_EPOCH: Final = 2
 """The first transaction version whose markers raise the producer's epoch (KIP-890)."""
-
-
-class Batch(NamedTuple):
-    """A batch that was appended. Its first sequence and offset are the last ones less `offset_delta`; one that a
-    coordinator wrote has no sequences, and -1 for the last."""
-
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-
-    @property
-    def base_offset(self) -> int:
-        return self.last_offset - self.offset_delta
-
-    @property
-    def base_sequence(self) -> int:
-        return (self.last_sequence - self.offset_delta) & SEQUENCE_MASK
-
-
-class Producer:
-    """One producer's state. `batches` holds the oldest first."""
-
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "transaction_start")
-
-    def __init__(self, epoch: int):
-        self.epoch = epoch
-        self.batches: list[Batch] = []
-        self.last_timestamp = -1
-        self.coordinator_epoch = -1
-        self.transaction_start = NO_TRANSACTION
-
-    def add(self, batch: Batch) -> None:
-        self.batches.append(batch)
-        if len(self.batches) > BATCHES_KEPT:
-            del self.batches[0]
-        self.last_timestamp = batch.timestamp
 
 
 class Verification:
@@ -87,12 +48,13 @@ class Verification:
 
 class Producers:
     """All producers of one partition, up to (not including) `end_offset`. `unsettled`: some offset may be unstable;
-    `verifying`: producers whose transaction is about to begin."""
+    `verifying`: producers whose transaction is about to begin. `entries`: all of them as a snapshot holds them."""
 
-    __slots__ = ("_ended", "_known", "_open", "end_offset", "unsettled", "verifying")
+    __slots__ = ("_ended", "_known", "_open", "end_offset", "entries", "unsettled", "verifying")
 
     def __init__(self, known: Mapping[int, Producer] | None = None):
         self._known: dict[int, Producer] = dict(known or {})
+        self.entries = SnapshotEntries(self._known)
         begun = (producer.transaction_start for producer in self._known.values())
         self._open = dict.fromkeys(sorted(first for first in begun if first != NO_TRANSACTION))
         """First offsets of open transactions, rising."""
@@ -198,6 +160,8 @@ class Producers:
             self._open[base_offset] = None
             self.unsettled = True
             self.verifying.pop(header.producer_id, None)
+        if not producer.changed:
+            self.entries.note(header.producer_id, producer)
 
     def aborted_by(self, producer_id: int, marker: Marker, offset: int) -> AbortedTransaction | None:
         """The entry of the transaction index for a marker at `offset`; None if it aborts nothing."""
@@ -222,6 +186,7 @@ class Producers:
             producer.transaction_start = NO_TRANSACTION
             self._open.pop(first, None)
             self._ended[first] = offset
+        self.entries.note(header.producer_id, producer)
         return aborted
 
     def replay(self, header: BatchHeader, marker: Marker | None = None) -> AbortedTransaction | None:
@@ -248,15 +213,15 @@ class Producers:
                 delta = header.last_offset_delta
                 batches.insert(0, Batch(header.last_sequence, header.last_offset, delta, header.max_timestamp))
 
-    def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget who has written nothing for so long, by the records' time, and has no transaction open."""
-        gone = [
-            producer_id
-            for producer_id, producer in self._known.items()
-            if producer.transaction_start == NO_TRANSACTION and now_ms - producer.last_timestamp >= expiration_ms
-        ]
-        for producer_id in gone:
-            del self._known[producer_id]
+    def expire(self, now_ms: int, expiration_ms: int) -> Iterator[None]:
+        """Forget who has written nothing for so long, by the records' time, and has no transaction open. Yields after
+        each producer: others may have a turn in between."""
+        for producer_id in list(self._known):
+            producer = self._known[producer_id]
+            if producer.transaction_start == NO_TRANSACTION and now_ms - producer.last_timestamp >= expiration_ms:
+                self.entries.remove(producer_id)
+                del self._known[producer_id]
+            yield
         for producer_id, one in list(self.verifying.items()):
             if now_ms - one.since_ms >= expiration_ms:
-                del self.verifying[producer_id]
+                self.verifying.pop(producer_id)

@@ -24,30 +24,23 @@ from typing import Final
 from crc32c import crc32c
 
 from moldau.log.checkpoints import CorruptCheckpoint, read_whole, replace_file
-from moldau.log.producers import NO_TRANSACTION, Batch, Producer, Producers
+from moldau.log.producer import NO_TRANSACTION, Batch, Producer
+from moldau.log.producers import Producers
 from moldau.log.segment import SNAPSHOT_SUFFIX, file_name
+from moldau.log.snapshot_entries import ENTRY
 from moldau.names import Offset
 from moldau.runtime import Disk
 
 _HEADER: Final = struct.Struct(">hIi")
-_ENTRY: Final = struct.Struct(">qhiqiqiq")
 _COUNT_AT: Final = 6
 VERSION: Final = 1
-assert _HEADER.size == 10 and _ENTRY.size == 46
+assert _HEADER.size == 10
 
 
 def encode(producers: Producers) -> bytes:
-    body = [struct.pack(">i", len(producers))]
-    for producer_id, producer in producers:
-        last = producer.batches[-1] if producer.batches else Batch(-1, -1, 0, producer.last_timestamp)
-        body.append(
-            _ENTRY.pack(
-                producer_id, producer.epoch, last.last_sequence, last.last_offset, last.offset_delta,
-                producer.last_timestamp, producer.coordinator_epoch, producer.transaction_start,
-            )
-        )  # fmt: skip
-    data = b"".join(body)
-    return struct.pack(">hI", VERSION, crc32c(data)) + data
+    entries = producers.entries.packed()
+    count = struct.pack(">i", len(producers))
+    return b"".join((struct.pack(">hI", VERSION, crc32c(entries, crc32c(count))), count, entries))
 
 
 def decode(data: bytes) -> Producers | None:
@@ -58,11 +51,11 @@ def decode(data: bytes) -> Producers | None:
     if (
         version != VERSION
         or crc != crc32c(memoryview(data)[_COUNT_AT:])
-        or len(data) != _HEADER.size + count * _ENTRY.size
+        or len(data) != _HEADER.size + count * ENTRY.size
     ):
         return None
     known: dict[int, Producer] = {}
-    for entry in _ENTRY.iter_unpack(memoryview(data)[_HEADER.size :]):
+    for entry in ENTRY.iter_unpack(memoryview(data)[_HEADER.size :]):
         producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, transaction_start = entry
         producer = Producer(epoch)
         if last_offset >= 0:

@@ -10,7 +10,8 @@ them. Source: KIP-890; what Kafka 4.3 answers.
 """
 
 from moldau.errors import ErrorCode
-from moldau.log.producers import NO_TRANSACTION, RAISES_EPOCH, Producers, Verification
+from moldau.log.producer import NO_TRANSACTION
+from moldau.log.producers import RAISES_EPOCH, Producers, Verification
 from moldau.records.batch import BatchHeader
 
 VERIFYING_MAX = 10_000

@@ -18,6 +18,7 @@ from moldau.errors import KafkaError
 from moldau.log.folders import LogFolders
 from moldau.replication.partitions import Partitions
 from moldau.runtime import Runtime
+from moldau.turns import in_turns
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +142,8 @@ class Upkeep:
     async def _expire_producers(self) -> None:
         now_ms = self._runtime.clock.now_ms()
         for turn, hosted in enumerate(self._partitions):
-            hosted.log.producers.expire(now_ms, self._cluster.config.producer_id_expiration_ms)
+            expiring = hosted.log.producers.expire(now_ms, self._cluster.config.producer_id_expiration_ms)
+            async for _ in in_turns(expiring):
+                pass
             if turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
