@@ -273,7 +273,7 @@ def test_two_sets_of_metadata_are_refused(paths: list[Path]) -> None:
             pass
         shutil.copy(paths[0] / "metadata.sqlite", paths[1])
         settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": ",".join(map(str, paths)), "node.id": "1"}
-        with pytest.raises(StorageError, match="take away"):
+        with pytest.raises(StorageError, match="remove the one"):
             await InProcess(broker_config(settings)[0], Runtime()).start()
 
     asyncio.run(scenario())
