@@ -183,6 +183,6 @@ class TestKafkaTools:
         user = ("--entity-type", "users", "--entity-name", "alice")
         assert tool(CONFIGS, *user, "--describe").strip() == ""
         quota = ("--alter", "--add-config", "producer_byte_rate=1000")
-        assert "this broker has no client quotas" in tool(CONFIGS, *user, *quota, code=1)
+        assert "this broker does not enforce client quotas" in tool(CONFIGS, *user, *quota, code=1)
         secret = ("--alter", "--add-config", "SCRAM-SHA-256=[password=secret]")
         assert "this broker has no SASL" in tool(CONFIGS, *user, *secret, code=1)
