@@ -87,11 +87,11 @@ def test_a_partition_answers_once_it_is_loaded() -> None:
         assert (await answered(groups.join(join()))).error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert groups.heartbeat("g", 1, "m", None) is ErrorCode.NONE, "nobody is thrown out while we do not know"
         with pytest.raises(KafkaError, match="LOAD_IN_PROGRESS"):
-            groups.listed()
+            list(groups.listed())
         log.reading.set()
         await groups.loaded("g")
         assert groups.heartbeat("g", 1, "m", None) is ErrorCode.UNKNOWN_MEMBER_ID
-        assert groups.listed() == []
+        assert list(groups.listed()) == []
         await groups.stop()
 
     in_virtual_time(play())
@@ -273,7 +273,7 @@ def test_a_coordinator_answers_for_the_partitions_it_is_told_and_no_others() -> 
         with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
             groups.offsets("g")
         groups.lead_only([])
-        assert groups.listed() == []
+        assert list(groups.listed()) == []
         await groups.stop()
 
     in_virtual_time(play())
@@ -357,7 +357,7 @@ def test_a_caller_that_goes_away_costs_nothing() -> None:
         await asyncio.sleep(0.1)
         impatient.cancel()
         await asyncio.sleep(20)
-        assert groups.listed()[0].state == "Empty"
+        assert next(groups.listed()).state == "Empty"
         await groups.stop()
 
     in_virtual_time(play())
@@ -372,7 +372,23 @@ def test_leaving_and_deleting_go_through_the_log() -> None:
         [(lot, errors)] = groups.delete_groups(["g", "g"])
         assert (lot, await answered(errors)) == (["g"], [ErrorCode.NONE])
         await groups.stop()
-        assert (await leading(log)).listed() == []
+        assert list((await leading(log)).listed()) == []
+
+    in_virtual_time(play())
+
+
+def test_groups_are_listed_one_by_one_and_those_deleted_meanwhile_are_not() -> None:
+    async def play() -> None:
+        groups = await leading(FakeLog(), "a", "b", "c")
+        for group in ("a", "b", "c"):
+            await answered(groups.commit(commit(1, group)))
+        listed = iter(groups.listed())
+        left = {"a", "b", "c"} - {next(listed).group_id}
+        gone = min(left)
+        for _, errors in groups.delete_groups([gone]):
+            assert await answered(errors) == [ErrorCode.NONE]
+        assert {one.group_id for one in listed} == left - {gone}
+        await groups.stop()
 
     in_virtual_time(play())
 

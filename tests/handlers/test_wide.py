@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from moldau import turns
 from moldau.handlers.find_coordinator import GROUP, TRANSACTION
 from moldau.protocol import apis, codec
 from moldau.protocol.apis import APIS, FETCH, PRODUCE, Api
@@ -27,6 +28,7 @@ from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponsePartition,
 )
 from moldau.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -239,6 +241,25 @@ def test_very_many_offsets_are_committed_and_deleted_in_turns(tmp_path: Path) ->
         assert await committed(wire) == []
 
     on_a_topic(scene, tmp_path)
+
+
+def test_messages_of_a_wide_request_are_freed_before_the_collector_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive_then: list[int] = []
+    go_on = turns._no_collections.end
+
+    def end() -> None:
+        alive_then.append(sum(type(one) is OffsetCommitResponsePartition for one in gc.get_objects()))
+        go_on()
+
+    async def scene(_: Living, wire: Wire) -> None:
+        monkeypatch.setattr(turns._no_collections, "end", end)
+        answer = await wire.ask(apis.OFFSET_COMMIT, 9, commit_of(5))
+        assert len(answer.topics[0].partitions) == ELEMENTS
+
+    on_a_topic(scene, tmp_path)
+    assert alive_then[-1] == 0
 
 
 def test_a_commit_whose_connection_is_closed_meanwhile_is_whole(tmp_path: Path) -> None:

@@ -267,3 +267,13 @@ def test_producers_expire_one_by_one_while_others_write() -> None:
     list(steps)
     assert [producer_id for producer_id, _ in producers] == [3, 9]
     assert_packed(producers)
+
+
+def test_producers_may_come_and_go_while_others_are_looked_at() -> None:
+    producers = wrote(*(header(0, producer_id=number) for number in range(3)))
+    producers.appended(header(1, producer_id=1), 200, NOW_MS + 900)
+    looked_at = iter(producers)
+    assert next(looked_at)[0] == 0
+    producers.appended(header(0, producer_id=9), 201, NOW_MS + 900)
+    list(producers.expire(NOW_MS + 1000, 1000))
+    assert [producer_id for producer_id, _ in looked_at] == [1]

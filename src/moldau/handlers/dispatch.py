@@ -21,7 +21,7 @@ from moldau.protocol import codec
 from moldau.protocol.apis import API_VERSIONS, APIS, FETCH, PRODUCE, Api
 from moldau.protocol.codec import FIXED_HEADER, RequestHeader
 from moldau.protocol.primitives import skip_tagged_fields
-from moldau.protocol.schema import is_wide
+from moldau.protocol.schema import is_wide, release
 from moldau.runtime import Answer, Reply
 from moldau.turns import Turns, turn
 
@@ -76,7 +76,7 @@ class Dispatch:
         response = self._ask(api, header, peer, request)
         if isinstance(response, api.response):
             return [_packed(api, header, response)]
-        return self._later(api, header, response)
+        return self._later(api, header, response, [])
 
     def _ask(self, api: Api, header: RequestHeader, peer: Peer, request: Any) -> Any:
         """The response, or what it takes to have it: steps that are left after one turn, or an awaitable."""
@@ -94,21 +94,35 @@ class Dispatch:
             async with turns:
                 request = await turns.off_loop(lambda: codec.read_request(api, header.version, frame, header.body))
                 response = await turns.finish(self._ask(api, header, peer, request))
+                messages = [request]
+                del request
                 if isinstance(response, api.response):
-                    return [await turns.off_loop(lambda: _packed(api, header, response))]
+                    messages.append(response)
+                    del response
+                    return [await turns.off_loop(lambda: _packed_last(api, header, messages))]
         finally:
             self._queued_bytes -= size
-        return await self._later(api, header, response)
+        return await self._later(api, header, response, messages)
 
-    async def _later(self, api: Api, header: RequestHeader, response: Any) -> Reply:
-        """The awaited answer may take as long as a rebalance: the queue of wide work continues meanwhile."""
+    async def _later(self, api: Api, header: RequestHeader, response: Any, messages: list[Any]) -> Reply:
+        """The awaited answer may take as long as a rebalance: the queue of wide work continues meanwhile.
+        `messages` are freed with the response."""
         if isinstance(response, Awaitable):
             response = turn(await response)
-            if isinstance(response, api.response) and not is_wide(response):
+            if isinstance(response, api.response) and not any(map(is_wide, (response, *messages))):
                 return [_packed(api, header, response)]
         async with self._turns:
-            finished = await self._turns.finish(response)
-            return [await self._turns.off_loop(lambda: _packed(api, header, finished))]
+            messages.append(await self._turns.finish(response))
+            del response
+            return [await self._turns.off_loop(lambda: _packed_last(api, header, messages))]
+
+
+def _packed_last(api: Api, header: RequestHeader, messages: list[Any]) -> bytes:
+    """Pack the last of the messages, which is the response, and free all of them. They are freed in the executor, and
+    before the cyclic garbage collector, which would go through all their elements, is on again."""
+    packed = _packed(api, header, messages[-1])
+    release(messages)
+    return packed
 
 
 def _packed(api: Api, header: RequestHeader, response: Any) -> bytes:

@@ -97,7 +97,7 @@ class DescribeProducers:
         if not hosted.state.leads:
             return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         response = PartitionResponse(partition_index=index)
-        for producer_id, producer in list(hosted.log.producers):
+        for producer_id, producer in hosted.log.producers:
             response.active_producers.append(
                 ProducerState(
                     producer_id=producer_id,

@@ -28,6 +28,7 @@ from moldau.log.offset_map import OffsetMap
 from moldau.log.segment import Segment
 from moldau.names import TopicPartition, counted
 from moldau.runtime import Runtime, out_of_descriptors
+from moldau.turns import in_turns
 
 T = TypeVar("T")
 BREATH: Final = 100
@@ -250,7 +251,7 @@ class Cleaner:
         """What the cleaning is about. Indexes that are wrong are built anew here, where nobody else reads them."""
         producers = {
             producer_id: LastOfProducer(producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
-            for producer_id, producer in log.producers
+            async for producer_id, producer in in_turns(log.producers)
         }
         segments = log.segments
         first = segments[0]

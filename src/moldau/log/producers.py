@@ -68,7 +68,12 @@ class Producers:
         return len(self._known)
 
     def __iter__(self) -> Iterator[tuple[int, Producer]]:
-        return iter(self._known.items())
+        """Those that are known now, and still are when their turn comes: others may have a turn in between. One tuple
+        exists at a time: 300,000 at once would start full collections of garbage."""
+        for producer_id in list(self._known):
+            producer = self._known.get(producer_id)
+            if producer is not None:
+                yield producer_id, producer
 
     def get(self, producer_id: int) -> Producer | None:
         return self._known.get(producer_id)
@@ -216,8 +221,7 @@ class Producers:
     def expire(self, now_ms: int, expiration_ms: int) -> Iterator[None]:
         """Forget who has written nothing for so long, by the records' time, and has no transaction open. Yields after
         each producer: others may have a turn in between."""
-        for producer_id in list(self._known):
-            producer = self._known[producer_id]
+        for producer_id, producer in self:
             if producer.transaction_start == NO_TRANSACTION and now_ms - producer.last_timestamp >= expiration_ms:
                 self.entries.remove(producer_id)
                 del self._known[producer_id]

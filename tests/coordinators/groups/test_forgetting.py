@@ -35,7 +35,7 @@ def test_a_round_over_many_groups_leaves_pauses_and_misses_none() -> None:
         due_ms = shard.next_ms()
     assert goes == [INTERVAL_MS + at * FORGET_PAUSE_MS for at in range(len(goes))]
     assert len(goes) > 2
-    assert shard.listed() == []
+    assert list(shard.listed()) == []
     assert due_ms == goes[-1] + INTERVAL_MS
 
 

@@ -67,7 +67,24 @@ def test_a_partition_answers_once_it_is_loaded() -> None:
         await coordinator.loaded("x")
         with pytest.raises(KafkaError, match="TRANSACTIONAL_ID_NOT_FOUND"):
             coordinator.describe("x")
-        assert coordinator.listed() == []
+        assert list(coordinator.listed()) == []
+        await coordinator.stop()
+
+    in_virtual_time(play())
+
+
+def test_ids_are_listed_one_by_one_as_they_are_at_that_moment() -> None:
+    async def play() -> None:
+        world = World()
+        coordinator = await world.leading("x", "y")
+        x, y = Producer(coordinator), Producer(coordinator, "y")
+        await x.start()
+        await y.start()
+        listed = iter(coordinator.listed())
+        first = next(listed)
+        assert first.state == "Empty"
+        await (y if first.transactional_id == "x" else x).add(T0)
+        assert [one.state for one in listed] == ["Ongoing"]
         await coordinator.stop()
 
     in_virtual_time(play())

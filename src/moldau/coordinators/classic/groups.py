@@ -273,11 +273,10 @@ class Groups:
         ]
         return Described(group.state.value, group.protocol_type or "", protocol or "", members)
 
-    def listed(self) -> list[Listed]:
-        return [
-            Listed(group.group_id, group.protocol_type or "", group.state.value, "classic")
-            for group in self.live.values()
-        ]
+    def listed(self, group_id: str) -> Listed | None:
+        """None for a group that is not there."""
+        group = self.live.get(group_id)
+        return None if group is None else Listed(group_id, group.protocol_type or "", group.state.value, "classic")
 
     def next_ms(self) -> int | None:
         return self._deadlines.next_ms()

@@ -5,9 +5,10 @@ still loading) becomes the error of that answer. Handlers know this class and `e
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import replace
 from inspect import isawaitable
+from itertools import chain
 from typing import Any, TypeVar
 
 from moldau.cluster.image import Image
@@ -325,9 +326,10 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, what)
         return described
 
-    def listed(self) -> list[Listed]:
-        """All groups of this broker. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS)."""
-        return [listed for shard in self._host.machines() for listed in shard.listed()]
+    def listed(self) -> Iterator[Listed]:
+        """All groups of this broker, each as it is when its turn comes. Raises `KafkaError`
+        (COORDINATOR_LOAD_IN_PROGRESS)."""
+        return chain.from_iterable(shard.listed() for shard in self._host.machines())
 
     async def _in_parts(
         self,

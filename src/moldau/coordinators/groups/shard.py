@@ -256,13 +256,14 @@ class GroupShard:
             return self._turned(self.consumers.leave(group_id, leavers, ticket, now), now)
         return self.groups.leave(group_id, leavers, ticket, now)
 
-    def listed(self) -> list[Listed]:
-        """All groups, of both kinds."""
-        newer = [
-            Listed(group.group_id, "consumer", group.state.value, "consumer")
-            for group in self.consumers.stored.values()
-        ]
-        return newer + [listed for listed in self.groups.listed() if listed.group_id not in self.consumers.stored]
+    def listed(self) -> Iterator[Listed]:
+        """All groups, of both kinds. They may change in between."""
+        for group_id in dict.fromkeys(chain(self.consumers.stored, self.groups.live)):
+            newer = self.consumers.stored.get(group_id)
+            if newer is not None:
+                yield Listed(group_id, "consumer", newer.state.value, "consumer")
+            elif (classic := self.groups.listed(group_id)) is not None:
+                yield classic
 
     def commit(self, ask: Commit, ticket: Ticket, now: Now) -> Outcome:
         """The reply is a list of errors, one for each offset."""

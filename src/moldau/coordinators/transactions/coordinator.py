@@ -8,7 +8,8 @@ to be awaited: then the question is put again.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, TypeVar
 
 from moldau.cluster.image import Image
@@ -146,9 +147,10 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
         return described
 
-    def listed(self) -> list[ListedTransaction]:
-        """All ids of this broker. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS)."""
-        return [listed for shard in self._host.machines() for listed in shard.listed()]
+    def listed(self) -> Iterator[ListedTransaction]:
+        """All ids of this broker, each as it is when its turn comes. Raises `KafkaError`
+        (COORDINATOR_LOAD_IN_PROGRESS)."""
+        return chain.from_iterable(shard.listed() for shard in self._host.machines())
 
     def _ask(
         self,
