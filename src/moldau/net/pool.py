@@ -88,7 +88,8 @@ class Budget:
         self.holders[holder] = to
 
     def give_back(self, holder: Holder) -> None:
-        self.wait_no_more(holder)
+        if self.waiting:
+            self.wait_no_more(holder)
         self.taken -= self.holders.pop(holder, 0)
 
     def wait(self, holder: Holder, to: int) -> None:
@@ -135,7 +136,8 @@ class Pool:
         """True if `holder` may have `to` bytes; else it waits until its owner's `resume` is called."""
         budgets = (self._giants, self._all) if giant and to > FREE_BYTES else (self._all,)
         for budget in budgets:
-            budget.wait_no_more(holder)
+            if budget.waiting:
+                budget.wait_no_more(holder)
             if to > SMALL_BYTES and not self._makes_room(budget, holder, to):
                 budget.wait(holder, to)
                 return False
@@ -152,9 +154,10 @@ class Pool:
 
     def give_back(self, holder: Holder) -> None:
         self._all.give_back(holder)
-        self._giants.give_back(holder)
+        if self._giants.holders or self._giants.waiting:
+            self._giants.give_back(holder)
         self.short = self._all.taken >= self._all.limit
-        if not self._closing:
+        if (self._all.waiting or self._giants.waiting) and not self._closing:
             self._resume()
 
     def _resume(self) -> None:
