@@ -2,9 +2,9 @@
 
 A frame is four bytes of size and a body. Reads land in one buffer shared by all connections of a loop; what does not
 make a whole frame, or may not be served yet, is kept here. A large frame gets a buffer of its own that grows as it
-fills, so a peer that declares two gigabytes and sends ten bytes costs ten bytes. What all connections keep together is
-bounded by the server's `Pool`. From `MAPPED_BYTES` on a buffer is mapped: the allocator would keep most of what giants
-of all sizes had, long after they are gone.
+fills, so a peer that declares two gigabytes and sends ten bytes costs ten bytes. The bytes that all connections keep
+together are bounded by the server's `Pool`. From `MAPPED_BYTES` on a buffer is mapped: the allocator would keep most of
+what giants of all sizes had, long after they are gone.
 """
 
 import struct

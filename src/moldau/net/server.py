@@ -1,12 +1,12 @@
 """The listening side: connections, frames in, replies out, in order. It never learns what a Produce is.
 
-A `Server` is given `handle(frame, peer) -> Answer`. What can be answered at once is: the frames that one read brought
-are handled, their replies joined and sent in one call. A connection whose frames take longer than a share of the loop's
-time is not read from until they are served, share by share, in turns with the others (`turns.py`). An awaitable answer
-mutes its connection (one request in flight) until it is there, and so does a reply that the socket does not take at
-once: a peer that asks and never reads costs what one read brings. A frame is valid only until `handle` returns.
-`ProtocolViolation` from `handle` closes the connection; any other exception is a fault of ours: it is logged and the
-connection closed.
+A `Server` is given `handle(frame, peer) -> Answer`. The frames that one read brought are handled at once where no
+answer has to be awaited, their replies joined and sent in one call. A connection whose frames take longer than a share
+of the loop's time is not read from until they are served, share by share, in turns with the others (`fair_share.py`).
+An awaitable answer mutes its connection (one request in flight) until it is there, and so does a reply that the socket
+does not take at once: a peer that asks and never reads costs what one read brings. A frame is valid only until `handle`
+returns. `ProtocolViolation` from `handle` closes the connection; any other exception is a fault of ours: it is logged
+and the connection closed.
 """
 
 import asyncio
@@ -160,7 +160,7 @@ class Server:
             self._emptied.set_result(None)
 
     def _name(self, owner: object) -> str | None:
-        """What a turn of the loop was for, if it was for one of our connections: the request and its peer."""
+        """The request and the peer that a turn of the loop served; None if it served none of our connections."""
         if isinstance(owner, FairShare):
             owner = getattr(owner.serving, "__self__", None)
         if isinstance(owner, asyncio.Task):
@@ -315,7 +315,7 @@ class Connection(asyncio.BufferedProtocol):
         elif not all_left:
             self._busy = True
             self._pause_reading()
-        else:
+        elif frame is None:  # else the one frame is answered, and nothing is left here
             self._go_on()
 
     def _go_on(self) -> None:
