@@ -44,7 +44,7 @@ class SnapshotEntries:
         return self._packed
 
     def remove(self, producer_id: int) -> None:
-        """Before this producer is no longer known. The last entry takes the place of its own."""
+        """Drop the entry of a producer that is still in `known`. The last entry takes its place."""
         self._pack()
         packed, at = self._packed, self._known[producer_id].entry
         last = len(packed) - ENTRY.size
