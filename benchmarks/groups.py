@@ -100,8 +100,8 @@ async def held_longest(stop: asyncio.Event) -> float:
 
 async def load(log: Log, watched: bool = False) -> tuple[Loaded, GroupShard]:
     """The loaded shard, and what loading took; how long the loop was held only if it is watched, which costs time."""
-    hosted: Any = SimpleNamespace(log=log, high_watermark=log.log_end_offset, state=SimpleNamespace(leads=True))
-    partitions: Any = SimpleNamespace(find=lambda *_: hosted)
+    replica: Any = SimpleNamespace(log=log, high_watermark=log.log_end_offset, state=SimpleNamespace(leads=True))
+    partitions: Any = SimpleNamespace(find=lambda *_: replica)
     topic = InternalTopic(OFFSETS_TOPIC, partitions, READ_BYTES, log._runtime)
     host = Host(topic, lambda _: GroupShard(GroupSettings(), str), log._runtime.clock)
     stop = asyncio.Event()

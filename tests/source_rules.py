@@ -43,7 +43,7 @@ PURE_CORES = (
     "coordinators.transactions.transaction",
     "coordinators.transactions.transactions",
     "log.epochs",
-    "replication.partition",
+    "replication.leadership",
 )
 IMPURE_MODULES = ("asyncio", "time", "random", "os", "socket", "threading", "secrets", "subprocess", "concurrent")
 IMPURE_CALLS = ("open", "input", "print", "uuid1", "uuid4", "now", "today", "utcnow")

@@ -112,7 +112,7 @@ def test_a_start_that_is_stopped_at_any_moment_after_a_clean_stop_leaves_the_fol
         assert (tmp_path / "data" / CLEAN_MARKER).exists(), after_ms
 
     async def look(alive: Living) -> None:
-        ends = [alive.hosted("many", partition).high_watermark for partition in range(1500)]
+        ends = [alive.replica("many", partition).high_watermark for partition in range(1500)]
         assert (ends[0], ends[700], ends[1499], sum(ends)) == (1, 1, 1, 3)
 
     alive_on(look, tmp_path / "data")
@@ -219,7 +219,7 @@ def test_a_port_in_use_is_said_and_leaves_the_folder_clean(tmp_path: Path, capfd
 def test_what_was_not_wholly_loaded_is_never_marked_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def use(alive: Living) -> None:
         await alive.make("a")
-        alive.hosted("a").log.delete_records_before(0)
+        alive.replica("a").log.delete_records_before(0)
 
     alive_on(use, tmp_path)
     assert (tmp_path / CLEAN_MARKER).exists()
@@ -277,7 +277,7 @@ async def producer_id(wire: Wire) -> int:
 async def look_back(alive: Living, given: int) -> None:
     topic = alive.broker.cluster.image.topics["a"]
     assert (len(topic.partitions), topic.overrides["max.message.bytes"]) == (2, "54321")
-    assert alive.hosted("a", 1).high_watermark == 2
+    assert alive.replica("a", 1).high_watermark == 2
     wire = await alive.dial()
     again = await wire.ask(PRODUCE, 9, produce(("a", 1, IDEMPOTENT)))
     assert outcomes(again) == [(1, 0, 0)], "a duplicate, known from the log"

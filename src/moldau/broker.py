@@ -41,7 +41,7 @@ from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
 from moldau.net.server import Limits, Server
 from moldau.net.watchdog import Watchdog
 from moldau.protocol.codec import request_name
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Upkeep
 from moldau.runtime import Runtime
 from moldau.turns import Turns
@@ -157,12 +157,12 @@ class Broker:
             copies.start()
             undo.push_async_callback(copies.stop)
 
-        partitions = self.partitions = Partitions(BrokerId(config.node_id), cluster, folders, runtime)
+        replicas = self.replicas = Replicas(BrokerId(config.node_id), cluster, folders, runtime)
         self._loading = folders
         if self._interrupted:
             folders.interrupt()
         try:
-            strays = await partitions.load(cluster.config.num_recovery_threads_per_data_dir)
+            strays = await replicas.load(cluster.config.num_recovery_threads_per_data_dir)
         except StartInterrupted:
             self._cut_short = True
             raise
@@ -181,29 +181,29 @@ class Broker:
     async def _serve(self, undo: contextlib.AsyncExitStack) -> None:
         """Who works with what is kept, and last of all the listener."""
         config, runtime = self.config, self.runtime
-        folders, cluster, partitions = self.folders, self.cluster, self.partitions
-        coordinators = self.coordinators = Coordinators(config, cluster, partitions, runtime)
+        folders, cluster, replicas = self.folders, self.cluster, self.replicas
+        coordinators = self.coordinators = Coordinators(config, cluster, replicas, runtime)
         undo.push_async_callback(coordinators.stop)
         coordinators.follow(cluster.image, [OFFSETS_TOPIC, TRANSACTIONS_TOPIC])
         cluster.subscribe(self._follow)
         cluster.subscribe(coordinators.forget_topics)
 
-        upkeep = self.upkeep = Upkeep(cluster, partitions, folders, config, runtime)
+        upkeep = self.upkeep = Upkeep(cluster, replicas, folders, config, runtime)
         undo.push_async_callback(upkeep.stop)
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.config, runtime)
         undo.push_async_callback(cleaner.stop)
         turns = Turns(runtime)
         dispatch = Dispatch(
             ProduceHandler(
-                partitions, runtime, Verifying(lambda: coordinators.transactions, lambda: cluster.config), turns
+                replicas, runtime, Verifying(lambda: coordinators.transactions, lambda: cluster.config), turns
             ),
             FetchHandler(
-                partitions, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime, turns
+                replicas, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime, turns
             ),
             handlers(
                 Parts(
                     cluster,
-                    partitions,
+                    replicas,
                     lambda: coordinators.groups,
                     lambda: coordinators.transactions,
                     lambda: coordinators.markers,
@@ -245,11 +245,11 @@ class Broker:
         await asyncio.gather(*self._leaving)
 
     def _cleaning_candidates(self) -> Iterator[Candidate]:
-        return (Candidate(hosted.log, hosted.last_stable_offset) for hosted in self.partitions)
+        return (Candidate(replica.log, replica.last_stable_offset) for replica in self.replicas)
 
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
         """The partitions first: the coordinators read their own from them."""
-        await self.partitions.follow(image, names)
+        await self.replicas.follow(image, names)
         self.coordinators.follow(image, names)
 
     def _limit(self, _: Image, __: Sequence[str]) -> None:
@@ -262,7 +262,7 @@ class Broker:
         """Last of all. Where loading failed nothing is closed cleanly: the next start has to recover it. Where it was
         interrupted, what was loaded is closed and the rest is as the last stop left it."""
         if self._loaded or self._cut_short:
-            watermarks = self.partitions.high_watermarks() if self._loaded else None
+            watermarks = self.replicas.high_watermarks() if self._loaded else None
             await self.folders.shut(watermarks)
         else:
             await self.runtime.run(lambda: self.folders.close(clean=False))

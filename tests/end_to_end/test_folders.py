@@ -25,7 +25,7 @@ from moldau.protocol.messages.delete_records import DeleteRecordsPartition, Dele
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from tests.brokers import SOURCE, first_line
 from tests.handlers.living import Living, Wire, batch, living, outcomes, produce
@@ -92,7 +92,7 @@ def test_one_disk_goes_and_the_other_serves(paths: list[Path]) -> None:
             assert await written(wire, "t", 4) == [0, 0, 0, 0]
             reader.send(FETCH, 11, fetch("t", 1, 1, wait_ms=20_000))
             await wire.ask(METADATA, 9, MetadataRequest(topics=[]))
-            alive.hosted("t", 1).log.active_segment.log.get().close()
+            alive.replica("t", 1).log.active_segment.log.get().close()
             assert (await written(wire, "t", 4))[1] == OFFLINE
             lost = await until_offline(wire, "t", 1)
             _, woken = await reader.receive(FETCH, 11)
@@ -113,7 +113,7 @@ def test_one_disk_goes_and_the_other_serves(paths: list[Path]) -> None:
             wire = await alive.dial()
             assert await written(wire, "t", 4) == [0, 0, 0, 0]
             assert [part.leader_epoch for part in await partitions(wire, "t")] == [0, 2, 0, 2]
-            assert [int(alive.hosted("t", n).log.log_end_offset) for n in range(4)] == [4, 2, 4, 2]
+            assert [int(alive.replica("t", n).log.log_end_offset) for n in range(4)] == [4, 2, 4, 2]
 
     asyncio.run(scenario())
 
@@ -141,7 +141,7 @@ def test_a_disk_that_is_not_mounted_is_not_made_up_for(paths: list[Path], in_its
         async with on(paths) as alive:
             wire = await alive.dial()
             assert await written(wire, "t", 2) == [0, 0]
-            assert alive.hosted("t", 1).log.log_end_offset == 2
+            assert alive.replica("t", 1).log.log_end_offset == 2
             assert in_its_place == "nothing" or not (paths[1] / "gone-1").exists()
 
     asyncio.run(scenario())
@@ -201,7 +201,7 @@ def test_a_partition_whose_folder_was_never_made_is_made_by_the_next_start(
     async def scenario() -> None:
         with monkeypatch.context() as patch:
             async with on(paths) as alive:
-                patch.setattr(Partitions, "_change_folders", lambda *_: None)
+                patch.setattr(Replicas, "_change_folders", lambda *_: None)
                 await alive.make("t", 3)
         assert not list(paths[0].glob("t-*"))
         async with on(paths) as alive:
@@ -223,7 +223,7 @@ def test_a_folder_that_is_left_out_of_log_dirs_is_no_loss(paths: list[Path]) -> 
             assert await written(await alive.dial(), "t", 2) == [0, OFFLINE]
         async with on(paths) as alive:
             assert await written(await alive.dial(), "t", 2) == [0, 0]
-            assert alive.hosted("t", 1).log.log_end_offset == 2
+            assert alive.replica("t", 1).log.log_end_offset == 2
 
     asyncio.run(scenario())
 
@@ -262,7 +262,7 @@ def test_the_metadata_of_a_lost_folder_are_in_the_others(paths: list[Path], capf
         async with on(paths) as alive:
             assert await written(await alive.dial(), "t", 2) == [0, 0]
             assert alive.broker.cluster.image.topics["t"].overrides == {"retention.ms": "-1"}
-            assert [int(alive.hosted("t", n).log.log_end_offset) for n in range(2)] == [1, 2]
+            assert [int(alive.replica("t", n).log.log_end_offset) for n in range(2)] == [1, 2]
 
     asyncio.run(scenario())
 

@@ -14,7 +14,7 @@ from moldau.config import broker_config
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.records.batch import Row, encode_batch
-from moldau.replication.hosted import Hosted
+from moldau.replication.replica import Replica
 from moldau.runtime import Runtime
 from tests.patience import stretched
 
@@ -72,8 +72,8 @@ class Living:
         await self.broker.cluster.create_topics([NewTopic(name, partitions, 1, (), overrides)])
         return self.broker.cluster.image.topics[name].id.bytes
 
-    def hosted(self, name: str, partition: int = 0) -> Hosted:
-        found = self.broker.partitions.find(name, None, partition)
+    def replica(self, name: str, partition: int = 0) -> Replica:
+        found = self.broker.replicas.find(name, None, partition)
         assert found is not None
         return found
 

@@ -73,6 +73,6 @@ def test_what_was_deleted_stays_deleted_after_a_restart(tmp_path: Path):
     run(scenario, tmp_path)
 
     async def look(alive: Living) -> None:
-        assert alive.hosted("a").log.log_start_offset == 2
+        assert alive.replica("a").log.log_start_offset == 2
 
     run(look, tmp_path)

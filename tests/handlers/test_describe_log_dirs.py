@@ -34,7 +34,7 @@ def test_every_folder_tells_its_partitions_and_one_that_is_offline_says_so(tmp_p
                 for one in found.results
             ]
 
-        size = alive.hosted("t", 2).log.size
+        size = alive.replica("t", 2).log.size
         first, second = map(str, paths)
         assert await ask() == [(0, first, [(0, 0), (2, size)]), (0, second, [(1, 0)])]
         assert await ask(2, 5) == [(0, first, [(2, size)]), (0, second, [])]

@@ -53,7 +53,7 @@ def test_markers_that_are_left_are_written_after_a_restart(
             assert await one.write("a", 0, b"x", version=12) is NONE
             assert await one.end(commits, version=5) is NONE
             await state(alive, "PrepareCommit" if commits else "PrepareAbort")
-            assert alive.hosted("a").last_stable_offset == 0
+            assert alive.replica("a").last_stable_offset == 0
             await alive.broker.coordinators.transactions.stop()
         producers.append(one)
 

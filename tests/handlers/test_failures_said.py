@@ -67,7 +67,7 @@ def test_partitions_of_a_folder_that_is_offline_are_named_with_what_brings_them_
         wire = await alive.dial()
         folder = alive.broker.folders.folders[1]
         folder.fail(OSError(errno.EIO, os.strerror(errno.EIO)))
-        while all(alive.broker.partitions.find("a", None, number) for number in range(2)):
+        while all(alive.broker.replicas.find("a", None, number) for number in range(2)):
             await asyncio.sleep(0)
         for _ in range(3):
             parts = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0, 0)), ("a", at(0, 1)))))
@@ -195,7 +195,7 @@ def test_partitions_for_which_no_file_could_be_opened_are_made_a_moment_later(
             while outcomes(await wire.ask(PRODUCE, 9, produce(("a", 2, batch(b"x")))))[0][1]:
                 await asyncio.sleep(0)
         assert alive.broker.folder.failed is None
-        assert all(alive.broker.partitions.find("a", None, number) for number in range(3))
+        assert all(alive.broker.replicas.find("a", None, number) for number in range(3))
 
     monkeypatch.setattr(failures.notices, "_written", {})
     run(scenario, tmp_path)

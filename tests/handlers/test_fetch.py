@@ -66,12 +66,12 @@ def test_a_reader_at_the_end_waits_until_something_comes(tmp_path: Path):
         await alive.make("a", 2)
         wire = await alive.dial()
         wire.send(FETCH, 12, fetch(("a", at(0, 0)), ("a", at(0, 1)), max_wait_ms=LONG_MS))
-        while not alive.hosted("a", 1).waiters.parked:
+        while not alive.replica("a", 1).waiters.parked:
             await asyncio.sleep(0)
         await fill(alive, "a", batch(b"x"), partition=1)
         _, response = await wire.receive(FETCH, 12)
         assert [values(part) for part in parts_of(response)] == [[], [b"x"]]
-        assert not alive.hosted("a", 0).waiters.parked
+        assert not alive.replica("a", 0).waiters.parked
 
     run(scenario, tmp_path)
 
@@ -84,7 +84,7 @@ def test_fewer_bytes_than_asked_for_come_when_the_time_is_over(tmp_path: Path):
         response = await wire.ask(FETCH, 12, fetch(("a", at(0)), max_wait_ms=20, min_bytes=1 << 20))
         assert [values(part) for part in parts_of(response)] == [[b"x"]]
         wire.send(FETCH, 12, fetch(("a", at(0)), max_wait_ms=LONG_MS, min_bytes=2 * len(batch(b"x"))))
-        while not alive.hosted("a").waiters.parked:
+        while not alive.replica("a").waiters.parked:
             await asyncio.sleep(0)
         await fill(alive, "a", batch(b"y"))
         _, response = await wire.receive(FETCH, 12)
@@ -131,7 +131,7 @@ def test_a_reader_that_waits_holds_no_file(tmp_path: Path):
         wire, files = await alive.dial(), alive.broker.folders.files
         asked = [("a", at(0, partition)) for partition in range(3)]
         wire.send(FETCH, 12, fetch(*asked, max_wait_ms=LONG_MS, min_bytes=5 * len(batch(b"x"))))
-        waiters = alive.hosted("a").waiters
+        waiters = alive.replica("a").waiters
         for _ in range(2):
             while not waiters.parked:
                 await asyncio.sleep(0)
@@ -148,7 +148,7 @@ def test_a_reader_that_waits_for_a_topic_is_told_when_it_goes(tmp_path: Path):
         wire, by_id = await alive.dial(), await alive.dial()
         wire.send(FETCH, 12, fetch(("a", at(0)), max_wait_ms=LONG_MS))
         by_id.send(FETCH, 13, fetch((topic_id, at(0)), max_wait_ms=LONG_MS))
-        while len(alive.hosted("a").waiters.parked) < 2:
+        while len(alive.replica("a").waiters.parked) < 2:
             await asyncio.sleep(0)
         await alive.broker.cluster.delete_topics([("a", None)])
         assert parts_of((await wire.receive(FETCH, 12))[1])[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -162,7 +162,7 @@ def test_whoever_hangs_up_while_waiting_is_forgotten(tmp_path: Path):
         await alive.make("a")
         wire = await alive.dial()
         wire.send(FETCH, 12, fetch(("a", at(0)), max_wait_ms=LONG_MS))
-        parked = alive.hosted("a").waiters.parked
+        parked = alive.replica("a").waiters.parked
         while not parked:
             await asyncio.sleep(0)
         await alive.broker.server.stop()
@@ -176,13 +176,13 @@ def test_a_segment_that_retention_takes_is_read_to_its_end_by_who_has_begun(tmp_
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         await fill(alive, "a", *[batch(bytes(500_000)) for _ in range(16)])
-        wire, hosted = await alive.dial(), alive.hosted("a")
+        wire, replica = await alive.dial(), alive.replica("a")
         wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
         wire.send(FETCH, 12, fetch(("a", at(0, bytes_max=1 << 26)), max_bytes=1 << 26))
         await (await alive.dial()).ask(METADATA, 1, MetadataRequest(topics=[]))
-        hosted.log.delete_records_before(16)
-        while hosted.log.active_segment.base_offset == 0:
-            hosted.log.retain(2**62, 16)
+        replica.log.delete_records_before(16)
+        while replica.log.active_segment.base_offset == 0:
+            replica.log.retain(2**62, 16)
         alive.broker.folder.remove_due(2**62)
         wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
         _, response = await wire.receive(FETCH, 12)
@@ -250,7 +250,7 @@ def test_what_is_wrong_is_said_at_once_and_the_others_are_served(
 def test_an_old_leader_epoch_is_fenced_and_the_current_one_served(tmp_path: Path):
     async def scenario(alive: Living) -> None:
         await alive.make("a")
-        alive.hosted("a").state.leader_epoch = 3  # type: ignore[assignment]
+        alive.replica("a").leadership.leader_epoch = 3  # type: ignore[assignment]
         wire = await alive.dial()
         for epoch, error in ((2, ErrorCode.FENCED_LEADER_EPOCH), (3, 0), (-1, 0), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)):
             (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0, current_leader_epoch=epoch)))))
@@ -313,7 +313,7 @@ def test_a_session_waits_for_what_it_was_told_of_before(tmp_path: Path):
         wire = await alive.dial()
         first = await wire.ask(FETCH, 13, fetch((topic_id, at(0)), session_epoch=0))
         wire.send(FETCH, 13, fetch(session_id=first.session_id, session_epoch=1, max_wait_ms=LONG_MS))
-        while not alive.hosted("a").waiters.parked:
+        while not alive.replica("a").waiters.parked:
             await asyncio.sleep(0)
         await fill(alive, "a", batch(b"x"))
         _, response = await wire.receive(FETCH, 13)

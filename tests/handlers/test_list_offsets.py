@@ -32,7 +32,7 @@ async def filled(alive: Living) -> Wire:
     for times in ((10, 30), (20, 40)):
         rows = [Row(None, b"x", NOW_MS + time) for time in times]
         await wire.ask(PRODUCE, 9, produce(("a", 0, bytes(encode_batch(rows)))))
-    alive.hosted("a").log.delete_records_before(1)
+    alive.replica("a").log.delete_records_before(1)
     return wire
 
 

@@ -108,7 +108,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_led_by_nobody(tmp_path: Path, monk
         while not begun.is_set():
             await asyncio.sleep(0.001)
         deleting = asyncio.ensure_future(alive.broker.cluster.delete_topics([("a", None)]))
-        while alive.broker.partitions.find("a", None, 0) is not None:
+        while alive.broker.replicas.find("a", None, 0) is not None:
             await asyncio.sleep(0.001)
         over.set()
         await deleting

@@ -18,9 +18,9 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from moldau.replication.hosted import Hosted
-from moldau.replication.partition import Partition
-from moldau.replication.partitions import Partitions
+from moldau.replication.leadership import Leadership
+from moldau.replication.replica import Replica
+from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from moldau.turns import turn
 from tests.log.making import TP, append, config, open_log
@@ -32,29 +32,29 @@ LEADER_EPOCH = 5
 class OnePartition:
     """Stands in for `Partitions`: it hosts the one partition."""
 
-    def __init__(self, hosted: Hosted):
-        self._hosted = hosted
+    def __init__(self, replica: Replica):
+        self._replica = replica
 
-    def find(self, name: str | None, topic_id: bytes | None, index: int) -> Hosted | None:
-        return self._hosted if (name, index) == TP else None
+    def find(self, name: str | None, topic_id: bytes | None, index: int) -> Replica | None:
+        return self._replica if (name, index) == TP else None
 
     def absence(self, name: str | None, topic_id: bytes | None, index: int) -> ErrorCode:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.fixture
-def hosted(tmp_path: Path) -> Iterator[Hosted]:
+def replica(tmp_path: Path) -> Iterator[Replica]:
     """Epoch 0 wrote offsets 0-9, epoch 2 wrote 10-14, epoch 3 wrote 15-17; epoch 5, which leads, wrote nothing."""
     log = open_log(tmp_path / str(TP))
     for epoch, records in ((0, 10), (2, 5), (3, 3)):
         append(log, records, leader_epoch=epoch)
-    state = Partition(ME, Offset(0))
+    state = Leadership(ME, Offset(0))
     state.lead(ME, LeaderEpoch(LEADER_EPOCH), (ME,), log.log_end_offset)
-    yield Hosted(TP, uuid.UUID(int=77), log, config(), state, Runtime())
+    yield Replica(TP, uuid.UUID(int=77), log, config(), state, Runtime())
     log.close()
 
 
-def ask(hosted: Hosted, version: int, epoch: int, current: int = -1, partition: int = 0) -> EpochEndOffset:
+def ask(replica: Replica, version: int, epoch: int, current: int = -1, partition: int = 0) -> EpochEndOffset:
     """One partition, the request and the reply each written and read."""
     api = apis.OFFSET_FOR_LEADER_EPOCH
     asked = OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
@@ -63,7 +63,7 @@ def ask(hosted: Hosted, version: int, epoch: int, current: int = -1, partition: 
     header = codec.read_header(frame)
     read = codec.read_request(api, version, frame, header.body)
     context = Context(api.key, version, header.correlation_id, header.client_id, "127.0.0.1")
-    reply = turn(OffsetForLeaderEpoch(cast(Partitions, OnePartition(hosted)))(read, context))
+    reply = turn(OffsetForLeaderEpoch(cast(Replicas, OnePartition(replica)))(read, context))
     written = codec.write_reply(api, version, header.correlation_id, reply)
     answer = codec.read_reply(api, version, written[4:])
     (topic,) = answer.topics
@@ -85,8 +85,8 @@ def ask(hosted: Hosted, version: int, epoch: int, current: int = -1, partition: 
         (-1, -1, -1),
     ],
 )
-def test_an_epoch_ended_where_the_next_began(hosted: Hosted, version: int, epoch: int, found: int, end_offset: int):
-    answer = ask(hosted, version, epoch)
+def test_an_epoch_ended_where_the_next_began(replica: Replica, version: int, epoch: int, found: int, end_offset: int):
+    answer = ask(replica, version, epoch)
     assert (answer.error_code, answer.leader_epoch, answer.end_offset) == (0, found, end_offset)
 
 
@@ -98,9 +98,9 @@ def test_an_epoch_ended_where_the_next_began(hosted: Hosted, version: int, epoch
         (LEADER_EPOCH + 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_who_believes_in_another_leader_is_told(hosted: Hosted, current: int, code: ErrorCode):
-    assert ask(hosted, 4, 0, current).error_code == code
+def test_who_believes_in_another_leader_is_told(replica: Replica, current: int, code: ErrorCode):
+    assert ask(replica, 4, 0, current).error_code == code
 
 
-def test_a_partition_that_is_not_there_is_an_error_of_its_own(hosted: Hosted):
-    assert ask(hosted, 4, 0, partition=3).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def test_a_partition_that_is_not_there_is_an_error_of_its_own(replica: Replica):
+    assert ask(replica, 4, 0, partition=3).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

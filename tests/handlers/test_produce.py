@@ -14,7 +14,7 @@ from moldau.names import OFFSETS_TOPIC
 from moldau.protocol.apis import METADATA, PRODUCE
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.records.compression import ZSTD
-from moldau.replication import hosted as hosted_module
+from moldau.replication import replica as replica_module
 from tests.handlers.living import Living, batch, outcomes, produce, run
 from tests.patience import stretched
 
@@ -27,10 +27,10 @@ def test_an_acknowledged_batch_has_its_offset_and_is_committed(acks: int, tmp_pa
         await alive.make("a")
         wire = await alive.dial()
         for version in NAMED:
-            at = alive.hosted("a").high_watermark
+            at = alive.replica("a").high_watermark
             response = await wire.ask(PRODUCE, version, produce(("a", 0, batch(b"x", b"y")), acks=acks))
             assert outcomes(response) == [(0, 0, at)]
-            assert alive.hosted("a").high_watermark == at + 2
+            assert alive.replica("a").high_watermark == at + 2
 
     run(scenario, tmp_path)
 
@@ -54,7 +54,7 @@ def test_without_acks_there_is_no_answer_and_a_refusal_closes(tmp_path: Path):
         wire.send(PRODUCE, 7, produce(("a", 0, batch(b"x")), acks=0))
         asked = wire.send(METADATA, 1, MetadataRequest(topics=[]))
         assert (await wire.receive(METADATA, 1))[0] == asked
-        assert alive.hosted("a").high_watermark == 1
+        assert alive.replica("a").high_watermark == 1
         wire.send(PRODUCE, 7, produce(("nowhere", 0, batch(b"x")), acks=0))
         assert await wire.is_closed()
 
@@ -78,7 +78,7 @@ def test_one_bad_partition_spoils_no_other(tmp_path: Path):
                 (1, 0), (0, ErrorCode.CORRUPT_MESSAGE), (9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
                 (0, ErrorCode.MESSAGE_TOO_LARGE), (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (0, 0),
             }  # fmt: skip
-        assert alive.hosted("a", 0).high_watermark == alive.hosted("a", 1).high_watermark == len(NAMED)
+        assert alive.replica("a", 0).high_watermark == alive.replica("a", 1).high_watermark == len(NAMED)
 
     run(scenario, tmp_path)
 
@@ -99,7 +99,7 @@ def test_what_is_refused_before_it_is_looked_at(topic: str, options: Any, error:
         wire = await alive.dial()
         response = await wire.ask(PRODUCE, 9, produce((topic, 0, batch(b"x")), **options))
         assert outcomes(response) == [(0, error, -1)]
-        assert alive.hosted(topic).high_watermark == 0
+        assert alive.replica(topic).high_watermark == 0
         if topic == "two":
             assert outcomes(await wire.ask(PRODUCE, 9, produce((topic, 0, batch(b"x")), acks=1))) == [(0, 0, 0)]
 
@@ -152,7 +152,7 @@ def test_heavy_batches_keep_their_place_among_light_ones(tmp_path: Path):
         await alive.make("b")
         wire = await alive.dial()
         big = heavy()
-        assert alive.hosted("a").wants_executor(memoryview(big))
+        assert alive.replica("a").wants_executor(memoryview(big))
         requests = [
             produce(("a", 0, batch(b"1"))),
             produce(("a", 0, batch(b"2")), ("b", 0, big), ("a", 0, batch(b"3"))),
@@ -164,7 +164,7 @@ def test_heavy_batches_keep_their_place_among_light_ones(tmp_path: Path):
         found = [await wire.receive(PRODUCE, 9) for _ in sent]
         assert [correlation_id for correlation_id, _ in found] == sent
         assert [outcomes(response)[0][2] for _, response in found] == [0, 1, 3, 4, 24]
-        assert alive.hosted("b").high_watermark == 20
+        assert alive.replica("b").high_watermark == 20
 
     run(scenario, tmp_path)
 
@@ -174,14 +174,14 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None
     """Runs something, once, while a heavy batch is being checked in the executor."""
 
     def install(meanwhile: Callable[[], Any]) -> None:
-        check = hosted_module.check_produce
+        check = replica_module.check_produce
 
         def slow(*arguments: Any) -> Any:
-            monkeypatch.setattr(hosted_module, "check_produce", check)
+            monkeypatch.setattr(replica_module, "check_produce", check)
             meanwhile()
             return check(*arguments)
 
-        monkeypatch.setattr(hosted_module, "check_produce", slow)
+        monkeypatch.setattr(replica_module, "check_produce", slow)
 
     return install
 
@@ -229,6 +229,6 @@ def test_flushed_before_the_answer_where_the_topic_asks_for_it(tmp_path: Path):
         await alive.make("a", flush_messages=1)
         wire = await alive.dial()
         await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"x", b"y"))))
-        assert alive.hosted("a").log.recovery_point == 2
+        assert alive.replica("a").log.recovery_point == 2
 
     run(scenario, tmp_path)

@@ -26,7 +26,7 @@ class Writer:
     """A transactional producer and its coordinator, in partition 0 of the topic "a"."""
 
     def __init__(self, alive: Living, producer_id: int):
-        self.hosted = alive.hosted("a")
+        self.replica = alive.replica("a")
         self.producer_id = producer_id
         self.epoch = self.sequence = 0
 
@@ -41,12 +41,12 @@ class Writer:
         )
 
     def write(self, value: bytes) -> None:
-        outcome = self.hosted.produce(memoryview(bytearray(self.records(value))), NOW_MS)
+        outcome = self.replica.produce(memoryview(bytearray(self.records(value))), NOW_MS)
         assert isinstance(outcome, Appended) and not outcome.error, outcome
 
     async def end(self, marker: Marker) -> None:
         self.epoch, self.sequence = self.epoch + 1, 0
-        assert not (await self.hosted.append_marker(self.producer_id, self.epoch, marker, 2, NOW_MS)).error
+        assert not (await self.replica.append_marker(self.producer_id, self.epoch, marker, 2, NOW_MS)).error
 
 
 def told(part: Any) -> list[tuple[int, int]] | None:
@@ -112,7 +112,7 @@ def test_a_waiting_reader_is_woken_by_the_end_of_a_transaction_not_by_its_record
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         one, two = Writer(alive, 1), Writer(alive, 2)
-        waiters = alive.hosted("a").waiters
+        waiters = alive.replica("a").waiters
         committed, uncommitted = await alive.dial(), await alive.dial()
         committed.send(FETCH, 12, fetch(("a", at(0)), isolation_level=COMMITTED, max_wait_ms=LONG_MS))
         while not waiters.parked:
@@ -149,9 +149,9 @@ def test_the_latest_offset_is_the_last_stable_one_for_readers_of_committed_recor
         wire = await alive.dial()
         assert (await latest(wire, COMMITTED), await latest(wire, UNCOMMITTED)) == (2, 3)
         assert (await latest(wire, COMMITTED, NOW_MS), await latest(wire, UNCOMMITTED, NOW_MS)) == (0, 0)
-        alive.hosted("a").log.delete_records_before(2)
+        alive.replica("a").log.delete_records_before(2)
         assert (await latest(wire, COMMITTED, NOW_MS), await latest(wire, UNCOMMITTED, NOW_MS)) == (-1, 2)
-        alive.hosted("a").log.delete_records_before(3)
+        alive.replica("a").log.delete_records_before(3)
         assert await latest(wire, COMMITTED) == 3
         await one.end(ABORT)
         assert await latest(wire, COMMITTED) == 4
@@ -172,7 +172,7 @@ def test_transactions_outlast_a_restart(tmp_path: Path) -> None:
         assert (await latest(wire, COMMITTED), await latest(wire, UNCOMMITTED)) == (2, 3)
         (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0)), isolation_level=COMMITTED)))
         assert (values(part), told(part)) == ([b"x"], [(1, 0)])
-        await alive.hosted("a").append_marker(2, 1, COMMIT, 2, NOW_MS)
+        await alive.replica("a").append_marker(2, 1, COMMIT, 2, NOW_MS)
         assert await latest(wire, COMMITTED) == 4
 
     run(filled, tmp_path)
@@ -220,8 +220,8 @@ def test_the_end_of_a_transaction_is_flushed_where_every_record_is(tmp_path: Pat
         await alive.make("a", flush_messages=1)
         one = Writer(alive, 1)
         records = memoryview(bytearray(one.records(b"x")))
-        await one.hosted.produce_in_executor(records, NOW_MS, one.hosted.unverified(records, NOW_MS))
+        await one.replica.produce_in_executor(records, NOW_MS, one.replica.unverified(records, NOW_MS))
         await one.end(COMMIT)
-        assert (one.hosted.log.recovery_point, one.hosted.last_stable_offset) == (2, 2)
+        assert (one.replica.log.recovery_point, one.replica.last_stable_offset) == (2, 2)
 
     run(scenario, tmp_path)

@@ -292,8 +292,8 @@ def test_a_transaction_is_one_over_offsets_and_records_and_a_restart(tmp_path: P
         assert await one.end(True, version=5) is NONE
         assert await settled(one, 0, 1) == [(0, 3, NONE), (1, -1, NONE)]
         number = alive.broker.coordinators.groups.partition_of("g")
-        hosted = alive.hosted(OFFSETS_TOPIC, number)
-        assert hosted.last_stable_offset == hosted.high_watermark
+        replica = alive.replica(OFFSETS_TOPIC, number)
+        assert replica.last_stable_offset == replica.high_watermark
 
     run(first, tmp_path)
     run(second, tmp_path)

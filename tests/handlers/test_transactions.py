@@ -55,7 +55,7 @@ def test_a_transaction_is_there_as_a_whole_or_not_at_all(version: int, tmp_path:
             assert await one.add("a", 0, 1, version=min(version, 3)) == [NONE, NONE]
             for partition in (0, 1):
                 assert await one.write("a", partition, value, version=3 + version) is NONE
-                assert alive.hosted("a", partition).log.producers.first_unstable_offset is not None
+                assert alive.replica("a", partition).log.producers.first_unstable_offset is not None
             assert await one.end(commits, version=min(version, 4)) is NONE
             assert one.epoch == 0
         for partition in (0, 1):
@@ -115,7 +115,7 @@ def test_records_outside_a_transaction_are_refused(version: int, not_added: Erro
         assert await one.end(True) is NONE
         assert await committed(alive, "a", 1) == [b"y"]
         assert await one.write("a", 1, b"late", version=version) is not_added
-        assert [alive.hosted("a", partition).high_watermark for partition in range(3)] == [0, 2, 0]
+        assert [alive.replica("a", partition).high_watermark for partition in range(3)] == [0, 2, 0]
 
     run(scenario, tmp_path)
 
@@ -126,7 +126,7 @@ def test_without_verification_the_log_takes_what_its_producer_says(tmp_path: Pat
         one = await transactor(alive, "t")
         verification = Alteration("transaction.partition.verification.enable", Operation.SET, "true")
         assert await one.write("a", 0, b"x") is NONE
-        await alive.hosted("a").append_marker(one.producer_id, one.epoch, Marker(False, 0), 0, NOW_MS)
+        await alive.replica("a").append_marker(one.producer_id, one.epoch, Marker(False, 0), 0, NOW_MS)
         assert await alive.broker.cluster.alter_broker_configs("1", [verification]) is None
         assert await one.write("a", 0, b"y") is ErrorCode.TRANSACTION_ABORTABLE
 
@@ -148,7 +148,7 @@ def test_a_batch_is_refused_whose_producer_is_not_that_of_the_transactional_id(v
         both = [(0, one.records("a", 0, b"x")), (1, one.records("a", 1, b"x", producer_id=pid + 1)), (2, batch(b"x"))]
         request = produce(*(("a", *part) for part in both), transactional_id="t")
         assert {error for _, error, _ in outcomes(await one.wire.ask(PRODUCE, version, request))} == {mapping}
-        assert sum(alive.hosted("a", partition).high_watermark for partition in range(4)) == 0
+        assert sum(alive.replica("a", partition).high_watermark for partition in range(4)) == 0
 
     run(scenario, tmp_path)
 

@@ -71,8 +71,8 @@ async def ask(wire: Wire, version: int, *parts: tuple[int, bytes]) -> list[int]:
 
 
 async def end(alive: Living, epoch: int, version: int = 2) -> None:
-    hosted = alive.hosted("a")
-    assert not (await hosted.append_marker(7, epoch, Marker(True, 0), version, NOW_MS)).error
+    replica = alive.replica("a")
+    assert not (await replica.append_marker(7, epoch, Marker(True, 0), version, NOW_MS)).error
 
 
 @pytest.mark.parametrize("version", [9, 12])
@@ -103,19 +103,19 @@ def test_an_answer_of_before_a_marker_lets_nothing_into_the_transaction_after_it
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         coordinator, wire = fake(alive), await alive.dial()
-        hosted, slow = alive.hosted("a"), asyncio.get_running_loop().create_future()
+        replica, slow = alive.replica("a"), asyncio.get_running_loop().create_future()
         coordinator.held = slow
         late = produce(("a", 0, records(HEAVY, codec=GZIP) if is_heavy else records()), transactional_id="t")
         wire.send(PRODUCE, 12, late)
         while not coordinator.asked:
             await asyncio.sleep(0)
         await end(alive, next_epoch, version=2 if next_epoch else 0)
-        begun = hosted.unverified(memoryview(records(epoch=next_epoch)), NOW_MS)
+        begun = replica.unverified(memoryview(records(epoch=next_epoch)), NOW_MS)
         assert begun is not None, "the next transaction is being verified as well"
         slow.set_result(None)
         ((_, error, _),) = outcomes((await wire.receive(PRODUCE, 12))[1])
         assert error in (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_EPOCH)
-        assert hosted.high_watermark == 1, "the marker alone"
+        assert replica.high_watermark == 1, "the marker alone"
 
     run(scenario, tmp_path)
 
@@ -124,11 +124,11 @@ def test_a_transaction_that_ends_while_its_batch_is_checked_is_not_begun_again(t
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         fake(alive)
-        hosted, heavy = alive.hosted("a"), memoryview(bytearray(records(HEAVY, codec=GZIP)))
+        replica, heavy = alive.replica("a"), memoryview(bytearray(records(HEAVY, codec=GZIP)))
         assert await ask(await alive.dial(), 11, (0, records())) == [0]
         later = memoryview(bytearray(records(HEAVY, first=1, codec=GZIP)))
-        assert hosted.wants_executor(heavy)
-        checking = asyncio.ensure_future(hosted.produce_in_executor(later, NOW_MS))
+        assert replica.wants_executor(heavy)
+        checking = asyncio.ensure_future(replica.produce_in_executor(later, NOW_MS))
         await asyncio.sleep(0)
         await end(alive, 0, version=0)
         assert (await checking).error is ErrorCode.INVALID_TXN_STATE
@@ -161,7 +161,7 @@ def test_but_not_for_longer_than_is_set(version: int, error: ErrorCode, asked: i
         coordinator.answers = [CONCURRENT] * 9
         assert await ask(wire, version, (0, records())) == [error]
         assert len(coordinator.asked) == asked
-        assert alive.hosted("a").high_watermark == 0
+        assert alive.replica("a").high_watermark == 0
 
     run(scenario, tmp_path, add_partitions_to_txn_retry_backoff_max_ms=0)
 

@@ -164,8 +164,8 @@ async def transactor(alive: Living, transactional_id: str, version: int = 4) -> 
 
 async def committed(alive: Living, topic: str, partition: int = 0) -> list[bytes]:
     """The values that a reader of committed records gets once nothing in the partition is undecided."""
-    hosted = alive.hosted(topic, partition)
-    while hosted.last_stable_offset < hosted.high_watermark:
+    replica = alive.replica(topic, partition)
+    while replica.last_stable_offset < replica.high_watermark:
         await asyncio.sleep(PAUSE_S)
     wire, topic_id = await alive.dial(), alive.broker.cluster.image.topics[topic].id.bytes
     (part,) = parts_of(await wire.ask(FETCH, 18, fetch((topic_id, at(0, partition)), isolation_level=COMMITTED)))

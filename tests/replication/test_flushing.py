@@ -23,11 +23,11 @@ def keyed() -> bytearray:
 def test_nobody_sees_a_record_that_a_power_loss_could_take_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def scenario(alive: Living) -> None:
         await alive.make("a", flush_messages=2)
-        hosted, seen = alive.hosted("a"), []
+        replica, seen = alive.replica("a"), []
         flush = Segment.flush
 
         def look_and_flush(self: Segment, active: bool) -> None:
-            seen.append((int(hosted.log.log_end_offset), int(hosted.high_watermark)))
+            seen.append((int(replica.log.log_end_offset), int(replica.high_watermark)))
             flush(self, active)
 
         monkeypatch.setattr(Segment, "flush", look_and_flush)
@@ -35,7 +35,7 @@ def test_nobody_sees_a_record_that_a_power_loss_could_take_back(tmp_path: Path, 
         for _ in range(5):
             assert outcomes(await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"x")))))[0][1] == 0
         assert seen == [(2, 1), (4, 3)]
-        assert (hosted.high_watermark, hosted.log.recovery_point) == (5, 4)
+        assert (replica.high_watermark, replica.log.recovery_point) == (5, 4)
 
     run(scenario, tmp_path)
 
@@ -43,10 +43,10 @@ def test_nobody_sees_a_record_that_a_power_loss_could_take_back(tmp_path: Path, 
 def test_what_coordinators_write_is_flushed_as_well(tmp_path: Path):
     async def scenario(alive: Living) -> None:
         await alive.broker.cluster.ensure_offsets_topic()
-        topic = InternalTopic(OFFSETS_TOPIC, alive.broker.partitions, 1000, Runtime())
+        topic = InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1000, Runtime())
         await topic.append(0, keyed())
-        hosted = alive.hosted(OFFSETS_TOPIC)
-        assert hosted.log.recovery_point == hosted.high_watermark == 1
+        replica = alive.replica(OFFSETS_TOPIC)
+        assert replica.log.recovery_point == replica.high_watermark == 1
 
     run(scenario, tmp_path, log_flush_interval_messages=1, offsets_topic_num_partitions=1)
 
@@ -62,7 +62,7 @@ def test_a_flush_that_fails_is_no_success_and_is_not_tried_again(tmp_path: Path,
             raise OSError(errno.EIO, "Input/output error")
 
         monkeypatch.setattr(RealFile, "flush", failing)
-        topic = InternalTopic(OFFSETS_TOPIC, alive.broker.partitions, 1000, Runtime())
+        topic = InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1000, Runtime())
         with pytest.raises(KafkaError) as raised:
             await topic.append(0, keyed())
         assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR

@@ -11,7 +11,7 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.names import OFFSETS_TOPIC
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, encode_batch
 from moldau.replication.internal_topic import InternalTopic
-from moldau.replication.partition import NOBODY
+from moldau.replication.leadership import NOBODY
 from tests.handlers.living import NOW_MS, Living, run
 
 FEW = {"offsets_topic_num_partitions": 2}
@@ -19,7 +19,7 @@ ABORTED, COMMITTED = Marker(False, 3), Marker(True, 3)
 
 
 def topic(alive: Living) -> InternalTopic:
-    return InternalTopic(OFFSETS_TOPIC, alive.broker.partitions, 1 << 20, alive.broker.runtime)
+    return InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1 << 20, alive.broker.runtime)
 
 
 def records(*values: bytes, producer_id: int = -1, epoch: int = -1) -> bytearray:
@@ -38,7 +38,7 @@ async def read(chunks: AsyncIterator[bytes]) -> list[tuple[int, bool, int]]:
 def test_a_transaction_is_begun_and_ended_among_other_records(codec: str, flush: str, tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
         await alive.broker.cluster.ensure_offsets_topic()
-        internal, hosted = topic(alive), alive.hosted(OFFSETS_TOPIC, 1)
+        internal, replica = topic(alive), alive.replica(OFFSETS_TOPIC, 1)
         await internal.append(1, records(b"plain"))
         shown = internal.begin(1, 7, 0)
         assert shown is not None
@@ -46,9 +46,9 @@ def test_a_transaction_is_begun_and_ended_among_other_records(codec: str, flush:
         assert internal.begin(1, 7, 0) is None
         await internal.append_in_transaction(1, records(b"z", producer_id=7, epoch=0), None)
         await internal.append(1, records(b"plain"))
-        assert (hosted.last_stable_offset, hosted.high_watermark) == (1, 5)
+        assert (replica.last_stable_offset, replica.high_watermark) == (1, 5)
         await internal.append_marker(1, 7, 1, ABORTED, 2)
-        assert (hosted.last_stable_offset, hosted.high_watermark) == (6, 6)
+        assert (replica.last_stable_offset, replica.high_watermark) == (6, 6)
         assert await read(internal.read_all(1)) == [
             (-1, False, 1),
             (7, False, 2),
@@ -56,7 +56,7 @@ def test_a_transaction_is_begun_and_ended_among_other_records(codec: str, flush:
             (-1, False, 1),
             (7, True, 1),
         ]
-        assert hosted.log.aborted_between(0, 6)[0][:3] == (7, 1, 5)
+        assert replica.log.aborted_between(0, 6)[0][:3] == (7, 1, 5)
 
     run(scenario, tmp_path, **FEW, offsets_topic_compression_codec=codec, log_flush_interval_messages=flush)
 
@@ -64,7 +64,7 @@ def test_a_transaction_is_begun_and_ended_among_other_records(codec: str, flush:
 def test_what_must_not_begin_does_not(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
         await alive.broker.cluster.ensure_offsets_topic()
-        internal, hosted = topic(alive), alive.hosted(OFFSETS_TOPIC)
+        internal, replica = topic(alive), alive.replica(OFFSETS_TOPIC)
 
         async def refused(epoch: int, shown: object) -> ErrorCode:
             with pytest.raises(KafkaError) as raised:
@@ -85,7 +85,7 @@ def test_what_must_not_begin_does_not(tmp_path: Path) -> None:
                 await internal.append_marker(0, 7, epoch, Marker(True, coordinator_epoch), 2)
             assert raised.value.code is error
         await internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=5), internal.begin(0, 7, 5))
-        assert hosted.high_watermark == 3
+        assert replica.high_watermark == 3
 
     run(scenario, tmp_path, **FEW)
 
@@ -93,7 +93,7 @@ def test_what_must_not_begin_does_not(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_refused_as_a_whole(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
         await alive.broker.cluster.ensure_offsets_topic()
-        internal, hosted = topic(alive), alive.hosted(OFFSETS_TOPIC)
+        internal, replica = topic(alive), alive.replica(OFFSETS_TOPIC)
         large = bytes(2000)
         shown = internal.begin(0, 7, 0)
         for asked in (
@@ -103,7 +103,7 @@ def test_what_does_not_fit_is_refused_as_a_whole(tmp_path: Path) -> None:
             with pytest.raises(KafkaError) as raised:
                 await asked
             assert raised.value.code is ErrorCode.MESSAGE_TOO_LARGE
-        assert hosted.high_watermark == 0
+        assert replica.high_watermark == 0
 
     run(scenario, tmp_path, **FEW, message_max_bytes=1000)
 
@@ -112,7 +112,7 @@ def test_a_partition_that_is_led_elsewhere_takes_nothing(tmp_path: Path) -> None
     async def scenario(alive: Living) -> None:
         await alive.broker.cluster.ensure_offsets_topic()
         internal = topic(alive)
-        alive.hosted(OFFSETS_TOPIC).state.leader = NOBODY
+        alive.replica(OFFSETS_TOPIC).leadership.leader = NOBODY
         with pytest.raises(KafkaError, match="NOT_LEADER"):
             internal.begin(0, 7, 0)
         for partition in (0, 9):
@@ -144,6 +144,6 @@ def test_fewer_replicas_than_the_topic_asks_for_take_nothing(tmp_path: Path) -> 
                 await asked
         assert await cluster.alter_topic_configs(OFFSETS_TOPIC, [raised._replace(value="1")]) is None
         await internal.append(0, records(b"x"))
-        assert alive.hosted(OFFSETS_TOPIC).high_watermark == 1
+        assert alive.replica(OFFSETS_TOPIC).high_watermark == 1
 
     run(scenario, tmp_path, **FEW)

@@ -6,9 +6,9 @@ from pathlib import Path
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.records.batch import TRANSACTIONAL_BIT
-from moldau.replication.hosted import Hosted
+from moldau.replication.leadership import NOBODY
 from moldau.replication.markers import Markers, MarkerWriter
-from moldau.replication.partition import NOBODY
+from moldau.replication.replica import Replica
 from tests.handlers.living import NOW_MS, Living, batch, run
 
 NONE = ErrorCode.NONE
@@ -23,12 +23,12 @@ def writer(alive: Living, offsets: ErrorCode = NONE) -> tuple[MarkerWriter, list
         return offsets
 
     broker = alive.broker
-    return MarkerWriter(broker.partitions, lambda: broker.cluster.image, end_offsets, broker.runtime), handed
+    return MarkerWriter(broker.replicas, lambda: broker.cluster.image, end_offsets, broker.runtime), handed
 
 
-def begin(hosted: Hosted) -> None:
+def begin(replica: Replica) -> None:
     records = batch(b"x", attributes=TRANSACTIONAL_BIT, producer_id=7, producer_epoch=0, base_sequence=0)
-    assert not hosted.produce(memoryview(bytearray(records)), NOW_MS).error
+    assert not replica.produce(memoryview(bytearray(records)), NOW_MS).error
 
 
 def markers(*partitions: TopicPartition, commits: bool = True, epoch: int = 1, of: int = 3) -> Markers:
@@ -41,13 +41,13 @@ def test_each_partition_gets_its_marker_and_those_of_offsets_go_to_their_coordin
         await alive.broker.cluster.ensure_offsets_topic()
         write, handed = writer(alive)
         for partition in (0, 1):
-            begin(alive.hosted("a", partition))
+            begin(alive.replica("a", partition))
         there = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition(OFFSETS_TOPIC, 2)]
         assert await write(markers(*there)) == dict.fromkeys(there, NONE)
         assert handed == [2]
         for partition in (0, 1):
-            hosted = alive.hosted("a", partition)
-            assert (hosted.high_watermark, hosted.last_stable_offset) == (2, 2)
+            replica = alive.replica("a", partition)
+            assert (replica.high_watermark, replica.last_stable_offset) == (2, 2)
 
     run(scenario, tmp_path, offsets_topic_num_partitions=3)
 
@@ -57,10 +57,10 @@ def test_what_cannot_be_written_says_why_and_keeps_nothing_else_from_it(tmp_path
         await alive.make("a", 3)
         here, elsewhere, offline = (TopicPartition("a", number) for number in range(3))
         gone = TopicPartition("gone", 0)
-        alive.hosted("a", 1).state.leader = NOBODY
-        alive.broker.partitions._by_name["a"][2] = None
+        alive.replica("a", 1).leadership.leader = NOBODY
+        alive.broker.replicas._by_name["a"][2] = None
         write, _ = writer(alive)
-        begin(alive.hosted("a"))
+        begin(alive.replica("a"))
         assert await write(markers(gone, offline, elsewhere, TopicPartition("a", 3), here)) == {
             gone: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             offline: ErrorCode.KAFKA_STORAGE_ERROR,
@@ -68,7 +68,7 @@ def test_what_cannot_be_written_says_why_and_keeps_nothing_else_from_it(tmp_path
             TopicPartition("a", 3): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             here: NONE,
         }
-        assert alive.hosted("a").last_stable_offset == 2
+        assert alive.replica("a").last_stable_offset == 2
 
     run(scenario, tmp_path)
 
@@ -77,7 +77,7 @@ def test_a_late_marker_and_one_of_an_old_coordinator_are_refused(tmp_path: Path)
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         tp, (write, _) = TopicPartition("a", 0), writer(alive)
-        begin(alive.hosted("a"))
+        begin(alive.replica("a"))
         assert await write(markers(tp, epoch=0)) == {tp: ErrorCode.INVALID_PRODUCER_EPOCH}
         assert await write(markers(tp)) == {tp: NONE}
         assert await write(markers(tp, of=2)) == {tp: ErrorCode.TRANSACTION_COORDINATOR_FENCED}
@@ -89,10 +89,10 @@ def test_a_late_marker_and_one_of_an_old_coordinator_are_refused(tmp_path: Path)
 def test_a_log_that_fails_is_an_answer(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
         await alive.make("a")
-        hosted = alive.hosted("a")
+        replica = alive.replica("a")
         tp, (write, _) = TopicPartition("a", 0), writer(alive)
-        begin(hosted)
-        hosted.log.offline = True
+        begin(replica)
+        replica.log.offline = True
         assert await write(markers(tp)) == {tp: ErrorCode.KAFKA_STORAGE_ERROR}
 
     run(scenario, tmp_path)

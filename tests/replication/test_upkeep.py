@@ -12,7 +12,7 @@ from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.protocol.apis import PRODUCE
 from moldau.records.batch import Row, encode_batch
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Job
 from moldau.runtime import Runtime
 from tests.handlers.living import Living, batch, living, produce, run
@@ -45,7 +45,7 @@ def test_a_topic_deleted_while_it_is_flushed_takes_nothing_down(tmp_path: Path, 
         await alive.make("a")
         wire, loop = await alive.dial(), asyncio.get_running_loop()
         await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"x"))))
-        log, flush = alive.hosted("a").log, Segment.flush
+        log, flush = alive.replica("a").log, Segment.flush
         in_thread = threading.Event()
 
         def flush_after_deletion(self: Segment, **options: Any) -> None:
@@ -62,7 +62,7 @@ def test_a_topic_deleted_while_it_is_flushed_takes_nothing_down(tmp_path: Path, 
         assert alive.broker.folder.failed is None
         await alive.make("b")
         await wire.ask(PRODUCE, 9, produce(("b", 0, batch(b"x"))))
-        assert alive.hosted("b").high_watermark == 1
+        assert alive.replica("b").high_watermark == 1
 
     run(scenario, tmp_path)
 
@@ -74,8 +74,8 @@ def test_a_foreign_folder_in_the_way_leaves_one_partition_out_and_says_so(
         (tmp_path / "a-1").mkdir()
         (tmp_path / "a-1" / "mine").write_text("mine")
         await alive.make("a", 3)
-        assert alive.broker.partitions.find("a", None, 1) is None
-        assert alive.hosted("a", 2).high_watermark == 0
+        assert alive.broker.replicas.find("a", None, 1) is None
+        assert alive.replica("a", 2).high_watermark == 0
         assert (tmp_path / "a-1" / "mine").read_text() == "mine"
         assert "is not ours" in caplog.text
 
@@ -108,7 +108,7 @@ def test_closed_segments_are_flushed_at_once_and_open_ones_when_their_time_has_c
         await alive.make("a", segment_bytes=1 << 20)
         await alive.make("b", flush_ms=0)
         wire, jobs = await alive.dial(), {job.name: job for job in alive.broker.upkeep.jobs}
-        first, second = alive.hosted("a").log, alive.hosted("b").log
+        first, second = alive.replica("a").log, alive.replica("b").log
         large = batch(bytes(700_000))
         for name in ("a", "a", "b"):
             await wire.ask(PRODUCE, 9, produce((name, 0, large)))
@@ -131,7 +131,7 @@ def test_how_long_a_silent_producer_is_known_is_changed_while_the_broker_runs(tm
         row = Row(None, b"x", Runtime().clock.now_ms() - 1000)
         sent = bytes(encode_batch([row], producer_id=7, producer_epoch=0, base_sequence=0))
         await wire.ask(PRODUCE, 9, produce(("a", 0, sent)))
-        producers = alive.hosted("a").log.producers
+        producers = alive.replica("a").log.producers
         await jobs["expiry of producers"].work()
         assert len(producers) == 1
         await alter_broker(alive, "producer.id.expiration.ms", "1")
@@ -154,13 +154,13 @@ def test_how_long_an_assignment_is_kept_is_changed_while_the_broker_runs(tmp_pat
 
 def test_how_many_threads_load_is_changed_for_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     asked: list[int] = []
-    load = Partitions.load
+    load = Replicas.load
 
-    async def noted(self: Partitions, threads: int = 1) -> list[str]:
+    async def noted(self: Replicas, threads: int = 1) -> list[str]:
         asked.append(threads)
         return await load(self, threads)
 
-    monkeypatch.setattr(Partitions, "load", noted)
+    monkeypatch.setattr(Replicas, "load", noted)
     run(lambda alive: alter_broker(alive, "num.recovery.threads.per.data.dir", "5"), tmp_path)
     run(lambda alive: asyncio.sleep(0), tmp_path)
     assert asked == [2, 5]

@@ -12,8 +12,8 @@ from moldau.client.admin import AsyncAdmin
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.records.batch import encode_batch
-from moldau.replication.hosted import Hosted
 from moldau.replication.internal_topic import InternalTopic
+from moldau.replication.replica import Replica
 from moldau.simulation.groups.ledger import UNKNOWN_IN_A_ROW_MAX, Ledger
 from moldau.simulation.groups.register import Register
 from moldau.simulation.scenarios import live, run_groups
@@ -155,15 +155,15 @@ def test_a_member_is_told_again_and_again_only_if_one_coordinator_does_it() -> N
         ledger.refused("g", "a#1", ErrorCode.UNKNOWN_MEMBER_ID, 0.0)
 
 
-async def _begin(world: World) -> tuple[Hosted, InternalTopic]:
+async def _begin(world: World) -> tuple[Replica, InternalTopic]:
     """A broker that flushes what it writes, and a topic of it."""
     broker = await world.start_broker("broker", log_flush_interval_messages=1)
     if "t" not in broker.cluster.image.topics:
         async with AsyncAdmin("broker:9092", runtime=world.runtime(world.host("admin"))) as admin:
             await admin.create_topic("t", partitions=1)
-    hosted = broker.partitions.find("t", None, 0)
-    assert hosted is not None
-    return hosted, InternalTopic("t", broker.partitions, 1 << 20, broker.runtime)
+    replica = broker.replicas.find("t", None, 0)
+    assert replica is not None
+    return replica, InternalTopic("t", broker.replicas, 1 << 20, broker.runtime)
 
 
 def _batch(world: World) -> bytearray:
@@ -172,9 +172,9 @@ def _batch(world: World) -> bytearray:
 
 def test_what_was_not_flushed_before_a_crash_is_flushed_before_it_is_seen() -> None:
     async def scenario(world: World) -> None:
-        hosted, _ = await _begin(world)
-        hosted.append_own(_batch(world), world.host("broker").clock.now_ms())
-        assert hosted.high_watermark == 0
+        replica, _ = await _begin(world)
+        replica.append_own(_batch(world), world.host("broker").clock.now_ms())
+        assert replica.high_watermark == 0
         world.kill_broker("broker")
         again, _ = await _begin(world)
         assert (again.high_watermark, again.log.recovery_point) == (1, 1)
@@ -185,14 +185,14 @@ def test_what_was_not_flushed_before_a_crash_is_flushed_before_it_is_seen() -> N
 
 def test_a_coordinator_that_begins_anew_knows_what_the_one_before_it_was_about_to_commit() -> None:
     async def scenario(world: World) -> None:
-        hosted, topic = await _begin(world)
+        replica, topic = await _begin(world)
         world.loop.work_s = lambda: 0.5
         append = world.loop.create_task(topic.append(0, _batch(world)))
         await asyncio.sleep(0.1)
         append.cancel()
-        assert (hosted.high_watermark, hosted.log.log_end_offset) == (0, 1)
+        assert (replica.high_watermark, replica.log.log_end_offset) == (0, 1)
         assert b"value" in b"".join([chunk async for chunk in topic.read_all(0)])
-        assert hosted.high_watermark == 1
+        assert replica.high_watermark == 1
         await world.stop_broker("broker")
 
     World(1).run(scenario)

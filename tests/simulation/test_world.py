@@ -10,7 +10,7 @@ import pytest
 from moldau.errors import KafkaError
 from moldau.log.log import Log
 from moldau.log.producers import Producers
-from moldau.replication.hosted import Hosted
+from moldau.replication.replica import Replica
 from moldau.simulation.scenarios import run_seed
 from moldau.simulation.workload import Broken
 from tests.patience import stretched
@@ -71,11 +71,11 @@ def caught(power_loss: bool) -> bool:
 
 
 def test_an_answer_before_the_flush_is_caught(monkeypatch: pytest.MonkeyPatch):
-    async def without_flush(self: Hosted, size: int) -> None:
+    async def without_flush(self: Replica, size: int) -> None:
         if self.state.reached(self.state.local, self.log.log_end_offset):
             self.waiters.grew(size)
 
-    monkeypatch.setattr(Hosted, "flush_if_due", without_flush)
+    monkeypatch.setattr(Replica, "flush_if_due", without_flush)
     assert caught(power_loss=True)
 
 

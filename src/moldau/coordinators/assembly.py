@@ -15,7 +15,7 @@ from moldau.config import BrokerConfig
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.replication.internal_topic import InternalTopic
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ MINUTE_MS = 60_000
 class Coordinators:
     """Belongs to the loop."""
 
-    def __init__(self, config: BrokerConfig, cluster: Cluster, partitions: Partitions, runtime: Runtime):
+    def __init__(self, config: BrokerConfig, cluster: Cluster, replicas: Replicas, runtime: Runtime):
         self._config = config
         self._cluster = cluster
-        self._partitions = partitions
+        self._replicas = replicas
         self._runtime = runtime
 
     def follow(self, image: Image, names: Sequence[str]) -> None:
@@ -93,7 +93,7 @@ class Coordinators:
                 enabled="consumer" in config.group_coordinator_rebalance_protocols,
             ),
         )
-        topic = InternalTopic(OFFSETS_TOPIC, self._partitions, config.offsets_load_buffer_size, self._runtime)
+        topic = InternalTopic(OFFSETS_TOPIC, self._replicas, config.offsets_load_buffer_size, self._runtime)
         return GroupCoordinator(settings, topic, self._runtime, self._offsets_partitions, lambda: self._cluster.image)
 
     @cached_property
@@ -110,7 +110,7 @@ class Coordinators:
             remove_expired_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
         )
         topic = InternalTopic(
-            TRANSACTIONS_TOPIC, self._partitions, config.transaction_state_log_load_buffer_size, runtime
+            TRANSACTIONS_TOPIC, self._replicas, config.transaction_state_log_load_buffer_size, runtime
         )
         return TransactionCoordinator(
             settings,
@@ -136,7 +136,7 @@ class Coordinators:
                 markers.transaction_version,
             )
 
-        return MarkerWriter(self._partitions, lambda: self._cluster.image, end_offsets, self._runtime)
+        return MarkerWriter(self._replicas, lambda: self._cluster.image, end_offsets, self._runtime)
 
     @property
     def _has_transactions(self) -> bool:

@@ -128,7 +128,7 @@ class Host(Generic[M]):
         self._log = internal
         self._machine = machine
         self._clock = clock
-        self._hosted: dict[int, Coordinated[M]] = {}
+        self._replica: dict[int, Coordinated[M]] = {}
         self._loading = asyncio.Lock()
         self._waiting: dict[Ticket, asyncio.Future[Any]] = {}
         self._tickets = 0
@@ -137,39 +137,39 @@ class Host(Generic[M]):
 
     def lead(self, partition: int) -> None:
         """This broker leads the partition from now on: load it. It answers COORDINATOR_LOAD_IN_PROGRESS until then."""
-        if partition not in self._hosted:
+        if partition not in self._replica:
             self._load(partition)
 
     def resign(self, partition: int, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
         """The partition is no longer ours: all who wait are told to look elsewhere."""
-        hosted = self._hosted.pop(partition, None)
-        if hosted is None:
+        replica = self._replica.pop(partition, None)
+        if replica is None:
             return
-        if hosted.timer is not None:
-            hosted.timer.cancel()
-        if hosted.task is not None:
-            hosted.task.cancel()
-        undone = hosted.appending + hosted.queue
-        hosted.appending, hosted.queue = [], []
+        if replica.timer is not None:
+            replica.timer.cancel()
+        if replica.task is not None:
+            replica.task.cancel()
+        undone = replica.appending + replica.queue
+        replica.appending, replica.queue = [], []
         for outcome in undone:
             self._refuse(outcome, error)
-        self._answer(hosted.machine.stop(error))
+        self._answer(replica.machine.stop(error))
 
     def partitions(self) -> list[int]:
         """Those that are loaded or being loaded."""
-        return list(self._hosted)
+        return list(self._replica)
 
     async def stop(self) -> None:
-        tasks = [hosted.task for hosted in self._hosted.values() if hosted.task is not None]
-        for partition in list(self._hosted):
+        tasks = [replica.task for replica in self._replica.values() if replica.task is not None]
+        for partition in list(self._replica):
             self.resign(partition, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def machines(self) -> list[M]:
         """Those that answer. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS) while one is being loaded."""
-        if any(not hosted.loaded for hosted in self._hosted.values()):
+        if any(not replica.loaded for replica in self._replica.values()):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return [hosted.machine for hosted in self._hosted.values()]
+        return [replica.machine for replica in self._replica.values()]
 
     def machine(self, partition: int) -> M:
         """For what only reads. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
@@ -178,7 +178,7 @@ class Host(Generic[M]):
     async def loaded(self, partition: int) -> None:
         """Wait until the partition answers; raises `KafkaError` (NOT_COORDINATOR) if it is not ours."""
         while not self._find(partition).loaded:
-            task = self._hosted[partition].task
+            task = self._replica[partition].task
             assert task is not None
             await asyncio.wait([task])
 
@@ -192,12 +192,12 @@ class Host(Generic[M]):
 
         Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS); an awaited answer carries its own error.
         """
-        hosted = self._answering(partition)
+        replica = self._answering(partition)
         self._tickets += 1
         ticket = Ticket(self._tickets)
-        outcome = decide(hosted.machine, ticket, self.now())
+        outcome = decide(replica.machine, ticket, self.now())
         if not outcome.records and outcome.transaction is None:
-            self._set_timer(hosted)
+            self._set_timer(replica)
             for to, answer in outcome.replies:
                 if to == ticket:
                     self._answer([reply for reply in outcome.replies if reply[0] != ticket])
@@ -205,73 +205,73 @@ class Host(Generic[M]):
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[ticket] = future
         future.add_done_callback(lambda _: self._waiting.pop(ticket, None))
-        self._carry_out(hosted, outcome)
+        self._carry_out(replica, outcome)
         return future
 
     async def tell(self, decide: Callable[[M, Now], Iterator[Outcome]]) -> None:
         """Let every machine that answers decide something nobody waits for, in parts. Others have a turn in between."""
-        for hosted in [hosted for hosted in self._hosted.values() if hosted.loaded]:
-            for outcome in decide(hosted.machine, self.now()):
-                if self._hosted.get(hosted.partition) is not hosted:
+        for replica in [replica for replica in self._replica.values() if replica.loaded]:
+            for outcome in decide(replica.machine, self.now()):
+                if self._replica.get(replica.partition) is not replica:
                     break
-                self._carry_out(hosted, outcome)
+                self._carry_out(replica, outcome)
                 await asyncio.sleep(0)
 
     def _find(self, partition: int) -> Coordinated[M]:
-        hosted = self._hosted.get(partition)
-        if hosted is None:
+        replica = self._replica.get(partition)
+        if replica is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return hosted
+        return replica
 
     def _answering(self, partition: int) -> Coordinated[M]:
-        hosted = self._find(partition)
-        if not hosted.loaded:
+        replica = self._find(partition)
+        if not replica.loaded:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return hosted
+        return replica
 
     # -- carrying out
 
-    def _carry_out(self, hosted: Coordinated[M], outcome: Outcome) -> None:
+    def _carry_out(self, replica: Coordinated[M], outcome: Outcome) -> None:
         if outcome.records or outcome.transaction is not None:
-            hosted.queue.append(outcome)
-            if hosted.task is None:
-                hosted.task = asyncio.get_running_loop().create_task(self._append_queued(hosted))
+            replica.queue.append(outcome)
+            if replica.task is None:
+                replica.task = asyncio.get_running_loop().create_task(self._append_queued(replica))
         else:
             self._answer(outcome.replies)
-        self._set_timer(hosted)
+        self._set_timer(replica)
 
-    async def _append_queued(self, hosted: Coordinated[M]) -> None:
+    async def _append_queued(self, replica: Coordinated[M]) -> None:
         """Commit what is queued, batch by batch, until nothing is."""
         try:
-            while hosted.queue:
-                hosted.appending = self._next_batch(hosted)
-                await self._append(hosted, hosted.appending)
-                hosted.appending = []
+            while replica.queue:
+                replica.appending = self._next_batch(replica)
+                await self._append(replica, replica.appending)
+                replica.appending = []
         except KafkaError as error:
-            hosted.task = None
-            self._start_over(hosted, error)
+            replica.task = None
+            self._start_over(replica, error)
         except Exception as error:
             log.exception("a coordinator failed")
-            hosted.task = None
-            self._start_over(hosted, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+            replica.task = None
+            self._start_over(replica, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
         finally:
-            hosted.task = None
+            replica.task = None
 
     @staticmethod
-    def _next_batch(hosted: Coordinated[M]) -> list[Outcome]:
+    def _next_batch(replica: Coordinated[M]) -> list[Outcome]:
         """What has to do with a transaction stands alone."""
         size = count = 0
-        for outcome in hosted.queue:
+        for outcome in replica.queue:
             size += sum(_size(record) for record in outcome.records)
             if count and (size > BATCH_BYTES_MAX or outcome.transaction is not None):
                 break
             count += 1
             if outcome.transaction is not None:
                 break
-        taken, hosted.queue = hosted.queue[:count], hosted.queue[count:]
+        taken, replica.queue = replica.queue[:count], replica.queue[count:]
         return taken
 
-    async def _append(self, hosted: Coordinated[M], outcomes: list[Outcome]) -> None:
+    async def _append(self, replica: Coordinated[M], outcomes: list[Outcome]) -> None:
         """Commit these together, or one by one if together they are refused. Raises `KafkaError` if nobody knows."""
         for outcome in [outcome for outcome in outcomes if outcome.chain is not None and outcome.chain.broken]:
             self._refuse(outcome, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -279,34 +279,34 @@ class Host(Generic[M]):
         if not outcomes:
             return
         try:
-            await self._commit(hosted, outcomes)
+            await self._commit(replica, outcomes)
         except KafkaError as error:
             if error.code in NOT_TAKEN and len(outcomes) > 1:
                 for outcome in outcomes:
-                    await self._append(hosted, [outcome])
+                    await self._append(replica, [outcome])
                 return
             if error.code not in NOT_TAKEN:
                 raise
             if error.code in OF_THE_TOPIC:
                 self._complain(
-                    hosted.partition, "cannot be written", error, "Change its settings, or repair its replicas"
+                    replica.partition, "cannot be written", error, "Change its settings, or repair its replicas"
                 )
             for outcome in outcomes:
                 self._refuse(outcome, client_error(error.code))
             return
         for outcome in outcomes:
             self._answer(outcome.replies)
-        self._set_timer(hosted)
+        self._set_timer(replica)
 
-    async def _commit(self, hosted: Coordinated[M], outcomes: list[Outcome]) -> None:
+    async def _commit(self, replica: Coordinated[M], outcomes: list[Outcome]) -> None:
         """Append and apply what was decided. Raises `KafkaError`."""
         for records in parts([record for outcome in outcomes for record in outcome.records]):
             stamp_ms = self._clock.now_ms()
             batch = encode_batch([(record.key, record.value, stamp_ms, []) for record in records])
-            await self._log.append(hosted.partition, batch)
+            await self._log.append(replica.partition, batch)
             now = self.now()
             for record in records:
-                self._answer(hosted.machine.apply(record, now))
+                self._answer(replica.machine.apply(record, now))
 
     def _refuse(self, outcome: Outcome, error: ErrorCode) -> None:
         self._answer(outcome.replies if outcome.refused is None else outcome.refused(error))
@@ -319,35 +319,35 @@ class Host(Generic[M]):
 
     # -- time
 
-    def _set_timer(self, hosted: Coordinated[M]) -> None:
-        due_ms = hosted.machine.next_ms()
+    def _set_timer(self, replica: Coordinated[M]) -> None:
+        due_ms = replica.machine.next_ms()
         if due_ms is not None:
-            due_ms = max(due_ms, hosted.patient_until_ms)
-        if hosted.timer is not None:
-            if due_ms == hosted.timer_ms:
+            due_ms = max(due_ms, replica.patient_until_ms)
+        if replica.timer is not None:
+            if due_ms == replica.timer_ms:
                 return
-            hosted.timer.cancel()
-            hosted.timer = None
+            replica.timer.cancel()
+            replica.timer = None
         if due_ms is not None:
-            hosted.timer_ms = due_ms
-            hosted.timer = asyncio.get_running_loop().call_at((due_ms + 1) / 1000, self._tick, hosted)
+            replica.timer_ms = due_ms
+            replica.timer = asyncio.get_running_loop().call_at((due_ms + 1) / 1000, self._tick, replica)
 
-    def _tick(self, hosted: Coordinated[M]) -> None:
-        hosted.timer = None
+    def _tick(self, replica: Coordinated[M]) -> None:
+        replica.timer = None
         now = self.now()
-        if now.ms - hosted.timer_ms > STOOD_STILL_MS_MIN:
-            hosted.patient_until_ms = now.ms + HEAR_FIRST_MS
-            self._set_timer(hosted)
+        if now.ms - replica.timer_ms > STOOD_STILL_MS_MIN:
+            replica.patient_until_ms = now.ms + HEAR_FIRST_MS
+            self._set_timer(replica)
             return
-        while (outcome := hosted.machine.tick(now)) is not None:
-            self._carry_out(hosted, outcome)
-        self._set_timer(hosted)
+        while (outcome := replica.machine.tick(now)) is not None:
+            self._carry_out(replica, outcome)
+        self._set_timer(replica)
 
     # -- loading
 
     def _load(self, partition: int) -> None:
-        hosted = self._hosted[partition] = Coordinated(partition, self._machine(partition))
-        hosted.task = asyncio.get_running_loop().create_task(self._replay(hosted))
+        replica = self._replica[partition] = Coordinated(partition, self._machine(partition))
+        replica.task = asyncio.get_running_loop().create_task(self._replay(replica))
 
     def _complain(self, partition: int, what: str, error: Exception, remedy: str) -> None:
         notices.error(
@@ -356,36 +356,36 @@ class Host(Generic[M]):
             self._log.name, partition, what, error, remedy,
         )  # fmt: skip
 
-    def _start_over(self, hosted: Coordinated[M], error: KafkaError) -> None:
-        log.warning("%s-%d is loaded again: %s", self._log.name, hosted.partition, error)
-        if self._hosted.get(hosted.partition) is hosted:
-            self.resign(hosted.partition, client_error(error.code))
-            self._load(hosted.partition)
+    def _start_over(self, replica: Coordinated[M], error: KafkaError) -> None:
+        log.warning("%s-%d is loaded again: %s", self._log.name, replica.partition, error)
+        if self._replica.get(replica.partition) is replica:
+            self.resign(replica.partition, client_error(error.code))
+            self._load(replica.partition)
 
-    async def _replay(self, hosted: Coordinated[M]) -> None:
+    async def _replay(self, replica: Coordinated[M]) -> None:
         """Apply the whole log, some records at a time, so that the broker answers others meanwhile.
 
         Partitions that are loaded at the same time take turns, chunk by chunk: no more than one is in memory.
         """
         try:
-            chunks = aiter(self._log.read_all(hosted.partition))
+            chunks = aiter(self._log.read_all(replica.partition))
             more = True
             while more:
                 async with self._loading:
-                    more = await self._replay_chunk(hosted, chunks)
+                    more = await self._replay_chunk(replica, chunks)
         except Exception as error:
             if not isinstance(error, KafkaError):
                 log.debug("a partition that a coordinator loads cannot be read", exc_info=error)
             remedy = "Loading is retried; `moldau log verify` checks its files"
-            self._complain(hosted.partition, "cannot be loaded", error, remedy)
+            self._complain(replica.partition, "cannot be loaded", error, remedy)
             await asyncio.sleep(RETRY_LOAD_S)
-            if self._hosted.get(hosted.partition) is hosted:
-                self._load(hosted.partition)
+            if self._replica.get(replica.partition) is replica:
+                self._load(replica.partition)
             return
-        out = await self._start(hosted.machine)
-        hosted.task = None
-        hosted.loaded = True
-        self._carry_out(hosted, out)
+        out = await self._start(replica.machine)
+        replica.task = None
+        replica.loaded = True
+        self._carry_out(replica, out)
 
     async def _start(self, machine: M) -> Outcome:
         out, room = Outcome(), START_BITS
@@ -396,14 +396,14 @@ class Host(Generic[M]):
                 room = START_BITS
         return out
 
-    async def _replay_chunk(self, hosted: Coordinated[M], chunks: AsyncIterator[Buffer]) -> bool:
+    async def _replay_chunk(self, replica: Coordinated[M], chunks: AsyncIterator[Buffer]) -> bool:
         """Whether there was one more."""
         chunk = await anext(chunks, None)
         if chunk is None:
             return False
         now, room = self.now(), LOAD_BYTES
         for step in steps(chunk):
-            apply = self._applying(hosted.machine, step, now)
+            apply = self._applying(replica.machine, step, now)
             for record in step.records:
                 apply(record, now)
                 room -= LOAD_RECORD_BYTES + len(record[1] or b"")

@@ -50,19 +50,19 @@ class TransactionalHost(Host[M]):
         super().__init__(internal, machine, clock)
         self._internal = internal
 
-    async def _commit(self, hosted: Coordinated[M], outcomes: list[Outcome]) -> None:
+    async def _commit(self, replica: Coordinated[M], outcomes: list[Outcome]) -> None:
         match outcomes[0].transaction:
             case None:
-                await super()._commit(hosted, outcomes)
+                await super()._commit(replica, outcomes)
             case InTransaction() as transaction:
                 for records in parts(outcomes[0].records):
-                    await self._commit_pending(hosted, records, transaction)
+                    await self._commit_pending(replica, records, transaction)
             case Ending(producer_id, epoch, coordinator_epoch, commits, version):
                 marker = Marker(commits, coordinator_epoch)
-                await self._internal.append_marker(hosted.partition, producer_id, epoch, marker, version)
-                self._answer(hosted.machine.end(producer_id, commits, self.now()))
+                await self._internal.append_marker(replica.partition, producer_id, epoch, marker, version)
+                self._answer(replica.machine.end(producer_id, commits, self.now()))
 
-    async def _commit_pending(self, hosted: Coordinated[M], records: list[Record], transaction: InTransaction) -> None:
+    async def _commit_pending(self, replica: Coordinated[M], records: list[Record], transaction: InTransaction) -> None:
         stamp_ms, (producer_id, epoch, shown) = self._clock.now_ms(), transaction
         batch = encode_batch(
             [(record.key, record.value, stamp_ms, []) for record in records],
@@ -70,10 +70,10 @@ class TransactionalHost(Host[M]):
             producer_id=producer_id,
             producer_epoch=epoch,
         )
-        await self._internal.append_in_transaction(hosted.partition, batch, shown)
+        await self._internal.append_in_transaction(replica.partition, batch, shown)
         now = self.now()
         for record in records:
-            self._answer(hosted.machine.apply_pending(producer_id, record, now))
+            self._answer(replica.machine.apply_pending(producer_id, record, now))
 
     def _applying(self, machine: M, step: Step, now: Now) -> Callable[[Record, Now], Replies]:
         if step.producer_id == NO_PRODUCER_ID:

@@ -16,15 +16,15 @@ from moldau.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.turns import Steps
 
 logger = logging.getLogger(__name__)
 
 
 class AlterReplicaLogDirs:
-    def __init__(self, partitions: Partitions):
-        self._partitions = partitions
+    def __init__(self, replicas: Replicas):
+        self._replicas = replicas
 
     def __call__(self, request: AlterReplicaLogDirsRequest, context: Context) -> Steps[AlterReplicaLogDirsResponse]:
         wanted: dict[TopicPartition, str] = {}
@@ -34,7 +34,7 @@ class AlterReplicaLogDirs:
                 for number in topic.partitions:
                     wanted[TopicPartition(topic.name, number)] = folder.path
                     yield
-        served = self._partitions.log_dirs
+        served = self._replicas.log_dirs
         topics: dict[str, AlterReplicaLogDirTopicResult] = {}
         moves = 0
         for tp, path in wanted.items():
@@ -58,7 +58,7 @@ class AlterReplicaLogDirs:
             return ErrorCode.LOG_DIR_NOT_FOUND
         if not is_served:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        now = self._partitions.log_dir_of(tp)
+        now = self._replicas.log_dir_of(tp)
         if now is None:
-            return self._partitions.absence(tp.topic, None, tp.partition)
+            return self._replicas.absence(tp.topic, None, tp.partition)
         return ErrorCode.NONE if now == path else ErrorCode.INVALID_REQUEST

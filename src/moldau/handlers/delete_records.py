@@ -13,15 +13,15 @@ from moldau.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.turns import Steps
 
 EVERYTHING = -1
 
 
 class DeleteRecordsHandler:
-    def __init__(self, partitions: Partitions):
-        self._partitions = partitions
+    def __init__(self, replicas: Replicas):
+        self._replicas = replicas
 
     def __call__(self, request: DeleteRecordsRequest, context: Context) -> Steps[DeleteRecordsResponse]:
         asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
@@ -48,14 +48,14 @@ class DeleteRecordsHandler:
         return DeleteRecordsPartitionResult(partition_index=part.partition_index, low_watermark=low_watermark)
 
     def _delete(self, topic: str, part: DeleteRecordsPartition) -> int:
-        hosted = self._partitions.find(topic, None, part.partition_index)
-        if hosted is None:
-            raise KafkaError(self._partitions.absence(topic, None, part.partition_index))
-        if hosted.internal:
+        replica = self._replicas.find(topic, None, part.partition_index)
+        if replica is None:
+            raise KafkaError(self._replicas.absence(topic, None, part.partition_index))
+        if replica.internal:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        if not hosted.config.deletes:
+        if not replica.config.deletes:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
-        offset = hosted.high_watermark if part.offset == EVERYTHING else part.offset
-        if not 0 <= offset <= hosted.high_watermark:
+        offset = replica.high_watermark if part.offset == EVERYTHING else part.offset
+        if not 0 <= offset <= replica.high_watermark:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        return hosted.log.delete_records_before(offset)
+        return replica.log.delete_records_before(offset)

@@ -18,16 +18,16 @@ from moldau.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.turns import Steps
 
 
 class DescribeLogDirs:
-    def __init__(self, partitions: Partitions):
-        self._partitions = partitions
+    def __init__(self, replicas: Replicas):
+        self._replicas = replicas
 
     async def __call__(self, request: DescribeLogDirsRequest, context: Context) -> Steps[DescribeLogDirsResponse]:
-        return self._response(request, await self._partitions.folders_in_use())
+        return self._response(request, await self._replicas.folders_in_use())
 
     def _response(self, request: DescribeLogDirsRequest, uses: list[FolderUse]) -> Steps[DescribeLogDirsResponse]:
         wanted: dict[TopicPartition, None] | None = None

@@ -21,8 +21,8 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSessions, Session
 from moldau.protocol.hot_fetch import CONSUMER, Fetch, FetchPartition, FetchResult, FetchTopic, pack_fetch, read_fetch
 from moldau.protocol.hot_topics import Wide
-from moldau.replication.hosted import Hosted
-from moldau.replication.partitions import Partitions
+from moldau.replication.replica import Replica
+from moldau.replication.replicas import Replicas
 from moldau.replication.waiting import Wait
 from moldau.runtime import Answer, Reply, Runtime
 from moldau.turns import Steps, Turns, turn
@@ -42,8 +42,8 @@ Asked: TypeAlias = tuple[int, int, Fetch, Session | None, Sequence[FetchTopic]]
 
 
 class FetchHandler:
-    def __init__(self, partitions: Partitions, bytes_max: int, sessions_max: int, runtime: Runtime, turns: Turns):
-        self._partitions = partitions
+    def __init__(self, replicas: Replicas, bytes_max: int, sessions_max: int, runtime: Runtime, turns: Turns):
+        self._replicas = replicas
         self._turns = turns
         self._bytes_max = bytes_max
         self._now_ms = runtime.clock.now_ms
@@ -110,13 +110,13 @@ class FetchHandler:
             session_id = yield from self._sessions.begin(topics, results, version > NAMES_UNTIL, self._now_ms())
         return partial(pack_fetch, version, correlation_id, _NONE, session_id, topics, results)
 
-    async def _wait(self, asked: Asked, missing: int, hosts: list[Hosted]) -> Reply:
+    async def _wait(self, asked: Asked, missing: int, hosts: list[Replica]) -> Reply:
         _, _, request, _, topics = asked
         loop = asyncio.get_running_loop()
         deadline = loop.time() + request.max_wait_ms / 1000
         results: list[FetchResult] = []
         while True:  # what came may be part of a transaction, or its end: not all of it is for this reader
-            waiters = [hosted.waiters for hosted in hosts]
+            waiters = [replica.waiters for replica in hosts]
             results.clear()  # a request that waits holds no file open
             await Wait(missing, deadline - loop.time(), waiters, loop).done
             results, missing, hosts = await self._turns.run(self._read(request, topics))
@@ -126,23 +126,25 @@ class FetchHandler:
                 pack: Callable[[], Reply] = turn(self._answer(asked, results))
                 return pack()
 
-    def _read(self, request: Fetch, topics: Sequence[FetchTopic]) -> Steps[tuple[list[FetchResult], int, list[Hosted]]]:
+    def _read(
+        self, request: Fetch, topics: Sequence[FetchTopic]
+    ) -> Steps[tuple[list[FetchResult], int, list[Replica]]]:
         """What the partitions have: one result each, how many bytes are missing (none if something must be told at
         once), and the partitions that may get more."""
         left = min(request.max_bytes, self._bytes_max)
         is_one = len(topics) == 1 == len(topics[0][2])  # whose file each connection may hold
-        hold = None if is_one else self._partitions.files.hold()
+        hold = None if is_one else self._replicas.files.hold()
         files = 0 if hold is None else hold.count
         committed = request.isolation_level == READ_COMMITTED
         missing = request.min_bytes if topics else 0
         results: list[FetchResult] = []
-        hosts: list[Hosted] = []
+        hosts: list[Replica] = []
         first = True
         for name, topic_id, parts in topics:
             for part in parts:
                 yield
                 found = self._find(name, topic_id, part, request.replica_id)
-                if not isinstance(found, Hosted):
+                if not isinstance(found, Replica):
                     results.append(_error(part, found, found in NOT_THERE))
                     missing = 0
                     continue
@@ -167,13 +169,13 @@ class FetchHandler:
 
     def _find(
         self, name: str | None, topic_id: bytes | None, part: FetchPartition, replica_id: int
-    ) -> Hosted | ErrorCode:
-        hosted = self._partitions.find(name, topic_id, part[0])
-        if hosted is None:
-            return self._partitions.absence(name, topic_id, part[0])
+    ) -> Replica | ErrorCode:
+        replica = self._replicas.find(name, topic_id, part[0])
+        if replica is None:
+            return self._replicas.absence(name, topic_id, part[0])
         if replica_id > CONSUMER:  # there is no other broker that could follow us
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return hosted.leadership_error(part[1]) or hosted
+        return replica.leadership_error(part[1]) or replica
 
 
 def _keep(hold: object, results: list[FetchResult]) -> None:
@@ -189,17 +191,17 @@ def _is_in_a_session(request: Fetch) -> bool:
     return bool(request.session_id) or request.session_epoch != FINAL_EPOCH
 
 
-def _read_one(hosted: Hosted, part: FetchPartition, left: int, first: bool, committed: bool) -> FetchResult:
+def _read_one(replica: Replica, part: FetchPartition, left: int, first: bool, committed: bool) -> FetchResult:
     """`first`: no partition before it had a batch, so that this one's first goes out whole."""
     index, _, offset, bytes_max = part
-    log, most = hosted.log, max(min(bytes_max, left), 0)
+    log, most = replica.log, max(min(bytes_max, left), 0)
     aborted: list[tuple[int, int]] | None = [] if committed else None
     try:
         if committed and (log.has_aborted or log.producers.unsettled):
-            records, stable, found = hosted.read_committed(offset, most, first)
+            records, stable, found = replica.read_committed(offset, most, first)
             aborted = [(one.producer_id, one.first_offset) for one in found]
-            return FetchResult(index, _NONE, hosted.high_watermark, stable, log.log_start_offset, aborted, records)
-        watermark = hosted.high_watermark
+            return FetchResult(index, _NONE, replica.high_watermark, stable, log.log_start_offset, aborted, records)
+        watermark = replica.high_watermark
         records = log.read(offset, most, watermark, first)
     except KafkaError as error:
         return _error(part, error.code)

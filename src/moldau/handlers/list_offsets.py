@@ -22,8 +22,8 @@ from moldau.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from moldau.replication.hosted import Hosted
-from moldau.replication.partitions import Partitions
+from moldau.replication.replica import Replica
+from moldau.replication.replicas import Replicas
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 READ_COMMITTED = 1
@@ -33,8 +33,8 @@ TURN, PLACE, SEARCH = 1024, 1, 64
 
 
 class ListOffsetsHandler:
-    def __init__(self, partitions: Partitions, places: Places):
-        self._partitions = partitions
+    def __init__(self, replicas: Replicas, places: Places):
+        self._replicas = replicas
         self._places = places
 
     def __call__(
@@ -71,10 +71,10 @@ class ListOffsetsHandler:
     def _one(
         self, topic: str, part: ListOffsetsPartition, version: int, committed: bool
     ) -> Steps[ListOffsetsPartitionResponse]:
-        hosted = self._partitions.find(topic, None, part.partition_index)
-        if hosted is None:
-            return _error(part, self._partitions.absence(topic, None, part.partition_index))
-        code = hosted.leadership_error(part.current_leader_epoch)
+        replica = self._replicas.find(topic, None, part.partition_index)
+        if replica is None:
+            return _error(part, self._replicas.absence(topic, None, part.partition_index))
+        code = replica.leadership_error(part.current_leader_epoch)
         if code:
             return _error(part, code)
         if part.timestamp < 0 and version < FIRST_VERSION.get(part.timestamp, 0):
@@ -82,10 +82,10 @@ class ListOffsetsHandler:
         if part.timestamp < EARLIEST_PENDING_UPLOAD:
             return _error(part, ErrorCode.UNSUPPORTED_VERSION)
         try:
-            timestamp, offset, epoch = yield from _look_up(hosted, part.timestamp, committed)
+            timestamp, offset, epoch = yield from _look_up(replica, part.timestamp, committed)
         except KafkaError as error:  # a partition that was deleted or moved meanwhile has let go of its log
-            return _error(part, hosted.leadership_error(part.current_leader_epoch) or error.code)
-        code = hosted.leadership_error(part.current_leader_epoch)
+            return _error(part, replica.leadership_error(part.current_leader_epoch) or error.code)
+        code = replica.leadership_error(part.current_leader_epoch)
         if code:
             return _error(part, code)
         return ListOffsetsPartitionResponse(
@@ -99,25 +99,25 @@ def _turn() -> Steps[int]:
     return TURN
 
 
-def _look_up(hosted: Hosted, timestamp: int, committed: bool) -> Steps[tuple[int, int, int]]:
+def _look_up(replica: Replica, timestamp: int, committed: bool) -> Steps[tuple[int, int, int]]:
     """(timestamp, offset, leader epoch), each -1 if this reader may see no such record. Raises `KafkaError`."""
-    log = hosted.log
+    log = replica.log
     if timestamp == LATEST:
-        end = _end(hosted, committed)
-        return -1, end, hosted.epoch_at(end)
+        end = _end(replica, committed)
+        return -1, end, replica.epoch_at(end)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
-        return -1, start, hosted.epoch_at(start)
+        return -1, start, replica.epoch_at(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
     found = yield from log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
-    if found is None or found.offset >= _end(hosted, committed):
+    if found is None or found.offset >= _end(replica, committed):
         return -1, -1, -1
     return *found, log.epoch_of_batch(found.offset)
 
 
-def _end(hosted: Hosted, committed: bool) -> int:
-    return hosted.last_stable_offset if committed else hosted.high_watermark
+def _end(replica: Replica, committed: bool) -> int:
+    return replica.last_stable_offset if committed else replica.high_watermark
 
 
 def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

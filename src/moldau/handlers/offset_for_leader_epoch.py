@@ -13,13 +13,13 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.turns import Steps
 
 
 class OffsetForLeaderEpoch:
-    def __init__(self, partitions: Partitions):
-        self._partitions = partitions
+    def __init__(self, replicas: Replicas):
+        self._replicas = replicas
 
     def __call__(self, request: OffsetForLeaderEpochRequest, context: Context) -> Steps[OffsetForLeaderEpochResponse]:
         response = OffsetForLeaderEpochResponse()
@@ -33,11 +33,11 @@ class OffsetForLeaderEpoch:
         return response
 
     def _one(self, topic: str, part: OffsetForLeaderPartition) -> EpochEndOffset:
-        hosted = self._partitions.find(topic, None, part.partition)
-        if hosted is None:
-            absence = self._partitions.absence(topic, None, part.partition)
+        replica = self._replicas.find(topic, None, part.partition)
+        if replica is None:
+            absence = self._replicas.absence(topic, None, part.partition)
             return EpochEndOffset(error_code=absence, partition=part.partition)
-        if code := hosted.leadership_error(part.current_leader_epoch):
+        if code := replica.leadership_error(part.current_leader_epoch):
             return EpochEndOffset(error_code=code, partition=part.partition)
-        epoch, end_offset = hosted.end_of_epoch(part.leader_epoch)
+        epoch, end_offset = replica.end_of_epoch(part.leader_epoch)
         return EpochEndOffset(partition=part.partition, leader_epoch=epoch, end_offset=end_offset)

@@ -28,8 +28,8 @@ from moldau.protocol.primitives import ZERO_UUID
 from moldau.records.batch import CODEC_BITS
 from moldau.records.compression import ZSTD
 from moldau.records.validation import Checked, is_told, reached_the_log
-from moldau.replication.hosted import Begun, Hosted
-from moldau.replication.partitions import Partitions
+from moldau.replication.replica import Begun, Replica
+from moldau.replication.replicas import Replicas
 from moldau.runtime import Answer, Reply, Runtime
 from moldau.turns import Steps, Turns, in_turns, turn
 
@@ -56,14 +56,14 @@ class Unverified(NamedTuple):
 
 Details = dict[int, Checked | Unverified]
 """Refusals that have more to say than a code, by the position of the partition in the request."""
-NOTHING_BEGINS: Mapping[int, tuple[Hosted, Begun]] = MappingProxyType({})
+NOTHING_BEGINS: Mapping[int, tuple[Replica, Begun]] = MappingProxyType({})
 NOTHING_REFUSED: Mapping[int, ErrorCode] = MappingProxyType({})
 
 
 class ProduceHandler:
-    def __init__(self, partitions: Partitions, runtime: Runtime, verifying: Verifying, turns: Turns):
-        self._find = partitions.find
-        self._absence = partitions.absence
+    def __init__(self, replicas: Replicas, runtime: Runtime, verifying: Verifying, turns: Turns):
+        self._find = replicas.find
+        self._absence = replicas.absence
         self._verifying = verifying
         self._turns = turns
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
@@ -83,20 +83,20 @@ class ProduceHandler:
             return self._after_verifying(version, correlation_id, copied, begins)
         for name, topic_id, parts in request.topics:
             for index, records in parts:
-                hosted = self._find(name, topic_id, index)
-                refusal = self._refusal(version, request, topic_id, records, hosted)
-                if hosted is None or records is None or refusal:
+                replica = self._find(name, topic_id, index)
+                refusal = self._refusal(version, request, topic_id, records, replica)
+                if replica is None or records is None or refusal:
                     done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
-                elif hosted.wants_executor(records):
+                elif replica.wants_executor(records):
                     copied = read_produce(memoryview(bytearray(frame)), version, body)
                     return self._through_executor(version, correlation_id, copied, done, details)
                 else:
-                    outcome = hosted.produce(records, now_ms)
+                    outcome = replica.produce(records, now_ms)
                     if isinstance(outcome, Appended):
                         base, _, time_ms, start, error, _ = outcome
                         done.append((index, error, base, time_ms, start))
                     else:
-                        _refuse(done, index, hosted, outcome, details)
+                        _refuse(done, index, replica, outcome, details)
         return _reply(version, correlation_id, request, done, details)
 
     async def _wide(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Reply:
@@ -116,12 +116,12 @@ class ProduceHandler:
         begins, at = Begins(), 0
         for name, topic_id, parts in request.topics:
             for index, records in parts:
-                hosted = self._find(name, topic_id, index)
-                if hosted is not None and not self._refusal(version, request, topic_id, records, hosted):
+                replica = self._find(name, topic_id, index)
+                if replica is not None and not self._refusal(version, request, topic_id, records, replica):
                     assert records is not None
-                    begun = hosted.unverified(records, now_ms)
+                    begun = replica.unverified(records, now_ms)
                     if begun is not None:
-                        begins[at] = hosted, begun
+                        begins[at] = replica, begun
                 at += 1
                 yield
         return begins
@@ -139,7 +139,7 @@ class ProduceHandler:
         request: Produce,
         done: list[ProduceResult],
         details: Details,
-        begins: Mapping[int, tuple[Hosted, Begun]] = NOTHING_BEGINS,
+        begins: Mapping[int, tuple[Replica, Begun]] = NOTHING_BEGINS,
         refused: Mapping[int, ErrorCode] = NOTHING_REFUSED,
     ) -> Reply:
         """Go on where the loop had to stop, in the same order, with the heavy parts off the loop. `begins`: the first
@@ -147,44 +147,49 @@ class ProduceHandler:
         skipped = len(done)
         transaction_version = 2 if version >= ADDS_PARTITIONS else 0
         async for name, topic_id, index, records in in_turns(_batches(request, skipped), OF_A_TURN):
-            hosted = self._find(name, topic_id, index)
-            refusal = self._refusal(version, request, topic_id, records, hosted) or refused.get(len(done), 0)
-            if hosted is None or records is None or refusal:
+            replica = self._find(name, topic_id, index)
+            refusal = self._refusal(version, request, topic_id, records, replica) or refused.get(len(done), 0)
+            if replica is None or records is None or refusal:
                 if len(done) in refused and (why := why_refused(refused[len(done)], begins)) is not None:
                     details[len(done)] = Unverified(why)
                 done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
                 continue
             begun = begins.get(len(done))
-            outcome = await hosted.produce_in_executor(
+            outcome = await replica.produce_in_executor(
                 records, self._now_ms(), None if begun is None else begun[1], transaction_version
             )
             if isinstance(outcome, Appended):
                 base, _, time_ms, start, error, _ = outcome
                 done.append((index, error, base, time_ms, start))
             else:
-                _refuse(done, index, hosted, outcome, details)
+                _refuse(done, index, replica, outcome, details)
         if len(done) <= WIDE:
             return _reply(version, correlation_id, request, done, details)
         async with self._turns:
             return await self._turns.off_loop(lambda: _reply(version, correlation_id, request, done, details))
 
     def _refusal(
-        self, version: int, request: Produce, topic_id: bytes | None, records: memoryview | None, hosted: Hosted | None
+        self,
+        version: int,
+        request: Produce,
+        topic_id: bytes | None,
+        records: memoryview | None,
+        replica: Replica | None,
     ) -> int:
         """Why this partition is not even looked at, or 0."""
         acks = request.acks
         if acks not in (1, ALL_IN_SYNC, 0):
             return ErrorCode.INVALID_REQUIRED_ACKS
-        if hosted is None:
+        if replica is None:
             return 0  # `absence` says it
         if records is None:
             return ErrorCode.INVALID_RECORD
-        if hosted.internal:
+        if replica.internal:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
-        state = hosted.state
-        if state.leader != state.local:
+        leadership = replica.leadership
+        if leadership.leader != leadership.local:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if acks == ALL_IN_SYNC and len(state.isr) < hosted.config.min_insync_replicas:
+        if acks == ALL_IN_SYNC and len(leadership.isr) < replica.config.min_insync_replicas:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         attributes = records[LOW_ATTRIBUTES] if len(records) > LOW_ATTRIBUTES else 0
         if attributes & TRANSACTIONAL and request.transactional_id is None:
@@ -204,11 +209,11 @@ def _batches(request: Produce, skipped: int) -> Iterator[tuple[str | None, bytes
                 yield name, topic_id, index, records
 
 
-def _refuse(done: list[ProduceResult], index: int, hosted: Hosted, refused: Checked, details: Details) -> None:
+def _refuse(done: list[ProduceResult], index: int, replica: Replica, refused: Checked, details: Details) -> None:
     """Note a batch that did not pass its checks, and in the details if that says more than a code."""
     if is_told(refused):
         details[len(done)] = refused
-    start = hosted.log.log_start_offset if reached_the_log(refused) else -1
+    start = replica.log.log_start_offset if reached_the_log(refused) else -1
     done.append((index, refused.error, -1, -1, start))
 
 

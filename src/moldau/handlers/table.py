@@ -14,7 +14,7 @@ from moldau.handlers.dispatch import Handler
 from moldau.handlers.group_trace import traced
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from moldau.turns import Turns
 
@@ -28,7 +28,7 @@ class Parts(NamedTuple):
     """What handlers are made of."""
 
     cluster: Cluster
-    partitions: Partitions
+    replicas: Replicas
     groups: "Callable[[], GroupCoordinator]"
     transactions: "Callable[[], TransactionCoordinator]"
     markers: "Callable[[], MarkerWriter]"
@@ -116,25 +116,25 @@ def _list_offsets(parts: Parts) -> Handler:
     from moldau.handlers.list_offsets import ListOffsetsHandler
     from moldau.handlers.places import Places
 
-    return ListOffsetsHandler(parts.partitions, Places(parts.runtime))
+    return ListOffsetsHandler(parts.replicas, Places(parts.runtime))
 
 
 def _offset_for_leader_epoch(parts: Parts) -> Handler:
     from moldau.handlers.offset_for_leader_epoch import OffsetForLeaderEpoch
 
-    return OffsetForLeaderEpoch(parts.partitions)
+    return OffsetForLeaderEpoch(parts.replicas)
 
 
 def _delete_records(parts: Parts) -> Handler:
     from moldau.handlers.delete_records import DeleteRecordsHandler
 
-    return DeleteRecordsHandler(parts.partitions)
+    return DeleteRecordsHandler(parts.replicas)
 
 
 def _describe_log_dirs(parts: Parts) -> Handler:
     from moldau.handlers.describe_log_dirs import DescribeLogDirs
 
-    return DescribeLogDirs(parts.partitions)
+    return DescribeLogDirs(parts.replicas)
 
 
 def _find_coordinator(parts: Parts) -> Handler:
@@ -206,7 +206,7 @@ def _transaction_lists(method: str) -> Callable[[Parts], Handler]:
 def _describe_producers(parts: Parts) -> Handler:
     from moldau.handlers.transaction_admin import DescribeProducers
 
-    return DescribeProducers(parts.partitions, lambda: parts.cluster.image)
+    return DescribeProducers(parts.replicas, lambda: parts.cluster.image)
 
 
 def _write_txn_markers(parts: Parts) -> Handler:
@@ -254,7 +254,7 @@ def _describe_topic_partitions(parts: Parts) -> Handler:
 def _alter_replica_log_dirs(parts: Parts) -> Handler:
     from moldau.handlers.alter_replica_log_dirs import AlterReplicaLogDirs
 
-    return AlterReplicaLogDirs(parts.partitions)
+    return AlterReplicaLogDirs(parts.replicas)
 
 
 def _elect_leaders(parts: Parts) -> Handler:

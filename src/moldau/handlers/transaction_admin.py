@@ -45,7 +45,7 @@ from moldau.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from moldau.replication.markers import Markers
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.turns import Steps, in_turns
 
 STATES = frozenset(
@@ -67,8 +67,8 @@ MARKERS_OF_A_TURN = 100
 
 
 class DescribeProducers:
-    def __init__(self, partitions: Partitions, image: Callable[[], Image]):
-        self._partitions = partitions
+    def __init__(self, replicas: Replicas, image: Callable[[], Image]):
+        self._replicas = replicas
         self._image = image
 
     def __call__(self, request: DescribeProducersRequest, context: Context) -> Steps[DescribeProducersResponse]:
@@ -89,15 +89,15 @@ class DescribeProducers:
         refusal = name_refusal(topic)
         if refusal is not None:
             return PartitionResponse(partition_index=index, error_code=refusal.code, error_message=refusal.message)
-        hosted = self._partitions.find(topic, None, index)
-        if hosted is None:
-            absence = self._partitions.absence(topic, None, index)
+        replica = self._replicas.find(topic, None, index)
+        if replica is None:
+            absence = self._replicas.absence(topic, None, index)
             message = absence.sentence if topic not in self._image().topics else None
             return PartitionResponse(partition_index=index, error_code=absence, error_message=message)
-        if not hosted.state.leads:
+        if not replica.leadership.leads:
             return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         response = PartitionResponse(partition_index=index)
-        for producer_id, producer in hosted.log.producers:
+        for producer_id, producer in replica.log.producers:
             response.active_producers.append(
                 ProducerState(
                     producer_id=producer_id,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from moldau.config import BrokerConfig
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
-from moldau.replication.hosted import Begun, Hosted
+from moldau.replication.replica import Begun, Replica
 
 if TYPE_CHECKING:
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
@@ -34,7 +34,7 @@ TRY_AGAIN = frozenset(
     }
 )
 
-Begins = dict[int, tuple[Hosted, Begun]]
+Begins = dict[int, tuple[Replica, Begun]]
 """Transactions that are about to begin, by the position of the partition in the request."""
 
 
@@ -49,17 +49,17 @@ def told(error: ErrorCode, version: int) -> ErrorCode:
     return error
 
 
-def _is_late(hosted: Hosted, begun: Begun) -> bool:
+def _is_late(replica: Replica, begun: Begun) -> bool:
     """The partition itself knows that the producer has gone on to another epoch: nobody has to be asked."""
-    known = hosted.log.producers.get(begun.producer_id)
+    known = replica.log.producers.get(begun.producer_id)
     return known is not None and begun.epoch < known.epoch
 
 
-def _are_of_several(begins: Mapping[int, tuple[Hosted, Begun]]) -> bool:
+def _are_of_several(begins: Mapping[int, tuple[Replica, Begun]]) -> bool:
     return len({(begun.producer_id, begun.epoch) for _, begun in begins.values()}) > 1
 
 
-def why_refused(error: ErrorCode, begins: Mapping[int, tuple[Hosted, Begun]]) -> str | None:
+def why_refused(error: ErrorCode, begins: Mapping[int, tuple[Replica, Begun]]) -> str | None:
     """The sentence to a refusal, where Kafka has one."""
     if error is ErrorCode.INVALID_TXN_STATE:
         return "the partition was not added to the transaction"
@@ -85,10 +85,10 @@ class Verifying:
         firsts = [begun for _, begun in begins.values()]
         if _are_of_several(begins):
             return dict.fromkeys(range(count), ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        late = {at for at, (hosted, begun) in begins.items() if adds and _is_late(hosted, begun)}
+        late = {at for at, (replica, begun) in begins.items() if adds and _is_late(replica, begun)}
         if len(late) == len(begins):
             return dict.fromkeys(late, ErrorCode.INVALID_PRODUCER_EPOCH)
-        partitions = tuple(dict.fromkeys(hosted.tp for at, (hosted, _) in begins.items() if at not in late))
+        partitions = tuple(dict.fromkeys(replica.tp for at, (replica, _) in begins.items() if at not in late))
         question = AddPartitions(
             transactional_id, firsts[0].producer_id, firsts[0].epoch, partitions, transaction_version=2 if adds else 0
         )
@@ -98,7 +98,7 @@ class Verifying:
         else:
             errors = self._transactions().verify_partitions(question)
         told_by_tp = {tp: told(error, version) for tp, error in errors.items() if error}
-        refused = {at: told_by_tp[hosted.tp] for at, (hosted, _) in begins.items() if hosted.tp in told_by_tp}
+        refused = {at: told_by_tp[replica.tp] for at, (replica, _) in begins.items() if replica.tp in told_by_tp}
         return {**refused, **dict.fromkeys(late, ErrorCode.INVALID_PRODUCER_EPOCH)}
 
     async def _add(self, question: "AddPartitions") -> ErrorCode:

@@ -12,59 +12,59 @@ from moldau.log.producers import Verification
 from moldau.names import Offset
 from moldau.records.batch import Marker, batches, read_header
 from moldau.records.validation import NO_HEADER, check_own
-from moldau.replication.hosted import Hosted
-from moldau.replication.partitions import Partitions
+from moldau.replication.replica import Replica
+from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 
 
 class InternalTopic:
-    def __init__(self, name: str, partitions: Partitions, read_bytes: int, runtime: Runtime):
+    def __init__(self, name: str, replicas: Replicas, read_bytes: int, runtime: Runtime):
         self.name = name
-        self._partitions = partitions
+        self._replicas = replicas
         self._read_bytes = read_bytes
         self._runtime = runtime
 
-    def _hosted(self, partition: int) -> Hosted:
-        hosted = self._partitions.find(self.name, None, partition)
-        if hosted is None or not hosted.state.leads:
+    def _replica(self, partition: int) -> Replica:
+        replica = self._replicas.find(self.name, None, partition)
+        if replica is None or not replica.leadership.leads:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return hosted
+        return replica
 
     async def read_all(self, partition: int) -> AsyncIterator[bytes]:
         """Whole batches from the start of the log to its end, in chunks read off the loop. Raises `KafkaError`.
 
         What a coordinator wrote that was resigned before it heard that this is committed belongs to that.
         """
-        hosted = self._hosted(partition)
-        if hosted.high_watermark < hosted.log.log_end_offset:
-            await self._runtime.run(hosted.log.flush)
-            hosted.state.reached(hosted.state.local, Offset(hosted.log.recovery_point))
-        offset = int(hosted.log.log_start_offset)
-        while offset < hosted.log.log_end_offset:
+        replica = self._replica(partition)
+        if replica.high_watermark < replica.log.log_end_offset:
+            await self._runtime.run(replica.log.flush)
+            replica.leadership.reached(replica.leadership.local, Offset(replica.log.recovery_point))
+        offset = int(replica.log.log_start_offset)
+        while offset < replica.log.log_end_offset:
             read: list[bytes] = []
-            next_offset = await self._runtime.run(partial(_read, hosted.log, offset, self._read_bytes, read))
+            next_offset = await self._runtime.run(partial(_read, replica.log, offset, self._read_bytes, read))
             if next_offset is None:  # what was behind `offset` is compacted away
                 return
             offset = next_offset
             yield read.pop()  # nothing here keeps the bytes while others have their turn
 
-    def _taking(self, partition: int) -> Hosted:
+    def _taking(self, partition: int) -> Replica:
         """Coordinators write as producers with acks=all do: `min.insync.replicas` holds for them too."""
-        hosted = self._hosted(partition)
-        if len(hosted.state.isr) < hosted.config.min_insync_replicas:
+        replica = self._replica(partition)
+        if len(replica.leadership.isr) < replica.config.min_insync_replicas:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        return hosted
+        return replica
 
     async def append(self, partition: int, batch: bytearray) -> None:
         """Append one batch; returns once it is committed. Raises `KafkaError`."""
-        hosted = self._taking(partition)
-        _raise(hosted.append_own(batch, self._runtime.clock.now_ms()))
-        await hosted.flush_if_due(len(batch))
+        replica = self._taking(partition)
+        _raise(replica.append_own(batch, self._runtime.clock.now_ms()))
+        await replica.flush_if_due(len(batch))
 
     def begin(self, partition: int, producer_id: int, epoch: int) -> Verification | None:
         """What the first records of a producer's transaction have to show when they are appended; None if it has begun
         there. It is void once the transaction has begun or ended. Raises `KafkaError`."""
-        producers = self._hosted(partition).log.producers
+        producers = self._replica(partition).log.producers
         header = NO_HEADER._replace(producer_id=producer_id, producer_epoch=epoch)
         if verification.is_open(producers, header):
             return None
@@ -74,23 +74,23 @@ class InternalTopic:
         """As `append`, for a transactional batch of a producer, without sequences. Raises `KafkaError`, also:
         INVALID_TXN_STATE if no transaction is open there and `shown` is not what `begin` last gave for it;
         INVALID_PRODUCER_EPOCH."""
-        hosted, now_ms = self._taking(partition), self._runtime.clock.now_ms()
-        refusal = verification.check(hosted.log.producers, read_header(batch), shown, transaction_version=0)
+        replica, now_ms = self._taking(partition), self._runtime.clock.now_ms()
+        refusal = verification.check(replica.log.producers, read_header(batch), shown, transaction_version=0)
         if refusal is not None:
             raise KafkaError(refusal)
-        checked = check_own(memoryview(batch), hosted.rules, now_ms)
+        checked = check_own(memoryview(batch), replica.rules, now_ms)
         if checked.error:
             raise KafkaError(checked.error, checked.message)
-        _raise(hosted.append(memoryview(batch), checked, now_ms))
-        await hosted.flush_if_due(len(batch))
+        _raise(replica.append(memoryview(batch), checked, now_ms))
+        await replica.flush_if_due(len(batch))
 
     async def append_marker(
         self, partition: int, producer_id: int, epoch: int, marker: Marker, transaction_version: int
     ) -> None:
         """End a producer's transaction; returns once that is committed. Raises `KafkaError`: INVALID_PRODUCER_EPOCH,
         TRANSACTION_COORDINATOR_FENCED and what `append` raises."""
-        hosted, now_ms = self._hosted(partition), self._runtime.clock.now_ms()
-        _raise(await hosted.append_marker(producer_id, epoch, marker, transaction_version, now_ms))
+        replica, now_ms = self._replica(partition), self._runtime.clock.now_ms()
+        _raise(await replica.append_marker(producer_id, epoch, marker, transaction_version, now_ms))
 
 
 def _raise(appended: Appended) -> None:

@@ -12,7 +12,7 @@ from moldau.cluster.image import Image
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.records.batch import Marker
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from moldau.turns import in_turns
 
@@ -37,8 +37,8 @@ EndOffsets = Callable[[int, Markers], ErrorCode | Awaitable[ErrorCode]]
 class MarkerWriter:
     """`end_offsets` is the group coordinator's part."""
 
-    def __init__(self, partitions: Partitions, image: Callable[[], Image], end_offsets: EndOffsets, runtime: Runtime):
-        self._partitions = partitions
+    def __init__(self, replicas: Replicas, image: Callable[[], Image], end_offsets: EndOffsets, runtime: Runtime):
+        self._replicas = replicas
         self._image = image
         self._end_offsets = end_offsets
         self._runtime = runtime
@@ -54,14 +54,14 @@ class MarkerWriter:
             if tp.topic == OFFSETS_TOPIC:
                 answer = self._end_offsets(tp.partition, markers)
                 return await answer if isawaitable(answer) else answer
-            hosted = self._partitions.find(tp.topic, None, tp.partition)
-            if hosted is None:
+            replica = self._replicas.find(tp.topic, None, tp.partition)
+            if replica is None:
                 return ErrorCode.KAFKA_STORAGE_ERROR
-            if not hosted.state.leads:
+            if not replica.leadership.leads:
                 return ErrorCode.NOT_LEADER_OR_FOLLOWER
             marker = Marker(markers.commits, markers.coordinator_epoch)
             now_ms = self._runtime.clock.now_ms()
-            appended = await hosted.append_marker(
+            appended = await replica.append_marker(
                 markers.producer_id, markers.epoch, marker, markers.transaction_version, now_ms
             )
             return appended.error

@@ -16,7 +16,7 @@ from moldau.cluster.cluster import Cluster
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
 from moldau.log.folders import LogFolders
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from moldau.turns import in_turns
 
@@ -38,10 +38,10 @@ class Job(NamedTuple):
 
 class Upkeep:
     def __init__(
-        self, cluster: Cluster, partitions: Partitions, folders: LogFolders, config: BrokerConfig, runtime: Runtime
+        self, cluster: Cluster, replicas: Replicas, folders: LogFolders, config: BrokerConfig, runtime: Runtime
     ):
         self._cluster = cluster
-        self._partitions = partitions
+        self._replicas = replicas
         self._folders = folders
         self._runtime = runtime
         self._tasks: list[asyncio.Task[None]] = []
@@ -63,7 +63,7 @@ class Upkeep:
             Job("flush", flush_ms, flush_ms, self._flush),
             Job("removal of deleted files", REMOVE_CHECK_MS, REMOVE_CHECK_MS, self._remove),
             Job("check of the log folders", PLACE_CHECK_MS, PLACE_CHECK_MS, self._check_places),
-            Job("making of missing partitions", MAKE_CHECK_MS, MAKE_CHECK_MS, self._partitions.make_missing),
+            Job("making of missing partitions", MAKE_CHECK_MS, MAKE_CHECK_MS, self._replicas.make_missing),
             Job("expiry of producers", expiry_ms, expiry_ms, self._expire_producers),
         ]
 
@@ -94,10 +94,10 @@ class Upkeep:
 
     async def _retain(self) -> None:
         now_ms = self._runtime.clock.now_ms()
-        for turn, hosted in enumerate(self._partitions):
-            if hosted.config.deletes or hosted.log.log_start_offset > 0:
+        for turn, replica in enumerate(self._replicas):
+            if replica.config.deletes or replica.log.log_start_offset > 0:
                 with contextlib.suppress(KafkaError):  # its folder is offline, which has been said
-                    hosted.log.retain(now_ms, hosted.high_watermark)
+                    replica.log.retain(now_ms, replica.high_watermark)
             if turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
 
@@ -108,26 +108,26 @@ class Upkeep:
         await self._runtime.run(self._folders.checkpoint_log_starts)
 
     async def _checkpoint_watermarks(self) -> None:
-        watermarks = self._partitions.high_watermarks()
+        watermarks = self._replicas.high_watermarks()
         if watermarks != self._written:
             await self._runtime.run(lambda: self._folders.checkpoint_high_watermarks(watermarks))
             self._written = dict(watermarks)
 
     async def _flush(self) -> None:
         now_ms = self._runtime.clock.now_ms()
-        for turn, hosted in enumerate(self._partitions):
-            if hosted.log.flush_overdue(now_ms):
+        for turn, replica in enumerate(self._replicas):
+            if replica.log.flush_overdue(now_ms):
                 with contextlib.suppress(KafkaError):  # its topic went meanwhile, or the disk, which has been said
-                    await self._runtime.run(hosted.log.flush)
+                    await self._runtime.run(replica.log.flush)
             elif turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
 
     async def _flush_closed(self) -> None:
         """As Kafka when a segment is closed: what is behind it is never read again after a crash."""
-        for turn, hosted in enumerate(self._partitions):
-            if hosted.log.has_closed_unflushed:
+        for turn, replica in enumerate(self._replicas):
+            if replica.log.has_closed_unflushed:
                 with contextlib.suppress(KafkaError):
-                    await self._runtime.run(hosted.log.flush_closed)
+                    await self._runtime.run(replica.log.flush_closed)
             elif turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
 
@@ -136,13 +136,13 @@ class Upkeep:
 
     async def _remove(self) -> None:
         """Deleted topics have left the served folders by now, so the cluster need not remember them."""
-        await self._partitions.forget_deleted()
+        await self._replicas.forget_deleted()
         await self._runtime.run(lambda: self._folders.remove_due(self._runtime.clock.now_ms()))
 
     async def _expire_producers(self) -> None:
         now_ms = self._runtime.clock.now_ms()
-        for turn, hosted in enumerate(self._partitions):
-            expiring = hosted.log.producers.expire(now_ms, self._cluster.config.producer_id_expiration_ms)
+        for turn, replica in enumerate(self._replicas):
+            expiring = replica.log.producers.expire(now_ms, self._cluster.config.producer_id_expiration_ms)
             async for _ in in_turns(expiring):
                 pass
             if turn % BREATH == BREATH - 1:

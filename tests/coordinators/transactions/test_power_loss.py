@@ -14,10 +14,10 @@ from moldau.coordinators.groups.exchange import Commit, GroupSettings, NewOffset
 from moldau.errors import ErrorCode
 from moldau.log.folder import LogFolder
 from moldau.names import OFFSETS_TOPIC, BrokerId, LeaderEpoch, TopicPartition
-from moldau.replication.hosted import Hosted
 from moldau.replication.internal_topic import InternalTopic
-from moldau.replication.partition import Partition
-from moldau.replication.partitions import Partitions
+from moldau.replication.leadership import Leadership
+from moldau.replication.replica import Replica
+from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
 from tests.coordinators.fake_log import LoopClock, answered, in_virtual_time
@@ -44,7 +44,7 @@ class Place:
         self.flush_messages = flush_messages
         self.counts: dict[Key, int] = {}
         self.waits: dict[int, dict[Key, int]] = {producer: {} for producer in PRODUCERS}
-        self.hosted: Hosted
+        self.replica: Replica
         self.groups: GroupCoordinator
 
     async def start(self) -> None:
@@ -53,11 +53,11 @@ class Place:
         folder = LogFolder(ROOT, runtime)
         folder.load({OFFSETS_TOPIC: TOPIC_ID}, lambda _: settings, {})
         log = folder.logs[TP] if TP in folder.logs else folder.create(TP, TOPIC_ID, settings)
-        state = Partition(ME, log.log_start_offset)
+        state = Leadership(ME, log.log_start_offset)
         state.lead(ME, LeaderEpoch(0), (ME,), log.log_end_offset)
-        self.hosted = Hosted(TP, TOPIC_ID, log, settings, state, runtime)
-        found = SimpleNamespace(find=lambda *_: self.hosted)
-        topic = InternalTopic(OFFSETS_TOPIC, cast(Partitions, found), 500, runtime)
+        self.replica = Replica(TP, TOPIC_ID, log, settings, state, runtime)
+        found = SimpleNamespace(find=lambda *_: self.replica)
+        topic = InternalTopic(OFFSETS_TOPIC, cast(Replicas, found), 500, runtime)
         self.groups = GroupCoordinator(GroupSettings(), topic, runtime, lambda: 1)
         self.groups.lead(0)
         await self.groups.loaded("g")
@@ -102,13 +102,13 @@ class Place:
         return {(group, tp) for group in GROUPS for tp in self.groups.pending(group)}
 
     def open(self) -> set[int]:
-        return {number for number, producer in self.hosted.log.producers if producer.transaction_start >= 0}
+        return {number for number, producer in self.replica.log.producers if producer.transaction_start >= 0}
 
     async def check_the_end(self) -> None:
         """Whatever is open can be ended, and then nothing is undecided, for the coordinator as for the log."""
         for producer in self.open():
             await self.end(producer, True)
-        assert (self.pending(), self.hosted.last_stable_offset) == (set(), self.hosted.high_watermark)
+        assert (self.pending(), self.replica.last_stable_offset) == (set(), self.replica.high_watermark)
 
 
 async def answered_list(answer: list[ErrorCode] | Awaitable[list[ErrorCode]]) -> list[ErrorCode]:

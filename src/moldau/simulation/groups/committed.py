@@ -204,7 +204,7 @@ def _logs(broker: Broker) -> dict[int, tuple[Any, int]]:
     found = {}
     topic = broker.cluster.image.topics.get(OFFSETS_TOPIC)
     for number in range(len(topic.partitions) if topic is not None else 0):
-        hosted = broker.partitions.find(OFFSETS_TOPIC, None, number)
-        if hosted is not None:
-            found[number] = hosted.log, int(hosted.high_watermark)
+        replica = broker.replicas.find(OFFSETS_TOPIC, None, number)
+        if replica is not None:
+            found[number] = replica.log, int(replica.high_watermark)
     return found

@@ -154,17 +154,17 @@ class Story:
     def _is_at_end(self, consumer: AsyncConsumer) -> bool:
         broker = self._broker
         for number in range(PARTITIONS):
-            hosted = broker.partitions.find(TOPIC, None, number) if broker is not None else None
+            replica = broker.replicas.find(TOPIC, None, number) if broker is not None else None
             position = consumer.position(TopicPartition(TOPIC, number)) or 0
-            if hosted is None or position < hosted.log.log_end_offset:
+            if replica is None or position < replica.log.log_end_offset:
                 return False
         return True
 
     def _ends(self) -> list[tuple[int, int]]:
         """Up to where each partition is stable, and where it ends."""
         assert self._broker is not None
-        found = [self._broker.partitions.find(TOPIC, None, number) for number in range(PARTITIONS)]
-        return [(hosted.last_stable_offset, hosted.log.log_end_offset) for hosted in found if hosted is not None]
+        found = [self._broker.replicas.find(TOPIC, None, number) for number in range(PARTITIONS)]
+        return [(replica.last_stable_offset, replica.log.log_end_offset) for replica in found if replica is not None]
 
     async def _check(self, admin: AsyncAdmin) -> None:
         for process in self._processes:

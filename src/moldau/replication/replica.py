@@ -19,7 +19,7 @@ from moldau.log.transactions import AbortedTransaction
 from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
 from moldau.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, Marker, read_header
 from moldau.records.validation import INLINE_BYTES, Checked, Rules, check_produce, needs_executor
-from moldau.replication.partition import NOBODY, Partition
+from moldau.replication.leadership import NOBODY, Leadership
 from moldau.replication.waiting import Waiters
 from moldau.runtime import FileSlice, Runtime
 
@@ -68,20 +68,26 @@ def _of_transaction(records: memoryview) -> BatchHeader | None:
     return header if header.attributes & TRANSACTIONAL_BIT and header.producer_id >= 0 else None
 
 
-class Hosted:
+class Replica:
     __slots__ = (
-        "_flushes", "_recompresses", "_runtime", "config", "internal", "log", "rules", "state", "topic_id", "tp",
+        "_flushes", "_recompresses", "_runtime", "config", "internal", "leadership", "log", "rules", "topic_id", "tp",
         "waiters",
     )  # fmt: skip
 
     def __init__(
-        self, tp: TopicPartition, topic_id: uuid.UUID, log: Log, config: TopicConfig, state: Partition, runtime: Runtime
+        self,
+        tp: TopicPartition,
+        topic_id: uuid.UUID,
+        log: Log,
+        config: TopicConfig,
+        leadership: Leadership,
+        runtime: Runtime,
     ):
         self.tp = tp
         self.internal = tp.topic in INTERNAL_TOPICS
         self.topic_id = topic_id
         self.log = log
-        self.state = state
+        self.leadership = leadership
         self.waiters = Waiters()
         self._runtime = runtime
         self.configure(config)
@@ -96,18 +102,18 @@ class Hosted:
 
     def leave(self) -> None:
         """The partition is no longer here: who is parked is told, and nothing more is written."""
-        self.state.leader = NOBODY
+        self.leadership.leader = NOBODY
         self.log.abandon()
         self.waiters.wake()
 
     @property
     def high_watermark(self) -> Offset:
-        return self.state.high_watermark
+        return self.leadership.high_watermark
 
     @property
     def last_stable_offset(self) -> Offset:
         """Up to where readers of committed records may see."""
-        return self.log.last_stable_offset(self.state.high_watermark)
+        return self.log.last_stable_offset(self.leadership.high_watermark)
 
     def wants_executor(self, records: memoryview) -> bool:
         """Whether appending these records takes more than the loop: a check that inflates much or compresses anew, or
@@ -136,7 +142,7 @@ class Hosted:
         checked = None
         if self._is_heavy(records):
             checked = await self._runtime.run(partial(check_produce, records, self.rules, now_ms))
-        if not self.state.leads:  # deleted, or another's, meanwhile
+        if not self.leadership.leads:  # deleted, or another's, meanwhile
             return Appended(-1, -1, -1, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER, False)
         header = _of_transaction(records)
         if header is not None:
@@ -168,18 +174,18 @@ class Hosted:
         Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
         if self._is_flush_due:
             await self._runtime.run(self.log.flush)
-            state = self.state
-            if state.leads and state.reached(state.local, Offset(self.log.recovery_point)):
+            leadership = self.leadership
+            if leadership.leads and leadership.reached(leadership.local, Offset(self.log.recovery_point)):
                 self.waiters.grew(size)
 
     def append(self, records: memoryview, checked: Checked, now_ms: int) -> Appended:
         """Append a checked batch, move the watermark, wake whom it concerns. Raises
         `KafkaError(KAFKA_STORAGE_ERROR)`."""
-        state, log = self.state, self.log
-        appended = log.append(records, checked, state.leader_epoch, now_ms)
+        leadership, log = self.leadership, self.log
+        appended = log.append(records, checked, leadership.leader_epoch, now_ms)
         if self._flushes and self._is_flush_due:
             return appended
-        if not appended.error and state.reached(state.local, log.log_end_offset) and self.waiters.parked:
+        if not appended.error and leadership.reached(leadership.local, log.log_end_offset) and self.waiters.parked:
             self.waiters.grew(checked.size)
         return appended
 
@@ -202,16 +208,16 @@ class Hosted:
 
         Raises `KafkaError(KAFKA_STORAGE_ERROR)`.
         """
-        state, log = self.state, self.log
-        appended = log.append_marker(producer_id, epoch, marker, transaction_version, state.leader_epoch, now_ms)
+        leadership, log = self.leadership, self.log
+        appended = log.append_marker(producer_id, epoch, marker, transaction_version, leadership.leader_epoch, now_ms)
         if appended.error:
             return appended
         end = log.log_end_offset
         if self._is_flush_due:
             await self._runtime.run(log.flush)
             end = Offset(log.recovery_point)
-        if state.leads and state.reached(state.local, end):
-            log.producers.settle(state.high_watermark)
+        if leadership.leads and leadership.reached(leadership.local, end):
+            log.producers.settle(leadership.high_watermark)
             self.waiters.wake()
         return appended
 
@@ -221,29 +227,29 @@ class Hosted:
         """What a reader of committed records gets from `offset` on (`Log.read`), up to where it may see, and which
         transactions in what it gets were aborted. Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
         log = self.log
-        stable = log.last_stable_offset(self.state.high_watermark)
+        stable = log.last_stable_offset(self.leadership.high_watermark)
         records = log.read(offset, bytes_max, stable, min_one)
         return records, stable, log.aborted_in(offset, records)
 
     def leadership_error(self, current_leader_epoch: int) -> ErrorCode | None:
         """What is wrong with the leader epoch a client believes in (-1: it does not say), per KIP-320."""
-        if not self.state.leads:
+        if not self.leadership.leads:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if current_leader_epoch < 0 or current_leader_epoch == self.state.leader_epoch:
+        if current_leader_epoch < 0 or current_leader_epoch == self.leadership.leader_epoch:
             return None
-        if current_leader_epoch < self.state.leader_epoch:
+        if current_leader_epoch < self.leadership.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of the record at `offset`, the current one at the end of the log."""
-        return self.log.epoch_at(offset) if offset < self.log.log_end_offset else self.state.leader_epoch
+        return self.log.epoch_at(offset) if offset < self.log.log_end_offset else self.leadership.leader_epoch
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch at or below `epoch` that this log knows, and where it ended; (-1, -1) for one to come."""
         latest, log_end = self.log.epochs.latest, self.log.log_end_offset
-        if epoch == self.state.leader_epoch:
+        if epoch == self.leadership.leader_epoch:
             return epoch, log_end
-        if 0 <= latest < epoch < self.state.leader_epoch:
+        if 0 <= latest < epoch < self.leadership.leader_epoch:
             return latest, log_end
         return self.log.epochs.end_of(epoch, log_end)

@@ -12,7 +12,7 @@ from moldau.errors import ErrorCode
 from moldau.log.folders import LogFolders
 from moldau.names import BrokerId
 from moldau.records.batch import Row, encode_batch
-from moldau.replication.partitions import Partitions
+from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Upkeep
 from moldau.runtime import Runtime
 from tests.cluster.opening import open_cluster
@@ -20,7 +20,7 @@ from tests.cluster.opening import open_cluster
 NOW_MS = 1_700_000_000_000
 SET = 0
 
-Scenario = Callable[[Cluster, Partitions, LogFolders], Awaitable[None]]
+Scenario = Callable[[Cluster, Replicas, LogFolders], Awaitable[None]]
 
 
 def in_broker(
@@ -32,7 +32,7 @@ def in_broker(
         runtime = Runtime()
         logs = LogFolders([folder], runtime)
         cluster = await open_cluster(folder, {"log.segment.delete.delay.ms": "0"}, clean=all(logs.directories.values()))
-        partitions = Partitions(BrokerId(1), cluster, logs, runtime)
+        partitions = Replicas(BrokerId(1), cluster, logs, runtime)
         strays = await partitions.load()
         cluster.subscribe(partitions.follow)
         try:
@@ -50,21 +50,21 @@ def batch(value: bytes) -> memoryview:
 
 
 def test_a_topic_that_was_made_can_be_written_to_at_once_and_is_there_after_a_restart(tmp_path: Path):
-    async def make(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
+    async def make(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
         await cluster.create_topics([NewTopic("a", 2, 1)])
-        hosted = partitions.find("a", None, 1)
-        assert hosted is not None
-        assert partitions.find("a", None, 2) is None
-        assert partitions.find("a", None, -1) is None
-        assert partitions.find(None, hosted.topic_id.bytes, 1) is hosted
-        assert hosted.produce(batch(b"x"), NOW_MS).base_offset == 0  # type: ignore[union-attr]
-        assert hosted.high_watermark == 1
+        replica = replicas.find("a", None, 1)
+        assert replica is not None
+        assert replicas.find("a", None, 2) is None
+        assert replicas.find("a", None, -1) is None
+        assert replicas.find(None, replica.topic_id.bytes, 1) is replica
+        assert replica.produce(batch(b"x"), NOW_MS).base_offset == 0  # type: ignore[union-attr]
+        assert replica.high_watermark == 1
 
-    async def look(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
-        hosted = partitions.find("a", None, 1)
-        assert hosted is not None
-        assert hosted.high_watermark == 1
-        assert len(list(partitions)) == 2
+    async def look(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
+        replica = replicas.find("a", None, 1)
+        assert replica is not None
+        assert replica.high_watermark == 1
+        assert len(list(replicas)) == 2
 
     in_broker(tmp_path, make)
     in_broker(tmp_path, look)
@@ -73,37 +73,37 @@ def test_a_topic_that_was_made_can_be_written_to_at_once_and_is_there_after_a_re
 def test_a_partition_whose_log_is_still_being_made_is_not_led_yet_and_no_folder_is_blamed(tmp_path: Path):
     """As Kafka 4.3.1 answers a topic that is deleted and created again under load: 6, and 3 in between."""
 
-    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
+    async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
         answers: list[ErrorCode] = []
 
         def look(image: Image, names: Sequence[str]) -> None:  # before `follow` has had a turn
             topic_id = image.topics["a"].id.bytes
             last = len(image.topics["a"].partitions) - 1
-            answers.extend([partitions.absence("a", None, last), partitions.absence(None, topic_id, last)])
-            answers.append(partitions.absence("a", None, last + 1))
+            answers.extend([replicas.absence("a", None, last), replicas.absence(None, topic_id, last)])
+            answers.append(replicas.absence("a", None, last + 1))
 
         cluster.subscribe(look)
         await cluster.create_topics([NewTopic("a", 1, 1)])
         await cluster.create_partitions([MorePartitions("a", 2)])
         not_led, unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert answers == [not_led, not_led, unknown] * 2
-        assert partitions.absence("b", None, 0) is unknown
-        assert partitions.absence(None, bytes(16), 0) is ErrorCode.UNKNOWN_TOPIC_ID
+        assert replicas.absence("b", None, 0) is unknown
+        assert replicas.absence(None, bytes(16), 0) is ErrorCode.UNKNOWN_TOPIC_ID
 
     in_broker(tmp_path, scenario)
 
 
 def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_path: Path):
-    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
+    async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
         await cluster.create_topics([NewTopic("a", 1, 1)])
-        first = partitions.find("a", None, 0)
+        first = replicas.find("a", None, 0)
         assert first is not None
         first.produce(batch(b"old"), NOW_MS)
         await cluster.delete_topics([("a", None)])
-        assert partitions.find("a", None, 0) is None
-        assert not partitions.knows(first.topic_id.bytes)
+        assert replicas.find("a", None, 0) is None
+        assert not replicas.knows(first.topic_id.bytes)
         await cluster.create_topics([NewTopic("a", 1, 1)])
-        second = partitions.find("a", None, 0)
+        second = replicas.find("a", None, 0)
         assert second is not None
         assert second.high_watermark == 0
         assert second.topic_id != first.topic_id
@@ -112,21 +112,21 @@ def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_
 
 
 def test_more_partitions_and_new_settings_reach_what_is_hosted(tmp_path: Path):
-    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
+    async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
         await cluster.create_topics([NewTopic("a", 1, 1)])
         await cluster.create_partitions([MorePartitions("a", 3)])
-        assert partitions.find("a", None, 2) is not None
+        assert replicas.find("a", None, 2) is not None
         await cluster.alter_topic_configs("a", [Alteration("max.message.bytes", SET, "1000")])
-        hosted = partitions.find("a", None, 0)
-        assert hosted is not None
-        assert hosted.produce(batch(b"x" * 2000), NOW_MS).error
+        replica = replicas.find("a", None, 0)
+        assert replica is not None
+        assert replica.produce(batch(b"x" * 2000), NOW_MS).error
 
     in_broker(tmp_path, scenario)
 
 
 def test_a_folder_that_belongs_to_no_topic_is_left_alone_and_reported(tmp_path: Path):
-    async def nothing(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
-        assert not list(partitions)
+    async def nothing(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
+        assert not list(replicas)
 
     (tmp_path / "foreign-0").mkdir(parents=True)
     (tmp_path / "foreign-0" / "00000000000000000000.log").write_bytes(b"mine")
@@ -138,17 +138,17 @@ def test_a_record_of_2013_is_deleted_by_default_and_kept_where_retention_says_so
     """As Kafka: retention goes by the records' own time, and takes the active segment too."""
     in_2013 = 1_370_000_000_000
 
-    async def scenario(cluster: Cluster, partitions: Partitions, logs: LogFolders) -> None:
+    async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
         await cluster.create_topics([NewTopic("short", 1, 1), NewTopic("long", 1, 1, (), [("retention.ms", "-1")])])
-        upkeep = Upkeep(cluster, partitions, logs, cluster.config, Runtime())
+        upkeep = Upkeep(cluster, replicas, logs, cluster.config, Runtime())
         retention = next(job for job in upkeep.jobs if job.name == "retention")
         for name in ("short", "long"):
-            hosted = partitions.find(name, None, 0)
-            assert hosted is not None
+            replica = replicas.find(name, None, 0)
+            assert replica is not None
             records = memoryview(encode_batch([Row(None, b"flight", in_2013)]))
-            assert not hosted.produce(records, NOW_MS).error
+            assert not replica.produce(records, NOW_MS).error
         await retention.work()
-        starts = {hosted.tp.topic: hosted.log.log_start_offset for hosted in partitions}
+        starts = {replica.tp.topic: replica.log.log_start_offset for replica in replicas}
         assert starts == {"short": 1, "long": 0}
 
     in_broker(tmp_path, scenario)

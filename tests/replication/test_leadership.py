@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.names import BrokerId, LeaderEpoch, Offset
-from moldau.replication.partition import Partition
+from moldau.replication.leadership import Leadership
 
 ME, OTHER, THIRD = BrokerId(1), BrokerId(2), BrokerId(3)
 
 
-def leading(isr: tuple[BrokerId, ...], log_end: int = 0) -> Partition:
-    partition = Partition(ME, Offset(0))
+def leading(isr: tuple[BrokerId, ...], log_end: int = 0) -> Leadership:
+    partition = Leadership(ME, Offset(0))
     partition.lead(ME, LeaderEpoch(0), isr, Offset(log_end))
     return partition
 
@@ -37,7 +37,7 @@ def test_who_left_the_isr_holds_nobody_back():
 
 
 def test_a_follower_commits_nothing_by_itself():
-    partition = Partition(ME, Offset(3))
+    partition = Leadership(ME, Offset(3))
     assert not partition.lead(OTHER, LeaderEpoch(1), (OTHER, ME), Offset(10))
     assert not partition.leads
     assert partition.high_watermark == 3

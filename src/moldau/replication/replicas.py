@@ -24,8 +24,8 @@ from moldau.log.folder import LogFolder
 from moldau.log.folders import FolderUse, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition, counted
 from moldau.notices import Notices
-from moldau.replication.hosted import FLUSH_NEVER, Hosted
-from moldau.replication.partition import Partition
+from moldau.replication.leadership import Leadership
+from moldau.replication.replica import FLUSH_NEVER, Replica
 from moldau.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Missing(NamedTuple):
     directory: str
 
 
-class Partitions:
+class Replicas:
     """`local` is this broker. Nothing is hosted before `load`."""
 
     def __init__(self, local: BrokerId, cluster: Cluster, folders: LogFolders, runtime: Runtime):
@@ -48,12 +48,12 @@ class Partitions:
         self._cluster = cluster
         self._folders = folders
         self._runtime = runtime
-        self._by_name: dict[str, list[Hosted | None]] = {}
+        self._by_name: dict[str, list[Replica | None]] = {}
         self._names: dict[bytes, str] = {}
         self._following = asyncio.Lock()
         self._unmade: dict[str, None] = {}
 
-    def find(self, name: str | None, topic_id: bytes | None, index: int) -> Hosted | None:
+    def find(self, name: str | None, topic_id: bytes | None, index: int) -> Replica | None:
         """The partition of the topic of that id, or of that name where the id is None; None if it is not here."""
         if topic_id is not None:
             name = self._names.get(topic_id)
@@ -89,12 +89,12 @@ class Partitions:
         )  # fmt: skip
         return ErrorCode.KAFKA_STORAGE_ERROR
 
-    def __iter__(self) -> Iterator[Hosted]:
+    def __iter__(self) -> Iterator[Replica]:
         """Those that are there when their turn comes: who iterates may await."""
         for name, hosts in list(self._by_name.items()):
-            for hosted in list(hosts):
-                if hosted is not None and self._by_name.get(name) is hosts:
-                    yield hosted
+            for replica in list(hosts):
+                if replica is not None and self._by_name.get(name) is hosts:
+                    yield replica
 
     @property
     def files(self) -> OpenFiles:
@@ -115,7 +115,7 @@ class Partitions:
         return None if folder is None else str(folder.path)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        return {hosted.tp: hosted.high_watermark for hosted in self}
+        return {replica.tp: replica.high_watermark for replica in self}
 
     async def load(self, threads: int = 1) -> list[str]:
         """Open what is in the log folders and in the image, in so many threads a folder. Returns the paths in the
@@ -222,10 +222,10 @@ class Partitions:
         gone."""
         hosts = self._by_name.pop(name)
         self._names = {topic_id: known for topic_id, known in self._names.items() if known != name}
-        found = [hosted for hosted in hosts if hosted is not None]
-        for hosted in found:
-            hosted.leave()
-        return [hosted.tp for hosted in found]
+        found = [replica for replica in hosts if replica is not None]
+        for replica in found:
+            replica.leave()
+        return [replica.tp for replica in found]
 
     def _change_folders(self, gone: list[TopicPartition], missing: list[Missing]) -> None:
         now_ms = self._runtime.clock.now_ms()
@@ -260,26 +260,26 @@ class Partitions:
         self._names[topic.id.bytes] = topic.name
         hosts += [None] * (len(topic.partitions) - len(hosts))
         for number, partition in enumerate(topic.partitions):
-            hosted = hosts[number]
-            tp = hosted.tp if hosted is not None else TopicPartition(topic.name, number)
+            replica = hosts[number]
+            tp = replica.tp if replica is not None else TopicPartition(topic.name, number)
             folder = self._folders.folder_of(tp)
             if folder is None:
-                if hosted is not None:
+                if replica is not None:
                     hosts[number] = None
-                    hosted.leave()
+                    replica.leave()
                 continue
             log = folder.logs[tp]
-            if hosted is None:
+            if replica is None:
                 committed = min(folder.high_watermarks.get(tp, 0), log.log_end_offset)
-                state = Partition(self._local, Offset(max(committed, log.log_start_offset)))
-                hosted = hosts[number] = Hosted(tp, topic.id, log, config, state, self._runtime)
-            elif hosted.config != config:
-                hosted.configure(config)
+                leadership = Leadership(self._local, Offset(max(committed, log.log_start_offset)))
+                replica = hosts[number] = Replica(tp, topic.id, log, config, leadership, self._runtime)
+            elif replica.config != config:
+                replica.configure(config)
             isr = tuple(BrokerId(broker) for broker in partition.isr)
             leader, epoch = BrokerId(partition.leader), LeaderEpoch(partition.leader_epoch)
-            if (hosted.state.leader, hosted.state.leader_epoch) != (leader, epoch):
-                hosted.waiters.wake()
-            hosted.state.lead(leader, epoch, isr, log.log_end_offset)
+            if (replica.leadership.leader, replica.leadership.leader_epoch) != (leader, epoch):
+                replica.waiters.wake()
+            replica.leadership.lead(leader, epoch, isr, log.log_end_offset)
 
 
 def _sync_names(folders: Iterable[LogFolder]) -> None:

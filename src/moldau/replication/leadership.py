@@ -9,7 +9,7 @@ from moldau.names import BrokerId, LeaderEpoch, Offset
 NOBODY = BrokerId(-1)
 
 
-class Partition:
+class Leadership:
     __slots__ = ("_alone", "_ends", "high_watermark", "isr", "leader", "leader_epoch", "local")
 
     def __init__(self, local: BrokerId, high_watermark: Offset):
