@@ -3,7 +3,7 @@
 A message class is imported when its API is first used: building all of them would cost a start-up several times over.
 `flexible` is the first version with compact types, tagged fields and request header v2 / response header v1
 (`NEVER` for APIs that never became flexible). What is not in this table is not advertised, and is answered by closing
-the connection. Why the ranges are what they are: `ARCHITECTURE.md`, "Protocol".
+the connection. Why the ranges are what they are: `docs/protocol.md`.
 """
 
 import importlib
