@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from moldau.client.blocking import Link
-from moldau.client.cluster_view import bootstrap_addresses
+from moldau.client.blocking import BlockingLink
 from moldau.errors import ErrorCode
+from moldau.peers.address import bootstrap_addresses
 from moldau.protocol.apis import CONSUMER_GROUP_HEARTBEAT
 from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -15,7 +15,7 @@ CLIENT_ID, MEMBER_ID = "reader", "m"
 @contextmanager
 def joined(bootstrap: str, group: str, topic: str) -> Iterator[None]:
     """That member has joined a group whose coordinator is there, and has loaded; it does nothing more."""
-    link = Link(bootstrap_addresses(bootstrap)[0], CLIENT_ID, 30_000)
+    link = BlockingLink(bootstrap_addresses(bootstrap)[0], CLIENT_ID, 30_000)
     request = ConsumerGroupHeartbeatRequest(
         group_id=group,
         member_id=MEMBER_ID,

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from moldau.client.blocking import Link
-from moldau.client.cluster_view import bootstrap_addresses
+from moldau.client.blocking import BlockingLink
+from moldau.peers.address import bootstrap_addresses
 from moldau.protocol import apis
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -17,7 +17,7 @@ class Producer:
     """One that begins transactions and leaves them open; without a transactional id no coordinator knows of them."""
 
     def __init__(self, address: str, transactional_id: str | None):
-        self.link = Link(bootstrap_addresses(address)[0], "producer", 30_000)
+        self.link = BlockingLink(bootstrap_addresses(address)[0], "producer", 30_000)
         self.transactional_id = transactional_id
         if transactional_id is not None:
             find = FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id])

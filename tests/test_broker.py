@@ -307,7 +307,7 @@ def test_a_killed_broker_comes_back_with_everything(tmp_path: Path):
 
 USERS_OWN = """
 broker.id=1
-zookeeper.connect=localhost:2181
+zookeeper.session.timeout.ms=18000
 process.roles=broker,controller
 controller.quorum.voters=1@localhost:9093
 controller.listener.names=CONTROLLER
@@ -342,8 +342,8 @@ def test_a_server_properties_of_kafkas_starts_with_one_warning_about_settings_no
         process.terminate()
         _, said = process.communicate(timeout=stretched())
     assert process.returncode == 0
-    assert sum("zookeeper.connect" in line for line in said.splitlines()) == 1
-    assert sum("num.io.threads" in line and "zookeeper.connect" in line for line in said.splitlines()) == 1
+    assert sum("zookeeper.session" in line for line in said.splitlines()) == 1
+    assert sum("num.io.threads" in line and "zookeeper.session" in line for line in said.splitlines()) == 1
 
 
 def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):

@@ -16,8 +16,9 @@ HEAD = """# Settings
 Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds are Kafka's. A broker's settings come
 from the properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its
 creation or from `IncrementalAlterConfigs`, a group's from that request alone. Kafka's settings that are not
-listed here are ignored with a warning; names that Kafka does not know either are refused, and so is
-`authorizer.class.name`, because its access rights would not be enforced.
+listed here are ignored with a warning. The start is refused by names that Kafka does not know either, by
+`authorizer.class.name`, because its access rights would not be enforced, and by `zookeeper.connect`, because the broker
+would run as a cluster of its own.
 """
 
 

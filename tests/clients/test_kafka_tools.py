@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from moldau.client.blocking import Link
-from moldau.client.cluster_view import bootstrap_addresses
+from moldau.client.blocking import BlockingLink
+from moldau.peers.address import bootstrap_addresses
 from moldau.protocol.apis import HEARTBEAT
 from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from tests.brokers import Broker
@@ -146,7 +146,7 @@ class TestKafkaTools:
 
     def test_a_loggers_level_is_changed_while_the_broker_runs(self, tool: Tool, broker: Broker, group: str) -> None:
         entity = ("--entity-type", "broker-loggers", "--entity-name", "1")
-        link = Link(bootstrap_addresses(broker.address)[0], "a member", SECONDS_MAX * 1000)
+        link = BlockingLink(bootstrap_addresses(broker.address)[0], "a member", SECONDS_MAX * 1000)
         assert "root=INFO" in tool(CONFIGS, *entity, "--describe")
         link.call(HEARTBEAT, HeartbeatRequest(group_id=group, member_id="before"))
         tool(CONFIGS, *entity, "--alter", "--add-config", "moldau.groups=DEBUG")

@@ -63,12 +63,21 @@ def test_a_properties_file_of_kafka_4_starts_and_what_is_not_here_is_named_once(
     assert "CONTROLLER" in listeners
 
 
-def test_a_properties_file_of_kafka_3_with_zookeeper_starts() -> None:
-    config, warnings = broker_config(parse_properties(ZOOKEEPER_3))
+def test_a_properties_file_of_kafka_3_starts_once_it_names_no_zookeeper() -> None:
+    with pytest.raises(ConfigError, match=r"over ZooKeeper yet.* Remove zookeeper\.connect"):
+        broker_config(parse_properties(ZOOKEEPER_3))
+    alone = ZOOKEEPER_3.replace("zookeeper.connect=localhost:2181", "zookeeper.connect=")
+    config, warnings = broker_config(parse_properties(alone))
     assert (config.node_id, config.group_initial_rebalance_delay_ms) == (4, 0)
     assert config.advertised_listener == Listener("PLAINTEXT", "example.org", 9092)
     assert len(warnings) == 1
-    assert "zookeeper.connect" in warnings[0]
+    assert "zookeeper.connect, zookeeper.connection.timeout.ms" in warnings[0]
+
+
+def test_a_migration_from_zookeeper_is_refused_unless_it_is_off() -> None:
+    with pytest.raises(ConfigError, match="cannot migrate metadata"):
+        broker_config({"zookeeper.metadata.migration.enable": "true"})
+    assert len(broker_config({"zookeeper.metadata.migration.enable": "false", "zookeeper.set.acl": "true"})[1]) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from moldau.client.admin import AsyncAdmin
 from moldau.client.cluster_view import ClusterView
 from moldau.client.producer import AsyncProducer
-from moldau.client.routing import Link
 from moldau.errors import ErrorCode, KafkaError
+from moldau.peers.link import Link
 from moldau.protocol.messages.metadata import MetadataResponse
 from moldau.simulation.network import Weather
 from moldau.simulation.scenarios import BOOTSTRAP, BROKER, TOPIC, restarts

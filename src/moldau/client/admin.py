@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from moldau.client.background import LoopThread
-from moldau.client.cluster_view import Address, TopicView
+from moldau.client.cluster_view import TopicView
 from moldau.client.configs import AsyncConfigs, ConfigEntry, Configs, Resource
 from moldau.client.failures import Missing, check, error_of
 from moldau.client.lag import Lag, lags
@@ -20,6 +20,7 @@ from moldau.client.routing import Router
 from moldau.client.transactions import AsyncTransactions, Transactions
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
+from moldau.peers.address import Address
 from moldau.protocol.apis import (
     CONSUMER_GROUP_DESCRIBE,
     CREATE_PARTITIONS,

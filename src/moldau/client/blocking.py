@@ -1,8 +1,8 @@
-"""A small client on plain blocking sockets, for processes that have no loop and want none: Spark's driver and tasks.
+"""A small client on blocking sockets, for processes that run no event loop: Spark's driver and its tasks.
 
-One connection to a broker at a time and nothing in the background. `Caller` finds leaders, retries what is retriable
-with backoff until `timeout_ms` is over, and hands out `Link`s whose replies are received into a buffer that the link
-reuses: what `Link.receive` returns is valid until the next `receive`.
+It uses one connection for each broker and does nothing in the background. `Caller` finds leaders and repeats what is
+retriable with backoff until `timeout_ms` is over. It hands out a `BlockingLink` for each broker, which receives every
+reply into the same buffer: the frame that `BlockingLink.receive` returns is valid until the next `receive`.
 """
 
 import socket
@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from moldau.client.cluster_view import Address, ClusterView, bootstrap_addresses
+from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
 from moldau.client.failures import STALE_METADATA, Backoff, RetryLog, check
-from moldau.client.negotiation import Versions, hello, understand
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
+from moldau.peers.address import Address, bootstrap_addresses
+from moldau.peers.negotiation import Versions, read_versions, versions_request
 from moldau.protocol.apis import API_VERSIONS, METADATA, Api
 from moldau.protocol.codec import read_reply, write_request
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -26,7 +27,7 @@ _SIZE = struct.Struct(">i")
 T = TypeVar("T")
 
 
-class Link:
+class BlockingLink:
     """A negotiated connection to one broker."""
 
     def __init__(self, address: Address, client_id: str, timeout_ms: int):
@@ -50,8 +51,8 @@ class Link:
         version = API_VERSIONS.high
         while True:
             self._correlation_id += 1
-            self._write(hello(version, self._correlation_id, self._client_id))
-            versions = understand(version, self.receive())
+            self._write(versions_request(version, self._correlation_id, self._client_id))
+            versions = read_versions(version, self.receive(), NEWEST_WITH_NAMES)
             if isinstance(versions, Versions):
                 return versions
             version = versions
@@ -114,7 +115,7 @@ class Caller:
         self._bootstrap = bootstrap_addresses(bootstrap)
         self._client_id = client_id
         self._timeout_ms = timeout_ms
-        self._links: dict[Address, Link] = {}
+        self._links: dict[Address, BlockingLink] = {}
         self.view = ClusterView()
         self._retries = RetryLog(client_id, time.monotonic)
 
@@ -129,8 +130,8 @@ class Caller:
             self._links.popitem()[1].close()
 
     def retrying(self, attempt: Callable[[], T]) -> T:
-        """Call `attempt` until it succeeds, fails for good, or the time is over; connections start afresh in
-        between."""
+        """Call `attempt` until it succeeds, fails with an error that is not retriable, or the time is over. Connections
+        are dialled again in between."""
         deadline = time.monotonic() + self._timeout_ms / 1000
         backoff = Backoff(RealRandom(), self._retries)
         while True:
@@ -148,14 +149,14 @@ class Caller:
                 backoff.say(failure, wait_ms)
                 time.sleep(wait_ms / 1000)
 
-    def link(self, address: Address) -> Link:
+    def link(self, address: Address) -> BlockingLink:
         """The connection to a broker, dialled on first use."""
         link = self._links.get(address)
         if link is None:
-            link = self._links[address] = Link(address, self._client_id, self._timeout_ms)
+            link = self._links[address] = BlockingLink(address, self._client_id, self._timeout_ms)
         return link
 
-    def any(self) -> Link:
+    def any(self) -> BlockingLink:
         """A connection to any broker that answers. Raises `KafkaError(NETWORK_EXCEPTION)` if none does."""
         if self._links:
             return next(iter(self._links.values()))
@@ -170,7 +171,7 @@ class Caller:
         raise failure
 
     def refresh(self, topics: Iterable[str] | None) -> None:
-        """Ask about some topics, or all of them; none is created by asking."""
+        """Ask any broker about some topics, or all (None). A missing topic is not created."""
         asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         link = self.any()
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
@@ -180,7 +181,7 @@ class Caller:
         check(reply.error_code, "metadata")
         self.view.apply(reply, everything=asked is None)
 
-    def leader(self, tp: TopicPartition) -> Link:
+    def leader(self, tp: TopicPartition) -> BlockingLink:
         """The connection to the partition's leader. Raises `KafkaError` if it has none."""
         leader = self.view.leader(tp)
         if isinstance(leader, ErrorCode):

@@ -1,31 +1,26 @@
-"""What a client believes about the cluster: where brokers listen, who leads which partition. No I/O, no clock.
+"""A client's view of the cluster: where brokers listen, and which broker leads each partition. No I/O, no clock.
 
-Built up from Metadata replies; a newer leader epoch is never replaced by an older one (KIP-320).
+Built up from Metadata replies; a newer leader epoch is never replaced by an older one (KIP-320). The view names topics
+and does not look them up by id, so this client uses no version of an API that has topic ids only.
 """
 
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from moldau.client.failures import error_of
-from moldau.errors import ConfigError, ErrorCode
+from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
+from moldau.peers.address import Address
+from moldau.protocol.apis import FETCH, OFFSET_COMMIT, OFFSET_FETCH, PRODUCE
 from moldau.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
-
-class Address(NamedTuple):
-    """Where a broker listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+NEWEST_WITH_NAMES = {PRODUCE.key: 12, FETCH.key: 12, OFFSET_COMMIT.key: 9, OFFSET_FETCH.key: 9}
+"""API key -> its newest version that names topics."""
 
 
 class PartitionView(NamedTuple):
-    """Who leads one partition; `leader` is -1 while nobody does."""
+    """The leader and replicas of one partition; `leader` is -1 while it has none."""
 
     leader: int
     leader_epoch: int
@@ -44,7 +39,7 @@ class TopicView(NamedTuple):
 
 @dataclass
 class ClusterView:
-    """Brokers and topics by name; `missing` says why a topic that was asked for is not among them."""
+    """Brokers by id, topics by name; `missing` has the error of each topic that was asked for and not returned."""
 
     brokers: dict[int, Address] = field(default_factory=dict)
     racks: dict[int, str | None] = field(default_factory=dict)
@@ -54,7 +49,7 @@ class ClusterView:
     controller_id: int = -1
 
     def apply(self, reply: MetadataResponse, everything: bool) -> None:
-        """Take over what a broker said; `everything` if it was asked for all topics."""
+        """Take over a reply; `everything` if it was asked for all topics."""
         if reply.brokers:
             self.brokers = {b.node_id: Address(b.host, b.port) for b in reply.brokers}
             self.racks = {b.node_id: b.rack for b in reply.brokers}
@@ -73,7 +68,7 @@ class ClusterView:
                 self.topics[topic.name] = _topic(topic.name, topic, known.get(topic.name))
 
     def leader(self, tp: TopicPartition) -> int | ErrorCode:
-        """The broker that leads the partition, or why there is none."""
+        """The id of the broker that leads the partition, or the error if it has no leader."""
         topic = self.topics.get(tp.topic)
         if topic is None:
             return self.missing.get(tp.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -95,22 +90,3 @@ def _topic(name: str, topic: MetadataResponseTopic, before: TopicView | None) ->
                 view = older
         partitions[p.partition_index] = view
     return TopicView(name, topic.topic_id, topic.is_internal, partitions)
-
-
-def bootstrap_addresses(bootstrap: str | Iterable[str]) -> list[Address]:
-    """`host:port,host:port` or a list of them; `[::1]:9092` for IPv6; the port may be left out. Raises
-    `ConfigError`."""
-    texts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
-    addresses = []
-    for text in (t.strip() for t in texts):
-        if not text:
-            continue
-        host, colon, port = text.rpartition(":")
-        if not colon or (text.startswith("[") and text.endswith("]")):
-            host, port = text, "9092"
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536 or (":" in host and not host.startswith("[")):
-            raise ConfigError(f"{text!r} is no HOST:PORT")
-        addresses.append(Address(host.strip("[]"), int(port)))
-    if not addresses:
-        raise ConfigError("no bootstrap server given: HOST:PORT, or several with commas between")
-    return addresses

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from moldau.client.background import LoopThread
 from moldau.client.failures import Missing, check, error_of
-from moldau.client.routing import Link, Router
+from moldau.client.routing import Router
 from moldau.errors import ErrorCode
+from moldau.peers.link import Link
 from moldau.protocol.apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, Api
 from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from moldau.protocol.messages.incremental_alter_configs import (

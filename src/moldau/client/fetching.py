@@ -12,7 +12,7 @@ below `start` or from `end` on is yielded; a batch whose CRC does not hold is ne
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from moldau.client.blocking import Caller, Link
+from moldau.client.blocking import BlockingLink, Caller
 from moldau.client.failures import check
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
@@ -49,7 +49,7 @@ class _Range:
         self._caller = caller
         self._tp = tp
         self._max_bytes = max_bytes
-        self._asked: tuple[Link, int, int] | None = None
+        self._asked: tuple[BlockingLink, int, int] | None = None
 
     def ask(self, offset: int) -> None:
         """Send the Fetch whose reply the next `records` takes."""
@@ -127,7 +127,7 @@ def list_offsets(
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
 
         def ask() -> None:
-            by_leader: dict[Link, list[TopicPartition]] = {}
+            by_leader: dict[BlockingLink, list[TopicPartition]] = {}
             unknown = {tp.topic: None for tp in wanted if tp.topic not in caller.view.topics}
             if unknown:
                 caller.refresh(unknown)
@@ -152,7 +152,7 @@ def list_offsets_request(wanted: Mapping[TopicPartition, int], *, committed: boo
     return ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=list(topics.values()), timeout_ms=30_000)
 
 
-def offsets_of(link: Link, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+def offsets_of(link: BlockingLink, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Ask one leader."""
     found: dict[TopicPartition, int] = {}
     for topic in link.call(LIST_OFFSETS, list_offsets_request(wanted)).topics:

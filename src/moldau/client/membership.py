@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 from moldau.assignors import range_assign
 from moldau.client.failures import check, error_of
-from moldau.client.routing import Link, Router
+from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
+from moldau.peers.link import Link
 from moldau.protocol import schema
 from moldau.protocol.apis import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP, Api
 from moldau.protocol.consumer import AssignedPartitions, ConsumerProtocolAssignment, ConsumerProtocolSubscription

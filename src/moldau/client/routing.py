@@ -1,97 +1,41 @@
-"""Requests to the right broker, on asyncio: connections by broker, what each speaks, who leads and who coordinates.
+"""Requests to the right broker, on asyncio: the links of one client, and which broker leads or coordinates.
 
-A `Link` is a negotiated connection. `Router` keeps one for each broker and purpose (a long poll must not delay a
-heartbeat, so coordinators are talked to on links of their own), dials on first use, and forgets a link that broke. It
-knows the cluster by `ClusterView` and asks again when told that the view is stale. `retrying` is the one place where a
-failed attempt is tried again: with backoff, until it succeeds, fails for good, or its time is over.
+`Router` keeps one `Link` for each broker and purpose (a long poll must not delay a heartbeat, so requests to
+coordinators have links of their own), dials on first use, and forgets a link that broke. Its `ClusterView` says where
+brokers and leaders are, and is refreshed once it is known to be stale. `retrying` is the one place where a failed
+attempt is repeated: with backoff, until it succeeds, fails with an error that is not retriable, or its time is over.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
 
-from moldau.client.cluster_view import Address, ClusterView, bootstrap_addresses
+from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
 from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check
-from moldau.client.negotiation import Versions, hello, understand
-from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
+from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from moldau.net.connection import MAX_REPLY_BYTES, Connection, dial
-from moldau.protocol.apis import API_VERSIONS, FIND_COORDINATOR, METADATA, Api
-from moldau.protocol.codec import read_reply, write_request
+from moldau.net.connection import MAX_REPLY_BYTES
+from moldau.peers.address import Address, bootstrap_addresses
+from moldau.peers.link import REQUEST_TIMEOUT_MS, Link, connect
+from moldau.peers.negotiation import NO_LIMITS
+from moldau.protocol.apis import FIND_COORDINATOR, METADATA
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from moldau.runtime import Buffer, Runtime
+from moldau.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
-REQUEST_TIMEOUT_MS = 30_000
 API_TIMEOUT_MS = 60_000
 METADATA_MAX_AGE_MS = 300_000
 GROUP_KEY, TRANSACTION_KEY = 0, 1
-"""Whose coordinator is asked for."""
+"""Kinds of coordinators, as FindCoordinator numbers them."""
 T = TypeVar("T")
 
 
-class Link:
-    """A negotiated connection to one broker."""
-
-    def __init__(self, connection: Connection, versions: Versions, client_id: str):
-        self.connection = connection
-        self.versions = versions
-        self._client_id = client_id
-
-    @property
-    def closed(self) -> bool:
-        return self.connection.closed
-
-    def post(self, api: Api, request: Any, timeout_ms: int = REQUEST_TIMEOUT_MS) -> asyncio.Future[memoryview]:
-        """Write a request now; the future has the frame of its reply (`codec.read_reply` in `versions.of(api)`)."""
-        correlation_id = self.connection.next_correlation_id()
-        frame: Buffer = write_request(api, self.versions.of(api), correlation_id, self._client_id, request)
-        return self.connection.send(correlation_id, [frame], timeout_ms)
-
-    def post_unanswered(self, api: Api, request: Any) -> None:
-        """Write a request that gets no reply."""
-        correlation_id = self.connection.next_correlation_id()
-        self.connection.send_unanswered(
-            [write_request(api, self.versions.of(api), correlation_id, self._client_id, request)]
-        )
-
-    async def call(self, api: Api, request: Any, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Any:
-        """One request, one reply. Raises `KafkaError(NETWORK_EXCEPTION | REQUEST_TIMED_OUT)`."""
-        frame = await self.post(api, request, timeout_ms)
-        try:
-            return read_reply(api, self.versions.of(api), frame)
-        except ProtocolViolation as violation:
-            self.connection.close()
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a broker sent what is no {api.name}: {violation}") from None
-
-
-async def connect(address: Address, client_id: str, timeout_ms: int, max_reply_bytes: int = MAX_REPLY_BYTES) -> Link:
-    """Dial and agree on versions. Raises `KafkaError`."""
-    connection = await dial(address.host, address.port, timeout_ms=timeout_ms, max_reply_bytes=max_reply_bytes)
-    try:
-        version = API_VERSIONS.high
-        while True:
-            correlation_id = connection.next_correlation_id()
-            frame = await connection.send(correlation_id, [hello(version, correlation_id, client_id)], timeout_ms)
-            versions = understand(version, frame)
-            if isinstance(versions, Versions):
-                return Link(connection, versions, client_id)
-            version = versions
-    except ProtocolViolation as violation:
-        connection.close()
-        raise KafkaError(
-            ErrorCode.NETWORK_EXCEPTION, f"{address} does not speak Kafka's protocol: {violation}"
-        ) from None
-    except BaseException:
-        connection.close()
-        raise
-
-
 class Router:
-    """The connections of one client. Use it in `async with`, on one loop."""
+    """The connections of one client; `highest` limits the versions of some APIs (key -> version). Use it in
+    `async with`, on one loop."""
 
     def __init__(
         self,
@@ -102,6 +46,7 @@ class Router:
         api_timeout_ms: int = API_TIMEOUT_MS,
         connect_timeout_ms: int = 10_000,
         max_reply_bytes: int = MAX_REPLY_BYTES,
+        highest: Mapping[int, int] = NO_LIMITS,
         runtime: Runtime | None = None,
     ):
         self._bootstrap = bootstrap_addresses(bootstrap)
@@ -113,6 +58,7 @@ class Router:
         self.retries = RetryLog(client_id, lambda: asyncio.get_running_loop().time())
         self._connect_timeout_ms = connect_timeout_ms
         self._max_reply_bytes = max_reply_bytes
+        self._highest = {**NEWEST_WITH_NAMES, **highest}
         self._links: dict[tuple[Address, str], asyncio.Task[Link]] = {}
         self._closed = False
 
@@ -123,7 +69,7 @@ class Router:
         await self.close()
 
     async def close(self) -> None:
-        """Close every connection; what awaits a reply fails."""
+        """Close every connection; calls that await a reply fail."""
         self._closed = True
         links, self._links = self._links, {}
         for dialling in links.values():
@@ -133,7 +79,7 @@ class Router:
                 result.connection.close()
 
     async def link(self, address: Address, purpose: str = "") -> Link:
-        """The connection to a broker for a purpose; whoever asks while it is dialled waits for the same one."""
+        """The link to a broker for a purpose. Calls made while it is being dialled share it."""
         if self._closed:
             raise ClientClosed("this client is closed")
         key = (address, purpose)
@@ -141,15 +87,17 @@ class Router:
         if dialling is None or (
             dialling.done() and (dialling.cancelled() or dialling.exception() or dialling.result().closed)
         ):
-            connecting = connect(address, self.client_id, self._connect_timeout_ms, self._max_reply_bytes)
+            connecting = connect(
+                address, self.client_id, self._connect_timeout_ms, self._max_reply_bytes, self._highest
+            )
             dialling = self._links[key] = asyncio.get_running_loop().create_task(connecting)
         return await asyncio.shield(dialling)
 
     async def broker(self, broker_id: int, purpose: str = "") -> Link:
-        """The connection to a broker by its id. Raises `KafkaError` for one that the cluster does not name."""
+        """The link to a broker by its id. Raises `KafkaError` for an id that Metadata does not list."""
         address = self.view.brokers.get(broker_id)
         if address is None:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"broker {broker_id} is not there")
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster's metadata")
         return await self.link(address, purpose)
 
     async def any(self) -> Link:
@@ -174,8 +122,8 @@ class Router:
         raise failure
 
     async def refresh(self, topics: Iterable[str] | None, *, create: bool = False) -> None:
-        """Ask any broker about some topics, or all of them; `create` lets it make those that are missing, if it does
-        that."""
+        """Ask any broker about some topics, or all (None); with `create` the broker may create those that are missing,
+        if `auto.create.topics.enable` is on."""
         link = await self.any()
         asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=create)
@@ -184,8 +132,8 @@ class Router:
         self.view.apply(reply, everything=asked is None)
 
     async def leader(self, tp: TopicPartition, *, create: bool = False) -> int:
-        """The broker that leads the partition, asked for if not known. Raises `KafkaError`, retriable while there is
-        none."""
+        """The id of the broker that leads the partition, from a broker if the view does not have it. Raises
+        `KafkaError`, retriable while the partition has no leader."""
         leader = self.view.leader(tp)
         if isinstance(leader, ErrorCode):
             await self.refresh([tp.topic], create=create)
@@ -195,27 +143,28 @@ class Router:
         return leader
 
     def stale(self, topic: str) -> None:
-        """Whoever needs a leader of this topic next asks the cluster first."""
+        """Forget the leaders of this topic: the next request for one asks the cluster first."""
         self.view.topics.pop(topic, None)
 
     async def coordinator(self, key: str, key_type: int = GROUP_KEY) -> int:
-        """The broker that coordinates a group, or a transactional id. Raises `KafkaError`, retriable while there is
-        none."""
+        """The id of the broker that coordinates a group or a transactional id. Raises `KafkaError`, retriable while the
+        coordinator is not available."""
         request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
         link = await self.any()
         reply = await link.call(FIND_COORDINATOR, request, self.request_timeout_ms)
-        found = reply.coordinators[0] if reply.coordinators else reply
-        whose = "group" if key_type == GROUP_KEY else "transactional id"
-        check(found.error_code, f"the coordinator of {whose} {key}", found.error_message)
-        self.view.brokers[found.node_id] = Address(found.host, found.port)
-        return int(found.node_id)
+        coordinator = reply.coordinators[0] if reply.coordinators else reply
+        owner = "group" if key_type == GROUP_KEY else "transactional id"
+        check(coordinator.error_code, f"the coordinator of {owner} {key}", coordinator.error_message)
+        self.view.brokers[coordinator.node_id] = Address(coordinator.host, coordinator.port)
+        return int(coordinator.node_id)
 
     def backoff(self, about: str = "", first_ms: int = 50, last_ms: int = 1_000) -> Backoff:
-        """The waits between the attempts at something; `about` is its name in the log."""
+        """The waits between attempts; `about` names the attempted action in the log."""
         return Backoff(self.runtime.random, self.retries, about, first_ms, last_ms)
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None) -> T:
-        """Try until it succeeds, fails for good, or `timeout_ms` is over; then the last failure is raised."""
+        """Repeat the attempt until it succeeds or fails with an error that is not retriable. Once `timeout_ms` is over
+        the last failure is raised."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self.api_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         backoff = self.backoff()

@@ -11,9 +11,10 @@ from typing import Any
 
 from moldau.client.batching import Accumulator, Ack, Batch, Identity, PartitionQueue
 from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
-from moldau.client.routing import Link, Router
+from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError, MoldauError, ProtocolViolation
 from moldau.names import TopicPartition
+from moldau.peers.link import Link
 from moldau.protocol.apis import INIT_PRODUCER_ID, PRODUCE
 from moldau.protocol.codec import read_reply
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest

@@ -184,7 +184,7 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
         setting = SETTINGS.get(name)
         if setting is not None:
             values[setting.field] = setting.parse(text)
-        elif text.strip() and name in kafka_names.REFUSED:
+        elif kafka_names.is_refused(name, text):
             raise ConfigError(kafka_names.REFUSED[name])
         elif kafka_names.known(name):
             absent.append(name)
@@ -195,7 +195,7 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
     _agree_on_node_id(values)
     config = BrokerConfig(**values, given=given)
     _check(config)
-    warnings = [f"these settings of Kafka's are not used here: {', '.join(absent)}"] if absent else []
+    warnings = [f"these Kafka settings have no effect here: {', '.join(absent)}"] if absent else []
     warnings += chosen_listeners(config)[2]
     return config, warnings
 

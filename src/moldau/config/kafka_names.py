@@ -1,14 +1,14 @@
-"""The broker settings that Kafka 3.x and 4.3 know and we do not have: they are named in one warning.
+"""The broker settings of Kafka 3.x and 4.3 that this broker does not have; a start names them in one warning.
 
-Those in `REFUSED` are not: a broker without what they ask for would be less safe than its owner believes.
+A setting in `REFUSED` ends the start instead, because the broker would be less safe than the setting promises.
 
-Collected by asking a running Kafka 4.3.1 for all its settings, and from the documentation of the releases before it.
-A name moves from here to `broker` on the day we have it.
+Source: all settings of a running Kafka 4.3.1, and the documentation of earlier releases. A name moves from here to
+`broker` once this broker implements it.
 """
 
 from moldau.config.setting import Kind, Setting
 
-# What may be followed by anything: settings of one listener, of plug-ins, of other processes in the same file.
+# Any name that starts so is a setting of Kafka's: of one listener, of a plug-in, of another process in the same file.
 PREFIXES = (
     "listener.name.",
     "ssl.",
@@ -161,8 +161,12 @@ NAMES: frozenset[str] = frozenset(
 REFUSED = {
     "authorizer.class.name": "this broker has no access rights (ACLs), so every client may do everything; remove "
     "authorizer.class.name to start without access rights",
+    "zookeeper.connect": "this broker cannot join a cluster over ZooKeeper yet; it would run as a cluster of its own, "
+    "and two such brokers that share clients lose data. Remove zookeeper.connect to start a single broker",
+    "zookeeper.metadata.migration.enable": "this broker cannot migrate metadata from ZooKeeper; remove "
+    "zookeeper.metadata.migration.enable",
 }
-"""Settings that end the start unless they are empty, and why."""
+"""Settings that end the start, unless they are empty or `false`, with the sentence that says why."""
 
 _NOTHING_IS_COPIED = "Kept for the tools that set it: no replica is copied or moved here, so nothing is throttled."
 _ONE_LOOP = "Kept for the tools that set it: one loop serves all connections here, whatever the number."
@@ -182,6 +186,11 @@ KEPT = {
 and has no effect."""
 
 
+def is_refused(name: str, text: str) -> bool:
+    """Whether this setting with this value ends the start."""
+    return name in REFUSED and text.strip().lower() not in ("", "false")
+
+
 def known(name: str) -> bool:
-    """Is this a setting of Kafka's (that we do not have)?"""
+    """Whether this is a setting of Kafka's that this broker does not have."""
     return name in NAMES or name in KEPT or name.startswith(PREFIXES)

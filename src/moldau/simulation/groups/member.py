@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.client.failures import error_of
-from moldau.client.negotiation import Versions
-from moldau.client.routing import Link, Router
+from moldau.client.routing import Router
 from moldau.coordinators.groups.shard import GroupShard
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
+from moldau.peers.link import Link
 from moldau.protocol.apis import JOIN_GROUP, OFFSET_COMMIT, OFFSET_FETCH, Api
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -94,17 +94,6 @@ class Scene:
             raise self.ledger.broken(f"{member_id} has left {group} and is still there")
 
 
-class Older(Versions):
-    """A client that knows no newer JoinGroup than this."""
-
-    def __init__(self, offered: Versions, join_version: int):
-        self._all = offered
-        self._join_version = join_version
-
-    def of(self, api: Api) -> int:
-        return min(self._all.of(api), self._join_version) if api is JOIN_GROUP else self._all.of(api)
-
-
 class Caller:
     """Questions to the coordinator of a group, from one host."""
 
@@ -112,9 +101,14 @@ class Caller:
         self.scene, self.host, self.group = scene, host, group
         self.ledger = scene.ledger
         runtime = scene.world.runtime(scene.world.host(host))
-        self._router = Router(scene.bootstrap, host, runtime=runtime, request_timeout_ms=CALL_MS)
+        self._router = Router(
+            scene.bootstrap,
+            host,
+            runtime=runtime,
+            request_timeout_ms=CALL_MS,
+            highest={JOIN_GROUP.key: join_version},
+        )
         self._node: int | None = None
-        self._join_version = join_version
 
     @property
     def now(self) -> float:
@@ -130,8 +124,6 @@ class Caller:
             if self._node is None:
                 self._node = await self._router.coordinator(self.group)
             link: Link = await self._router.broker(self._node, purpose)
-            if not isinstance(link.versions, Older):
-                link.versions = Older(link.versions, self._join_version)
             sent_s = self.now
             return await link.call(api, request, timeout_ms)
         except KafkaError as failure:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.client.failures import error_of
-from moldau.client.negotiation import Versions
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -42,19 +41,10 @@ TOPIC = "money"
 TIMEOUT_MS = 5000
 CALL_MS, PATIENCE_S = 4000, 12.0
 TRANSACTIONAL = 0x10
+NEWEST_OF_CLIENTS = 3
+"""The version of AddPartitionsToTxn; the later ones are for brokers (KIP-890)."""
 VERSION_1 = {PRODUCE.key: 11, END_TXN.key: 4, TXN_OFFSET_COMMIT.key: 4}
 AGAIN = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-
-
-class Held(Versions):
-    """A client's versions: of AddPartitionsToTxn those that are a client's, and perhaps none since KIP-890."""
-
-    def __init__(self, offered: Versions, newest: dict[int, int]):
-        self._all = offered
-        self._newest = {ADD_PARTITIONS_TO_TXN.key: 3, **newest}
-
-    def of(self, api: Api) -> int:
-        return min(self._all.of(api), self._newest.get(api.key, 99))
 
 
 class Producer:
@@ -64,8 +54,9 @@ class Producer:
         self.transactional_id, self.name = transactional_id, name
         self._group = f"group-{transactional_id}"
         runtime = world.runtime(world.host(name))
-        self._router = Router(bootstrap, name, runtime=runtime, request_timeout_ms=CALL_MS)
         self._version = self._random.choice((1, 2))
+        highest = {ADD_PARTITIONS_TO_TXN.key: NEWEST_OF_CLIENTS, **(VERSION_1 if self._version == 1 else {})}
+        self._router = Router(bootstrap, name, runtime=runtime, request_timeout_ms=CALL_MS, highest=highest)
         self._partitions = 3
         self._life = 0
         self._who = name
@@ -208,8 +199,6 @@ class Producer:
             key = self._group if is_group else self.transactional_id
             node = await self._coordinator(key, 0 if is_group else 1)
         link = await self._router.broker(node, "transactions")
-        if not isinstance(link.versions, Held):
-            link.versions = Held(link.versions, VERSION_1 if self._version == 1 else {})
         return await link.call(api, request, CALL_MS)
 
     async def _coordinator(self, key: str, kind: int) -> int:

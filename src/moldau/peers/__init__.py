@@ -1,0 +1,1 @@
+"""Connections to other brokers, as clients, followers and coordinators make them: addresses, versions, links."""

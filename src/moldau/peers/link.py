@@ -1,0 +1,84 @@
+"""A `Link`: a connection to one broker on which both ends have agreed on the version of every API.
+
+`connect` dials and asks ApiVersions first (KIP-511), again in an older version if the broker does not know ours. A link
+knows requests, replies and versions; which broker to ask, and whether to try again, is decided by its owner.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
+from moldau.net.connection import MAX_REPLY_BYTES, Connection, dial
+from moldau.peers.address import Address
+from moldau.peers.negotiation import NO_LIMITS, Versions, read_versions, versions_request
+from moldau.protocol.apis import API_VERSIONS, Api
+from moldau.protocol.codec import read_reply, write_request
+from moldau.runtime import Buffer
+
+REQUEST_TIMEOUT_MS = 30_000
+
+
+class Link:
+    """A connection with agreed versions; made by `connect`. Belongs to the loop it was dialled on."""
+
+    def __init__(self, connection: Connection, versions: Versions, client_id: str):
+        self.connection = connection
+        self.versions = versions
+        self._client_id = client_id
+
+    @property
+    def closed(self) -> bool:
+        return self.connection.closed
+
+    def post(self, api: Api, request: Any, timeout_ms: int = REQUEST_TIMEOUT_MS) -> asyncio.Future[memoryview]:
+        """Write a request now; the future has the frame of its reply (`codec.read_reply` in `versions.of(api)`)."""
+        correlation_id = self.connection.next_correlation_id()
+        frame: Buffer = write_request(api, self.versions.of(api), correlation_id, self._client_id, request)
+        return self.connection.send(correlation_id, [frame], timeout_ms)
+
+    def post_unanswered(self, api: Api, request: Any) -> None:
+        """Write a request that gets no reply."""
+        correlation_id = self.connection.next_correlation_id()
+        self.connection.send_unanswered(
+            [write_request(api, self.versions.of(api), correlation_id, self._client_id, request)]
+        )
+
+    async def call(self, api: Api, request: Any, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Any:
+        """One request, one reply. Raises `KafkaError(NETWORK_EXCEPTION | REQUEST_TIMED_OUT | CORRUPT_MESSAGE)`."""
+        frame = await self.post(api, request, timeout_ms)
+        try:
+            return read_reply(api, self.versions.of(api), frame)
+        except ProtocolViolation as violation:
+            self.connection.close()
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"the broker's reply to {api.name} cannot be read: {violation}"
+            ) from None
+
+
+async def connect(
+    address: Address,
+    client_id: str,
+    timeout_ms: int,
+    max_reply_bytes: int = MAX_REPLY_BYTES,
+    highest: Mapping[int, int] = NO_LIMITS,
+) -> Link:
+    """Dial and agree on versions; `highest` limits the versions of some APIs (key -> version). Raises `KafkaError`."""
+    connection = await dial(address.host, address.port, timeout_ms=timeout_ms, max_reply_bytes=max_reply_bytes)
+    try:
+        version = API_VERSIONS.high
+        while True:
+            correlation_id = connection.next_correlation_id()
+            request = versions_request(version, correlation_id, client_id)
+            answer = read_versions(version, await connection.send(correlation_id, [request], timeout_ms), highest)
+            if isinstance(answer, Versions):
+                return Link(connection, answer, client_id)
+            version = answer
+    except ProtocolViolation as violation:
+        connection.close()
+        raise KafkaError(
+            ErrorCode.NETWORK_EXCEPTION, f"{address} does not speak Kafka's protocol: {violation}"
+        ) from None
+    except BaseException:
+        connection.close()
+        raise

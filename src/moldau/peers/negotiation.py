@@ -1,0 +1,69 @@
+"""The version of each API that two ends speak: the highest that both know (KIP-35, KIP-511)."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from moldau import __version__
+from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
+from moldau.protocol import schema
+from moldau.protocol.apis import API_VERSIONS, Api
+from moldau.protocol.codec import read_reply, write_request
+from moldau.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from moldau.protocol.primitives import Buffer, read_int16
+
+NO_LIMITS: Mapping[int, int] = MappingProxyType({})
+
+
+class Versions:
+    """The versions to use with one broker.
+
+    `offered`: API key -> (lowest, highest) that the broker knows. `highest`: API key -> the newest version that this
+    end wants to use, where that is not the newest it knows.
+    """
+
+    def __init__(self, offered: Mapping[int, tuple[int, int]], highest: Mapping[int, int] = NO_LIMITS):
+        self._offered = offered
+        self._highest = highest
+        self._chosen: dict[int, int] = {}
+
+    def of(self, api: Api) -> int:
+        """The version to send. Raises `KafkaError(UNSUPPORTED_VERSION)` if the two ends have none in common."""
+        version = self._chosen.get(api.key)
+        if version is None:
+            version = self._chosen[api.key] = self._choose(api)
+        return version
+
+    def _choose(self, api: Api) -> int:
+        low, high = self._offered.get(api.key, (0, -1))
+        version = min(high, api.high, self._highest.get(api.key, api.high))
+        if version < max(low, api.lowest):
+            offer = f"{low} to {high}" if high >= low else "none"
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the broker has no version of {api.name} that this client speaks (it offers {offer})",
+            )
+        return version
+
+
+def versions_request(version: int, correlation_id: int, client_id: str) -> bytes:
+    """The frame of an ApiVersions request, the first on every connection."""
+    request = ApiVersionsRequest(client_software_name="moldau", client_software_version=__version__)
+    return write_request(API_VERSIONS, version, correlation_id, client_id, request)
+
+
+def read_versions(version: int, frame: Buffer, highest: Mapping[int, int] = NO_LIMITS) -> Versions | int:
+    """The reply to an ApiVersions request of that version: what the broker offers, or, if it does not know the version,
+    the version to ask again in. Raises `KafkaError`, `ProtocolViolation`."""
+    error = read_int16(frame, 4)[0]
+    response: Any
+    if error == ErrorCode.UNSUPPORTED_VERSION:
+        response = schema.read(ApiVersionsResponse, 0, False, frame, 4)[0]
+        offered = max((k.max_version for k in response.api_keys if k.api_key == API_VERSIONS.key), default=0)
+        if min(offered, API_VERSIONS.high) >= version:
+            raise ProtocolViolation("the broker refuses the version of ApiVersions that it offers")
+        return min(offered, API_VERSIONS.high)
+    if error:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker answered ApiVersions with error {error}")
+    response = read_reply(API_VERSIONS, version, frame)
+    return Versions({k.api_key: (k.min_version, k.max_version) for k in response.api_keys}, highest)
