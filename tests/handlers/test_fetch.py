@@ -66,12 +66,12 @@ def test_a_reader_at_the_end_waits_until_something_comes(tmp_path: Path):
         await alive.make("a", 2)
         wire = await alive.dial()
         wire.send(FETCH, 12, fetch(("a", at(0, 0)), ("a", at(0, 1)), max_wait_ms=LONG_MS))
-        while not alive.replica("a", 1).waiters.parked:
+        while not alive.replica("a", 1).waiters.for_bytes:
             await asyncio.sleep(0)
         await fill(alive, "a", batch(b"x"), partition=1)
         _, response = await wire.receive(FETCH, 12)
         assert [values(part) for part in parts_of(response)] == [[], [b"x"]]
-        assert not alive.replica("a", 0).waiters.parked
+        assert not alive.replica("a", 0).waiters.for_bytes
 
     run(scenario, tmp_path)
 
@@ -84,7 +84,7 @@ def test_fewer_bytes_than_asked_for_come_when_the_time_is_over(tmp_path: Path):
         response = await wire.ask(FETCH, 12, fetch(("a", at(0)), max_wait_ms=20, min_bytes=1 << 20))
         assert [values(part) for part in parts_of(response)] == [[b"x"]]
         wire.send(FETCH, 12, fetch(("a", at(0)), max_wait_ms=LONG_MS, min_bytes=2 * len(batch(b"x"))))
-        while not alive.replica("a").waiters.parked:
+        while not alive.replica("a").waiters.for_bytes:
             await asyncio.sleep(0)
         await fill(alive, "a", batch(b"y"))
         _, response = await wire.receive(FETCH, 12)
@@ -133,7 +133,7 @@ def test_a_reader_that_waits_holds_no_file(tmp_path: Path):
         wire.send(FETCH, 12, fetch(*asked, max_wait_ms=LONG_MS, min_bytes=5 * len(batch(b"x"))))
         waiters = alive.replica("a").waiters
         for _ in range(2):
-            while not waiters.parked:
+            while not waiters.for_bytes:
                 await asyncio.sleep(0)
             assert not files.held
             waiters.wake()
@@ -148,7 +148,7 @@ def test_a_reader_that_waits_for_a_topic_is_told_when_it_goes(tmp_path: Path):
         wire, by_id = await alive.dial(), await alive.dial()
         wire.send(FETCH, 12, fetch(("a", at(0)), max_wait_ms=LONG_MS))
         by_id.send(FETCH, 13, fetch((topic_id, at(0)), max_wait_ms=LONG_MS))
-        while len(alive.replica("a").waiters.parked) < 2:
+        while len(alive.replica("a").waiters.for_bytes) < 2:
             await asyncio.sleep(0)
         await alive.broker.cluster.delete_topics([("a", None)])
         assert parts_of((await wire.receive(FETCH, 12))[1])[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -162,7 +162,7 @@ def test_whoever_hangs_up_while_waiting_is_forgotten(tmp_path: Path):
         await alive.make("a")
         wire = await alive.dial()
         wire.send(FETCH, 12, fetch(("a", at(0)), max_wait_ms=LONG_MS))
-        parked = alive.replica("a").waiters.parked
+        parked = alive.replica("a").waiters.for_bytes
         while not parked:
             await asyncio.sleep(0)
         await alive.broker.server.stop()
@@ -313,7 +313,7 @@ def test_a_session_waits_for_what_it_was_told_of_before(tmp_path: Path):
         wire = await alive.dial()
         first = await wire.ask(FETCH, 13, fetch((topic_id, at(0)), session_epoch=0))
         wire.send(FETCH, 13, fetch(session_id=first.session_id, session_epoch=1, max_wait_ms=LONG_MS))
-        while not alive.replica("a").waiters.parked:
+        while not alive.replica("a").waiters.for_bytes:
             await asyncio.sleep(0)
         await fill(alive, "a", batch(b"x"))
         _, response = await wire.receive(FETCH, 13)

@@ -115,26 +115,26 @@ def test_a_waiting_reader_is_woken_by_the_end_of_a_transaction_not_by_its_record
         waiters = alive.replica("a").waiters
         committed, uncommitted = await alive.dial(), await alive.dial()
         committed.send(FETCH, 12, fetch(("a", at(0)), isolation_level=COMMITTED, max_wait_ms=LONG_MS))
-        while not waiters.parked:
+        while not waiters.for_bytes:
             await asyncio.sleep(0)
         size = len(batch(b"x"))
         uncommitted.send(FETCH, 12, fetch(("a", at(0)), min_bytes=4 * size, max_wait_ms=LONG_MS))
-        while len(waiters.parked) < 2:
+        while len(waiters.for_bytes) < 2:
             await asyncio.sleep(0)
-        (before,) = (wait for wait in list(waiters.parked)[:1])
+        (before,) = (wait for wait in list(waiters.for_bytes)[:1])
         one.write(b"x")
         two.write(b"y")
-        while len(waiters.parked) < 2 or before in waiters.parked:
+        while len(waiters.for_bytes) < 2 or before in waiters.for_bytes:
             await asyncio.sleep(0)
         await one.end(ABORT)
         (part,) = parts_of((await committed.receive(FETCH, 12))[1])
         assert (values(part), told(part), part.last_stable_offset) == ([b"x"], [(1, 0)], 1)
-        while len(waiters.parked) != 1:
+        while len(waiters.for_bytes) != 1:
             await asyncio.sleep(0)
         one.write(b"z")
         (part,) = parts_of((await uncommitted.receive(FETCH, 12))[1])
         assert values(part) == [b"x", b"y", b"z"]
-        assert not waiters.parked
+        assert not waiters.for_bytes
 
     run(scenario, tmp_path)
 

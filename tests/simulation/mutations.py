@@ -358,7 +358,7 @@ MUTATIONS |= {
         "moldau.log.log:Log.last_stable_offset", "if self.producers.unsettled:", "if False:"
     ),
     "what was aborted is not told": _of_transactions(
-        "moldau.replication.replica:Hosted.read_committed", "log.aborted_in(offset, records)", "[]"
+        "moldau.replication.replica:Replica.read", "log.aborted_in(offset, records)", "[]"
     ),
     "decided transactions are forgotten at a start": _of_transactions(
         f"{SHARD}.start", "self._mark(transactional_id, self._markers(transaction))", "pass"

@@ -72,8 +72,9 @@ def caught(power_loss: bool) -> bool:
 
 def test_an_answer_before_the_flush_is_caught(monkeypatch: pytest.MonkeyPatch):
     async def without_flush(self: Replica, size: int) -> None:
-        if self.state.reached(self.state.local, self.log.log_end_offset):
-            self.waiters.grew(size)
+        leadership = self.leadership
+        if leadership.reached(leadership.local, self.log.log_end_offset):
+            self.waiters.moved(size, leadership.high_watermark)
 
     monkeypatch.setattr(Replica, "flush_if_due", without_flush)
     assert caught(power_loss=True)

@@ -56,6 +56,4 @@ class DeleteRecordsHandler:
         if not replica.config.deletes:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
         offset = replica.high_watermark if part.offset == EVERYTHING else part.offset
-        if not 0 <= offset <= replica.high_watermark:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        return replica.log.delete_records_before(offset)
+        return replica.delete_records_before(offset)

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
-from moldau.log.folders import FolderUse
 from moldau.names import TopicPartition
 from moldau.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -19,6 +18,7 @@ from moldau.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from moldau.replication.replicas import Replicas
+from moldau.replication.results import LogDirectory
 from moldau.turns import Steps
 
 
@@ -27,9 +27,11 @@ class DescribeLogDirs:
         self._replicas = replicas
 
     async def __call__(self, request: DescribeLogDirsRequest, context: Context) -> Steps[DescribeLogDirsResponse]:
-        return self._response(request, await self._replicas.folders_in_use())
+        return self._response(request, await self._replicas.log_directories())
 
-    def _response(self, request: DescribeLogDirsRequest, uses: list[FolderUse]) -> Steps[DescribeLogDirsResponse]:
+    def _response(
+        self, request: DescribeLogDirsRequest, directories: list[LogDirectory]
+    ) -> Steps[DescribeLogDirsResponse]:
         wanted: dict[TopicPartition, None] | None = None
         if request.topics is not None:
             wanted = {}
@@ -39,23 +41,23 @@ class DescribeLogDirs:
                     wanted[TopicPartition(topic.topic, number)] = None
                     yield
         response = DescribeLogDirsResponse()
-        for use in uses:
-            response.results.append((yield from _result(use, wanted)))
+        for directory in directories:
+            response.results.append((yield from _result(directory, wanted)))
         return response
 
 
-def _result(use: FolderUse, wanted: Mapping[TopicPartition, None] | None) -> Steps[DescribeLogDirsResult]:
-    if use.sizes is None:
-        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=use.path)
+def _result(directory: LogDirectory, wanted: Mapping[TopicPartition, None] | None) -> Steps[DescribeLogDirsResult]:
+    if directory.sizes is None:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path)
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for tp, size in use.sizes.items():
+    for tp, size in directory.sizes.items():
         if wanted is None or tp in wanted:
             part = DescribeLogDirsPartition(partition_index=tp.partition, partition_size=size, offset_lag=0)
             topics.setdefault(tp.topic, []).append(part)
         yield
     return DescribeLogDirsResult(
-        log_dir=use.path,
-        topics=[DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()],
-        total_bytes=use.total_bytes,
-        usable_bytes=use.usable_bytes,
+        log_dir=directory.path,
+        topics=[DescribeLogDirsTopic(name=name, partitions=parts) for name, parts in topics.items()],
+        total_bytes=directory.total_bytes,
+        usable_bytes=directory.usable_bytes,
     )

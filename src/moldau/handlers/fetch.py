@@ -118,7 +118,7 @@ class FetchHandler:
         while True:  # what came may be part of a transaction, or its end: not all of it is for this reader
             waiters = [replica.waiters for replica in hosts]
             results.clear()  # a request that waits holds no file open
-            await Wait(missing, deadline - loop.time(), waiters, loop).done
+            await Wait.for_bytes(missing, deadline - loop.time(), waiters, loop).done
             results, missing, hosts = await self._turns.run(self._read(request, topics))
             if missing <= 0 or loop.time() >= deadline:
                 if len(results) > WIDE:
@@ -194,19 +194,10 @@ def _is_in_a_session(request: Fetch) -> bool:
 def _read_one(replica: Replica, part: FetchPartition, left: int, first: bool, committed: bool) -> FetchResult:
     """`first`: no partition before it had a batch, so that this one's first goes out whole."""
     index, _, offset, bytes_max = part
-    log, most = replica.log, max(min(bytes_max, left), 0)
-    aborted: list[tuple[int, int]] | None = [] if committed else None
     try:
-        if committed and (log.has_aborted or log.producers.unsettled):
-            records, stable, found = replica.read_committed(offset, most, first)
-            aborted = [(one.producer_id, one.first_offset) for one in found]
-            return FetchResult(index, _NONE, replica.high_watermark, stable, log.log_start_offset, aborted, records)
-        watermark = replica.high_watermark
-        records = log.read(offset, most, watermark, first)
+        return FetchResult(index, _NONE, *replica.read(offset, max(min(bytes_max, left), 0), committed, first))
     except KafkaError as error:
         return _error(part, error.code)
-    stable = log.last_stable_offset(watermark) if log.producers.unsettled else watermark
-    return FetchResult(index, _NONE, watermark, stable, log.log_start_offset, aborted, records)
 
 
 def _error(part: FetchPartition, code: ErrorCode, not_there: bool = False) -> FetchResult:

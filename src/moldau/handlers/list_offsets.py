@@ -101,23 +101,16 @@ def _turn() -> Steps[int]:
 
 def _look_up(replica: Replica, timestamp: int, committed: bool) -> Steps[tuple[int, int, int]]:
     """(timestamp, offset, leader epoch), each -1 if this reader may see no such record. Raises `KafkaError`."""
-    log = replica.log
     if timestamp == LATEST:
-        end = _end(replica, committed)
+        end = replica.end(committed)
         return -1, end, replica.epoch_at(end)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        start = log.log_start_offset
+        start = replica.log_start_offset
         return -1, start, replica.epoch_at(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
-    found = yield from log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
-    if found is None or found.offset >= _end(replica, committed):
-        return -1, -1, -1
-    return *found, log.epoch_of_batch(found.offset)
-
-
-def _end(replica: Replica, committed: bool) -> int:
-    return replica.last_stable_offset if committed else replica.high_watermark
+    at = yield from replica.look_up(None if timestamp == MAX_TIMESTAMP else timestamp, committed)
+    return (-1, -1, -1) if at is None else (*at, replica.epoch_of_batch(at.offset))
 
 
 def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

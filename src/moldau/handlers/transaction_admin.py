@@ -97,12 +97,12 @@ class DescribeProducers:
         if not replica.leadership.leads:
             return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         response = PartitionResponse(partition_index=index)
-        for producer_id, producer in replica.log.producers:
+        for producer in replica.active_producers():
             response.active_producers.append(
                 ProducerState(
-                    producer_id=producer_id,
+                    producer_id=producer.producer_id,
                     producer_epoch=producer.epoch,
-                    last_sequence=producer.batches[-1].last_sequence if producer.batches else -1,
+                    last_sequence=producer.last_sequence,
                     last_timestamp=producer.last_timestamp,
                     coordinator_epoch=producer.coordinator_epoch,
                     current_txn_start_offset=producer.transaction_start,

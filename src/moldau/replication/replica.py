@@ -6,8 +6,9 @@ it runs on the loop but for what `wants_executor` says: a batch that is heavy to
 """
 
 import uuid
+from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
@@ -15,13 +16,14 @@ from moldau.log import verification
 from moldau.log.appended import Appended, not_appended
 from moldau.log.log import Log
 from moldau.log.producers import Verification
-from moldau.log.transactions import AbortedTransaction
+from moldau.log.times import Search
 from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
-from moldau.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, Marker, read_header
+from moldau.records.batch import HEADER_SIZE, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader, Marker, read_header
 from moldau.records.validation import INLINE_BYTES, Checked, Rules, check_produce, needs_executor
 from moldau.replication.leadership import NOBODY, Leadership
+from moldau.replication.results import ActiveProducer, ReadResult
 from moldau.replication.waiting import Waiters
-from moldau.runtime import FileSlice, Runtime
+from moldau.runtime import Runtime
 
 FLUSH_NEVER = 2**63 - 1
 """`flush.messages`: leave flushing to the operating system."""
@@ -30,6 +32,7 @@ FLUSH_NEVER = 2**63 - 1
 DEFAULT_LEVEL = -1
 PRODUCER = "producer"
 """`compression.type`: batches stay as their producers compressed them."""
+_new: Final = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 
 def rules_of(config: TopicConfig, tp: TopicPartition) -> Rules:
@@ -111,8 +114,12 @@ class Replica:
         return self.leadership.high_watermark
 
     @property
+    def log_start_offset(self) -> Offset:
+        return self.log.log_start_offset
+
+    @property
     def last_stable_offset(self) -> Offset:
-        """Up to where readers of committed records may see."""
+        """Every offset below it is committed, and its transaction, if any, has ended."""
         return self.log.last_stable_offset(self.leadership.high_watermark)
 
     def wants_executor(self, records: memoryview) -> bool:
@@ -176,7 +183,7 @@ class Replica:
             await self._runtime.run(self.log.flush)
             leadership = self.leadership
             if leadership.leads and leadership.reached(leadership.local, Offset(self.log.recovery_point)):
-                self.waiters.grew(size)
+                self.waiters.moved(size, leadership.high_watermark)
 
     def append(self, records: memoryview, checked: Checked, now_ms: int) -> Appended:
         """Append a checked batch, move the watermark, wake whom it concerns. Raises
@@ -185,8 +192,10 @@ class Replica:
         appended = log.append(records, checked, leadership.leader_epoch, now_ms)
         if self._flushes and self._is_flush_due:
             return appended
-        if not appended.error and leadership.reached(leadership.local, log.log_end_offset) and self.waiters.parked:
-            self.waiters.grew(checked.size)
+        if not appended.error and leadership.reached(leadership.local, log.log_end_offset):
+            waiters = self.waiters
+            if waiters.for_bytes or waiters.until_committed:
+                waiters.moved(checked.size, leadership.high_watermark)
         return appended
 
     def append_own(self, batch: bytearray, now_ms: int) -> Appended:
@@ -221,15 +230,57 @@ class Replica:
             self.waiters.wake()
         return appended
 
-    def read_committed(
-        self, offset: int, bytes_max: int, min_one: bool = True
-    ) -> tuple[FileSlice | None, Offset, list[AbortedTransaction]]:
-        """What a reader of committed records gets from `offset` on (`Log.read`), up to where it may see, and which
-        transactions in what it gets were aborted. Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
+    def read(self, offset: int, max_bytes: int, committed: bool, min_one: bool = True) -> ReadResult:
+        """Records from the batch that holds `offset` on, up to where this reader may see, with what it is told about
+        the partition. `max_bytes` and `min_one` are those of `Log.read`; `committed`: the isolation level is
+        read_committed.
+
+        Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
+        """
+        log, watermark = self.log, self.leadership.high_watermark
+        stable = log.last_stable_offset(watermark) if log.producers.unsettled else watermark
+        records = log.read(offset, max_bytes, stable if committed else watermark, min_one)
+        aborted: list[tuple[int, int]] | None = None
+        if committed:
+            aborted = []
+            if log.has_aborted:
+                aborted = [(one.producer_id, one.first_offset) for one in log.aborted_in(offset, records)]
+        return _new(ReadResult, (watermark, stable, log.log_start_offset, aborted, records))
+
+    def end(self, committed: bool) -> Offset:
+        """The first offset that this reader may not see yet. `committed`: the isolation level is read_committed."""
+        return self.last_stable_offset if committed else self.leadership.high_watermark
+
+    def look_up(self, timestamp_ms: int | None, committed: bool) -> Search:
+        """Search for the first record at or after a time, or for the first one with the largest timestamp of all where
+        the time is None. The steps end with None if this reader may not see that record. Raises `KafkaError`."""
         log = self.log
-        stable = log.last_stable_offset(self.leadership.high_watermark)
-        records = log.read(offset, bytes_max, stable, min_one)
-        return records, stable, log.aborted_in(offset, records)
+        search = log.offset_of_max_timestamp() if timestamp_ms is None else log.offset_for_time(timestamp_ms)
+        at = yield from search
+        return None if at is None or at.offset >= self.end(committed) else at
+
+    def epoch_of_batch(self, offset: int) -> int:
+        """The leader epoch in the header of the batch that holds `offset`. Raises `KafkaError`."""
+        return self.log.epoch_of_batch(offset)
+
+    def delete_records_before(self, offset: int) -> Offset:
+        """Move the log's start forward to `offset`; returns where it is now. Raises `KafkaError`: OFFSET_OUT_OF_RANGE
+        above the high watermark, KAFKA_STORAGE_ERROR."""
+        if not 0 <= offset <= self.leadership.high_watermark:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return self.log.delete_records_before(offset)
+
+    def active_producers(self) -> Iterator[ActiveProducer]:
+        """The producers that the log remembers. Others may have a turn between two of them."""
+        for producer_id, producer in self.log.producers:
+            yield ActiveProducer(
+                producer_id=producer_id,
+                epoch=producer.epoch,
+                last_sequence=producer.batches[-1].last_sequence if producer.batches else NO_SEQUENCE,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                transaction_start=producer.transaction_start,
+            )
 
     def leadership_error(self, current_leader_epoch: int) -> ErrorCode | None:
         """What is wrong with the leader epoch a client believes in (-1: it does not say), per KIP-320."""

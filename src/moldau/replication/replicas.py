@@ -21,11 +21,12 @@ from moldau.cluster.image import Image, TopicImage
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.files import OpenFiles
 from moldau.log.folder import LogFolder
-from moldau.log.folders import FolderUse, LogFolders
+from moldau.log.folders import LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition, counted
 from moldau.notices import Notices
 from moldau.replication.leadership import Leadership
 from moldau.replication.replica import FLUSH_NEVER, Replica
+from moldau.replication.results import LogDirectory
 from moldau.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -101,8 +102,9 @@ class Replicas:
         """Where the files are counted that replies hold until they have left."""
         return self._folders.files
 
-    async def folders_in_use(self) -> list[FolderUse]:
-        return await self._runtime.run(self._folders.in_use)
+    async def log_directories(self) -> list[LogDirectory]:
+        """Every folder of `log.dirs` with what is in it, in the order of the setting."""
+        return [LogDirectory(*use) for use in await self._runtime.run(self._folders.in_use)]
 
     @property
     def log_dirs(self) -> dict[str, bool]:

@@ -1,32 +1,59 @@
-"""Requests that wait for a partition to move: fetches that want more bytes than there are yet.
+"""Requests that wait for a partition to move: fetches for more bytes, writes with acks=all for the high watermark.
 
-A `Wait` counts down the bytes it still misses and is done when it has them, when its time is over, or when something
-changed that its reader must be told (`wake`). Waking is O(1) for each parked request; nobody recomputes a fetch that
-cannot be answered yet.
+A `Wait` counts down what it misses: the bytes of a fetch, or the partitions of a write whose high watermark is still
+too low. It is done when nothing is missing, when its time is over, or when its partition changed in a way that the
+client must hear of (`wake`). It says only that it is time to look again; its request then reads, or asks, anew.
+A move of the watermark costs O(1) for each parked fetch, and touches only those writes that it completes.
 """
 
 import asyncio
+from bisect import bisect_left, insort
 from collections.abc import Iterable
+from operator import itemgetter
+from typing import Final
+
+NO_OFFSET: Final = -1
+_OFFSET: Final = itemgetter(0)
 
 
 class Wait:
-    """One parked request, at one or more `Waiters`. `done` is resolved with None, once; its bytes are then read
-    anew."""
+    """One parked request. `done` is resolved with None, once. It is parked by `for_bytes` or `until_committed`."""
 
-    __slots__ = ("_missing", "_timer", "_where", "done")
+    __slots__ = ("_missing", "_places", "_timer", "done")
 
-    def __init__(self, missing: int, wait_s: float, where: Iterable["Waiters"], loop: asyncio.AbstractEventLoop):
+    def __init__(self, missing: int, wait_s: float, loop: asyncio.AbstractEventLoop):
         self.done: asyncio.Future[None] = loop.create_future()
         self._missing = missing
-        self._where = list(where)
+        self._places: list[tuple[Waiters, int]] = []
         self._timer = loop.call_later(wait_s, self.finish)
-        for waiters in self._where:
-            waiters.parked[self] = None
         self.done.add_done_callback(self._leave)
 
-    def grew(self, size: int) -> None:
-        """`size` more bytes can be read."""
-        self._missing -= size
+    @classmethod
+    def for_bytes(
+        cls, missing: int, wait_s: float, places: Iterable["Waiters"], loop: asyncio.AbstractEventLoop
+    ) -> "Wait":
+        """Wait until there are `missing` more bytes to read at these partitions together."""
+        wait = cls(missing, wait_s, loop)
+        for waiters in places:
+            waiters.for_bytes[wait] = None
+            wait._places.append((waiters, NO_OFFSET))
+        return wait
+
+    @classmethod
+    def until_committed(
+        cls, offsets: Iterable[tuple["Waiters", int]], wait_s: float, loop: asyncio.AbstractEventLoop
+    ) -> "Wait":
+        """Wait until the high watermark of each partition is at or above its offset."""
+        wait = cls(0, wait_s, loop)
+        for waiters, offset in offsets:
+            wait._missing += 1
+            insort(waiters.until_committed, (offset, wait), key=_OFFSET)
+            wait._places.append((waiters, offset))
+        return wait
+
+    def count_down(self, amount: int) -> None:
+        """This many bytes, or partitions, are no longer missing."""
+        self._missing -= amount
         if self._missing <= 0:
             self.finish()
 
@@ -35,25 +62,49 @@ class Wait:
             self.done.set_result(None)
 
     def _leave(self, _: "asyncio.Future[None]") -> None:
-        """Also when the connection is gone and its task was cancelled."""
+        """Runs as well if the connection is gone and its task was cancelled."""
         self._timer.cancel()
-        for waiters in self._where:
-            waiters.parked.pop(self, None)
+        for waiters, offset in self._places:
+            waiters.forget(self, offset)
 
 
 class Waiters:
-    """Those parked at one partition, in the order they came."""
+    """The requests parked at one partition: `for_bytes` in order of arrival, `until_committed` in order of offsets."""
 
-    __slots__ = ("parked",)
+    __slots__ = ("for_bytes", "until_committed")
 
     def __init__(self) -> None:
-        self.parked: dict[Wait, None] = {}
+        self.for_bytes: dict[Wait, None] = {}
+        self.until_committed: list[tuple[int, Wait]] = []
 
-    def grew(self, size: int) -> None:
-        for wait in list(self.parked):
-            wait.grew(size)
+    def moved(self, size: int, high_watermark: int) -> None:
+        """The high watermark is at this offset now, and `size` more bytes can be read."""
+        for wait in list(self.for_bytes):
+            wait.count_down(size)
+        parked, count = self.until_committed, 0
+        while count < len(parked) and parked[count][0] <= high_watermark:
+            count += 1
+        if count:
+            committed = parked[:count]
+            del parked[:count]
+            for _, wait in committed:
+                wait.count_down(1)
 
     def wake(self) -> None:
-        """Whatever they wait for will not come this way: the partition moved, failed or is gone."""
-        for wait in list(self.parked):
+        """All look again: what they wait for may never come (the partition was deleted, failed, or has another leader),
+        or something else changed (a transaction ended)."""
+        for wait in [*self.for_bytes, *(wait for _, wait in self.until_committed)]:
             wait.finish()
+
+    def forget(self, wait: Wait, offset: int) -> None:
+        """The request is not parked here any more. `offset`: what it waited for, `NO_OFFSET` if for bytes."""
+        if offset == NO_OFFSET:
+            self.for_bytes.pop(wait, None)
+            return
+        parked = self.until_committed
+        at = bisect_left(parked, offset, key=_OFFSET)
+        while at < len(parked) and parked[at][0] == offset:
+            if parked[at][1] is wait:
+                del parked[at]
+                return
+            at += 1

@@ -1,0 +1,43 @@
+"""What a replica answers to requests: plain values, so that no request handler ever opens a log or a batch."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from moldau.names import TopicPartition
+from moldau.runtime import FileSlice
+
+
+class ReadResult(NamedTuple):
+    """Records that a reader may see, and what it is told about the partition at the same moment.
+
+    `aborted` holds (producer id, first offset) of the aborted transactions that have records in the slice; None for a
+    reader of uncommitted records. `records` is None if nothing is to be read. All else are offsets.
+    """
+
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: list[tuple[int, int]] | None
+    records: FileSlice | None
+
+
+class ActiveProducer(NamedTuple):
+    """A producer that a partition remembers. `last_sequence`, `last_timestamp` (in ms) and `transaction_start` (the
+    first offset of its open transaction) are -1 if it has none."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    transaction_start: int
+
+
+class LogDirectory(NamedTuple):
+    """One folder of `log.dirs`: the bytes of each partition's records in it (None if the folder is offline), and the
+    bytes of its volume, in total and left to use (-1 if the volume cannot be asked)."""
+
+    path: str
+    sizes: Mapping[TopicPartition, int] | None
+    total_bytes: int
+    usable_bytes: int
