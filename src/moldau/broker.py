@@ -22,7 +22,7 @@ from typing import NamedTuple
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.copies import Copies
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
-from moldau.cluster.image import Image
+from moldau.cluster.image import Endpoint, Image
 from moldau.cluster.opening import open_embedded
 from moldau.cluster.store import MetadataStore
 from moldau.config import BrokerConfig, broker_config
@@ -221,7 +221,8 @@ class Broker:
         self.port = await self.server.start(listener.host or None, listener.port)
         advertised = config.advertised_listener
         host = advertised.host or _reachable(listener.host)
-        await cluster.register(host, advertised.port or self.port, list(folders.directories))
+        endpoint = Endpoint(advertised.name, "PLAINTEXT", host, advertised.port or self.port)
+        await cluster.register([endpoint], list(folders.directories))
         upkeep.start()
         cleaner.start()
         await self.server.serve()

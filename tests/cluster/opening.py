@@ -5,14 +5,16 @@ from pathlib import Path
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.embedded import EmbeddedStore
+from moldau.cluster.image import Endpoint
 from moldau.config import broker_config
 from moldau.runtime import Runtime
 
+HERE = Endpoint("PLAINTEXT", "PLAINTEXT", "localhost", 9092)
 SETTINGS = {"node.id": "1", "offsets.topic.num.partitions": "3"}
 
 
 async def open_cluster(folder: Path, settings: Mapping[str, str] | None = None, *, clean: bool = True) -> Cluster:
     config, _ = broker_config({**SETTINGS, **(settings or {})})
     cluster = await Cluster.open(EmbeddedStore(folder), config, Runtime(), clean=clean)
-    await cluster.register("localhost", 9092)
+    await cluster.register([HERE])
     return cluster

@@ -13,11 +13,13 @@ from moldau.cluster.alterations import Alteration, Operation
 from moldau.cluster.cluster import PRODUCER_IDS_PER_BLOCK, Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.image import BrokerImage, Image, TopicImage
+from moldau.cluster.image import BrokerImage, Endpoint, Image, TopicImage
 from moldau.cluster.store import Set
 from moldau.errors import ErrorCode, StorageError
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from tests.cluster.opening import open_cluster
+
+ELSEWHERE = Endpoint("PLAINTEXT", "PLAINTEXT", "elsewhere", 1234)
 
 
 def test_a_new_cluster_gets_an_id_that_it_keeps(tmp_path: Path) -> None:
@@ -39,13 +41,13 @@ def test_a_new_cluster_gets_an_id_that_it_keeps(tmp_path: Path) -> None:
 def test_a_registered_broker_is_in_the_image_and_controls(tmp_path: Path) -> None:
     async def scenario() -> Image:
         cluster = await open_cluster(tmp_path, {"broker.rack": "r1"})
-        await cluster.register("elsewhere", 1234)
+        await cluster.register([ELSEWHERE])
         await cluster.close()
         return cluster.image
 
     image = asyncio.run(scenario())
     assert image.controller_id == 1
-    assert list(image.brokers.values()) == [BrokerImage(1, "elsewhere", 1234, "r1")]
+    assert list(image.brokers.values()) == [BrokerImage(1, (ELSEWHERE,), "r1")]
 
 
 def test_everything_that_was_answered_is_there_after_a_restart(tmp_path: Path) -> None:

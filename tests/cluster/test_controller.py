@@ -9,13 +9,15 @@ from hypothesis import given
 
 from moldau.cluster import controller
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
-from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
+from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.config import broker_config
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 
 CONFIG = broker_config({"num.partitions": "2"})[0]
-THREE = {number: BrokerImage(number, f"host{number}", 9092) for number in (1, 2, 3)}
+THREE = {
+    number: BrokerImage(number, (Endpoint("PLAINTEXT", "PLAINTEXT", f"host{number}", 9092),)) for number in (1, 2, 3)
+}
 
 
 def ids() -> Iterator[uuid.UUID]:

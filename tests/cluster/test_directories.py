@@ -11,6 +11,7 @@ from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image
 from moldau.config import broker_config
 from moldau.runtime import Runtime
+from tests.cluster.opening import HERE
 
 CONFIG = broker_config({"node.id": "1"})[0]
 
@@ -23,7 +24,7 @@ async def opened(folder: Path, directories: dict[str, bool] | None = None, *, cl
     cluster = await Cluster.open(
         EmbeddedStore(folder), CONFIG, Runtime(), clean=clean, directories=directories, place=in_turn
     )
-    await cluster.register("localhost", 9092, list(directories or ()))
+    await cluster.register([HERE], list(directories or ()))
     return cluster
 
 
@@ -74,7 +75,7 @@ def test_what_is_in_a_folder_that_is_away_has_no_leader_until_it_is_back(tmp_pat
 def test_folders_of_partitions_may_be_learnt_later(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await Cluster.open(EmbeddedStore(tmp_path), CONFIG, Runtime())
-        await cluster.register("localhost", 9092)
+        await cluster.register([HERE])
         await cluster.create_topics([NewTopic("t", 3)])
         assert seen(cluster.image) == [("", 1, 0)] * 3
         assert controller.directories_lost(cluster.image, 1, ["left"]) == []

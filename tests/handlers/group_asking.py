@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
+from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
@@ -20,7 +20,7 @@ from tests.coordinators.fake_log import PARTITIONS, FakeLog, coordinator, in_vir
 from tests.coordinators.groups.scene import subscription
 from tests.handlers.asking import answered
 
-ME = BrokerImage(1, "here", 9092)
+ME = BrokerImage(1, (Endpoint("PLAINTEXT", "PLAINTEXT", "here", 9092),))
 T_ID = uuid.UUID(int=77)
 
 

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
+from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.handlers.elections import PREFERRED, UNCLEAN, ElectLeaders
@@ -13,7 +13,7 @@ from moldau.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPar
 from moldau.turns import turn
 
 LED, OFFLINE = PartitionImage(1, 0, (1,), (1,)), PartitionImage(-1, 1, (1,), (1,))
-IMAGE = Image("c", 1, {1: BrokerImage(1, "h", 1)}).with_topics(
+IMAGE = Image("c", 1, {1: BrokerImage(1, (Endpoint("PLAINTEXT", "PLAINTEXT", "h", 1),))}).with_topics(
     {"a": TopicImage("a", uuid.UUID(int=1), (LED, OFFLINE), {}), "b": TopicImage("b", uuid.UUID(int=2), (LED,), {})}
 )
 CONTEXT = Context(ELECT_LEADERS.key, 2, 1, "asker", "127.0.0.1")

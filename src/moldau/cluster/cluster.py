@@ -20,7 +20,7 @@ from moldau.cluster import alterations, controller, layout
 from moldau.cluster.alterations import Replacement, Wish
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.descriptions import Sources
-from moldau.cluster.image import BrokerImage, Image, TopicImage
+from moldau.cluster.image import BrokerImage, Endpoint, Image, TopicImage
 from moldau.cluster.reading import last_producer_id, read_changes, read_image
 from moldau.cluster.store import Delete, MetadataStore, Operation
 from moldau.config import BrokerConfig, GroupConfig, TopicConfig, group_config, topic_config, with_changes
@@ -99,7 +99,7 @@ class Cluster:
         self._place = place
         self._made_in = made_in
         self._in_the_way = in_the_way
-        self._address = ("", 0)
+        self._endpoints: tuple[Endpoint, ...] = ()
         store.watch(self._touched.append)
 
     @classmethod
@@ -199,23 +199,22 @@ class Cluster:
         self._subscribers.append(subscriber)
 
     @_alone
-    async def register(self, host: str, port: int, directories: Sequence[str] = ()) -> None:
-        """Tell the cluster that this broker is up, where clients reach it, and the ids of the log folders it serves."""
-        self._address = (host, port)
+    async def register(self, endpoints: Sequence[Endpoint], directories: Sequence[str] = ()) -> None:
+        """Register this broker as up: its listeners (at least one), and the ids of the log folders it serves."""
+        self._endpoints = tuple(endpoints)
         await self._register(directories)
 
     @_alone
     async def serve_only(self, directories: Sequence[str]) -> None:
         """The broker serves only these log folders any more: it leads nothing that is in others."""
-        if self._address[0]:
+        if self._endpoints:
             await self._register(directories)
         else:
             await self._commit(self._lost(directories))
 
     async def _register(self, directories: Sequence[str]) -> None:
-        me = BrokerImage(self.broker_id, *self._address, self._static.broker_rack, tuple(directories))
-        listener = self._static.advertised_listener.name
-        operations: list[Operation] = [layout.broker(me, listener, self._runtime.clock.now_ms())]
+        me = BrokerImage(self.broker_id, self._endpoints, self._static.broker_rack, tuple(directories))
+        operations: list[Operation] = [layout.broker(me, self._runtime.clock.now_ms())]
         if self.broker_id in self._image.brokers:
             operations.insert(0, Delete(f"{layout.BROKERS}/{self.broker_id}"))
         await self._commit([*operations, *(self._lost(directories) if directories else ())])

@@ -1,7 +1,8 @@
-"""A picture of the cluster at one moment: immutable, complete, and cheap to hand to everyone.
+"""An `Image` of the cluster at one moment: complete and immutable, so that all parts of a broker can share it.
 
-Whoever holds an `Image` sees one moment and never a mixture; a change is a new image that shares what did not change.
-It knows nothing of stores, files and time. Names and numbers are Kafka's: a partition without a leader has leader -1.
+A change makes a new image, which shares with the one before all that did not change; code that holds an image never
+sees half a change. An image knows no store, file or time. Names and numbers are Kafka's: a partition without a leader
+has leader -1.
 """
 
 import uuid
@@ -14,25 +15,40 @@ from moldau.names import TopicPartition
 NO_LEADER = -1
 
 
-class BrokerImage(NamedTuple):
-    """One broker that is up, and where clients reach it. `directories` are the ids of the log folders it serves; empty
-    if it does not say."""
+class Endpoint(NamedTuple):
+    """A listener of a broker: its name, its protocol (Kafka's name, such as PLAINTEXT), and where clients connect."""
 
-    id: int
+    name: str
+    protocol: str
     host: str
     port: int
+
+    def __str__(self) -> str:
+        return f"{self.name}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+class BrokerImage(NamedTuple):
+    """One broker that is up. `endpoints` are its listeners in the order of its settings, at least one; `directories`
+    are the ids of the log folders it serves, empty if they are not registered."""
+
+    id: int
+    endpoints: tuple[Endpoint, ...]
     rack: str | None = None
     directories: tuple[str, ...] = ()
 
+    def endpoint(self, name: str) -> Endpoint | None:
+        """The listener of that name, None if this broker has no such listener."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.name == name), None)
+
     def serves(self, directory: str) -> bool:
-        """Whether what is in that log folder is served; True where nothing is known."""
+        """Whether this broker serves that log folder; True if its folders are not registered."""
         return not directory or not self.directories or directory in self.directories
 
 
 class PartitionImage(NamedTuple):
-    """Who has a partition. `isr` is a part of `replicas`, whose first is the preferred leader; `directories` are the
-    ids of the log folders that each replica is in, as far as they are known (KIP-858). `made`: its folder has been made
-    and lasts, so that a missing folder is a loss; until then a missing folder is one that is still to be made."""
+    """The replicas of a partition. `isr` is a subset of `replicas`, whose first is the preferred leader; `directories`
+    has the id of each replica's log folder where it is known (KIP-858). `made`: the partition's folder was created and
+    is durable, so a missing folder means lost data; before that it has yet to be created."""
 
     leader: int
     leader_epoch: int
@@ -42,18 +58,18 @@ class PartitionImage(NamedTuple):
     made: bool = True
 
     def directory_of(self, broker: int) -> str:
-        """The id of the log folder that this broker has it in; empty if that is not known."""
+        """The id of the log folder of this broker's replica; empty if it is not known."""
         at = self.replicas.index(broker) if broker in self.replicas else len(self.directories)
         return self.directories[at] if at < len(self.directories) else ""
 
     def with_directory(self, broker: int, directory: str) -> "PartitionImage":
-        """The same, with that broker's replica in that log folder."""
+        """The partition with that broker's replica in that log folder."""
         known = {replica: self.directory_of(replica) for replica in self.replicas} | {broker: directory}
         return self._replace(directories=tuple(known[replica] for replica in self.replicas))
 
 
 class TopicImage(NamedTuple):
-    """A topic: its partitions by number from 0, and the settings that are its own."""
+    """A topic: its partitions by number from 0, and the settings that override those of the broker."""
 
     name: str
     id: uuid.UUID
@@ -63,8 +79,7 @@ class TopicImage(NamedTuple):
 
 @dataclass(frozen=True)
 class Image:
-    """The whole cluster. `deleted` holds topics that are gone from the books and may still be on some disk: id ->
-    name."""
+    """The whole cluster. `deleted`: id -> name of deleted topics whose data may still be on some disk."""
 
     cluster_id: str
     controller_id: int = NO_LEADER
@@ -76,7 +91,7 @@ class Image:
     deleted: Mapping[uuid.UUID, str] = field(default_factory=dict)
 
     def topic(self, name: str | None, topic_id: uuid.UUID | None = None) -> TopicImage | None:
-        """By name, or by id where there is no name."""
+        """The topic of that name; if the name is empty or None, of that id."""
         return self.topics.get(name) if name else self.topics_by_id.get(topic_id) if topic_id else None
 
     def partition(self, tp: TopicPartition) -> PartitionImage | None:
@@ -91,12 +106,12 @@ class Image:
                     yield topic, number
 
     def with_groups(self, changed: Mapping[str, Mapping[str, str] | None]) -> "Image":
-        """The image after some groups got other settings of their own, or (None) none any more."""
+        """The image with other settings for these groups; None removes a group's settings."""
         groups = {**self.group_overrides, **changed}
         return replace(self, group_overrides={name: own for name, own in groups.items() if own is not None})
 
     def with_topics(self, changed: Mapping[str, TopicImage | None]) -> "Image":
-        """The image after some topics were made, changed, or (None) deleted."""
+        """The image with these topics created or replaced; None deletes a topic."""
         topics, by_id = dict(self.topics), dict(self.topics_by_id)
         for name, topic in changed.items():
             old = topics.pop(name, None) if topic is None else topics.get(name)

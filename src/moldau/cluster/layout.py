@@ -89,16 +89,18 @@ def controller(broker_id: int, now_ms: int) -> Operation:
     return Create(CONTROLLER, _json(version=2, brokerid=broker_id, timestamp=str(now_ms)), ephemeral=True)
 
 
-def broker(image: BrokerImage, listener: str, now_ms: int) -> Operation:
-    host = f"[{image.host}]" if ":" in image.host else image.host
+def broker(image: BrokerImage, now_ms: int) -> Operation:
+    """A broker's registration. `host` and `port` are of its first PLAINTEXT listener, for clients that read no
+    `endpoints`."""
+    plain = next((endpoint for endpoint in image.endpoints if endpoint.protocol == "PLAINTEXT"), None)
     data = _json(
         version=5,
-        host=image.host,
-        port=image.port,
+        host=plain.host if plain else None,
+        port=plain.port if plain else -1,
         jmx_port=-1,
         timestamp=str(now_ms),
-        endpoints=[f"{listener}://{host}:{image.port}"],
-        listener_security_protocol_map={listener: "PLAINTEXT"},
+        endpoints=[str(endpoint) for endpoint in image.endpoints],
+        listener_security_protocol_map={endpoint.name: endpoint.protocol for endpoint in image.endpoints},
         rack=image.rack,
         features={},
         **({"directories": list(image.directories)} if image.directories else {}),

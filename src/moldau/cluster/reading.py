@@ -13,7 +13,7 @@ from operator import index
 from typing import Any
 
 from moldau.cluster import layout
-from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
+from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.cluster.store import MetadataStore, Node
 from moldau.errors import StorageError
 
@@ -139,16 +139,32 @@ def _overrides(node: Node, path: str) -> dict[str, str]:
 
 
 def _read_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
-    found = {}
+    brokers = {}
     for name in store.children(layout.BROKERS):
         path = f"{layout.BROKERS}/{name}"
         node = store.get(path)
         if node:
             with _expecting("a broker", path):
-                said = document(node, path)
-                directories = tuple(said.get("directories", ()))
-                found[int(name)] = BrokerImage(int(name), said["host"], said["port"], said.get("rack"), directories)
-    return dict(sorted(found.items()))
+                registration = document(node, path)
+                directories = tuple(_text(one) for one in registration.get("directories", ()))
+                brokers[int(name)] = BrokerImage(
+                    int(name), _endpoints(registration), registration.get("rack"), directories
+                )
+    return dict(sorted(brokers.items()))
+
+
+def _endpoints(registration: Mapping[str, Any]) -> tuple[Endpoint, ...]:
+    """The listeners of a registration. Version 1 has a host and a port only; up to version 3 the name of a listener is
+    its protocol."""
+    if not registration.get("endpoints"):
+        return (Endpoint("PLAINTEXT", "PLAINTEXT", _text(registration["host"]), index(registration["port"])),)
+    protocols = registration.get("listener_security_protocol_map", {})
+    endpoints = []
+    for text in registration["endpoints"]:
+        name, _, address = _text(text).partition("://")
+        host, _, port = address.rpartition(":")
+        endpoints.append(Endpoint(name, _text(protocols.get(name, name)), host.strip("[]"), int(port)))
+    return tuple(endpoints)
 
 
 def _read_broker_overrides(store: MetadataStore) -> dict[str, Mapping[str, str]]:

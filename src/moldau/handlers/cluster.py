@@ -37,7 +37,9 @@ class DescribeCluster:
             cluster_id=image.cluster_id,
             controller_id=image.controller_id,
             brokers=[
-                DescribeClusterBroker(broker_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
+                DescribeClusterBroker(
+                    broker_id=broker.id, host=broker.endpoints[0].host, port=broker.endpoints[0].port, rack=broker.rack
+                )
                 for broker in image.brokers.values()
             ],
         )

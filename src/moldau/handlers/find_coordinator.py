@@ -81,7 +81,8 @@ class FindCoordinatorHandler:
         leader = None if partition is None else image.brokers.get(partition.leader)
         if leader is None:
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The partition {tp} has no leader yet.")
-        return Coordinator(key=key, node_id=leader.id, host=leader.host, port=leader.port, error_message="")
+        endpoint = leader.endpoints[0]
+        return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
 
 
 def _none(key: str, error: ErrorCode, sentence: str) -> Coordinator:

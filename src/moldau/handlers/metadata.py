@@ -137,7 +137,9 @@ class Metadata:
             topics.append((yield from steps))
         response = MetadataResponse(
             brokers=[
-                MetadataResponseBroker(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
+                MetadataResponseBroker(
+                    node_id=broker.id, host=broker.endpoints[0].host, port=broker.endpoints[0].port, rack=broker.rack
+                )
                 for broker in image.brokers.values()
             ],
             cluster_id=image.cluster_id,
