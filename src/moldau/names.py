@@ -18,6 +18,17 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class TransactionMarkers(NamedTuple):
+    """The end of one producer's transaction, as a coordinator decided it: what the marker of each partition says."""
+
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    commits: bool
+    transaction_version: int
+    partitions: tuple[TopicPartition, ...]
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: `1 segment`, `10,000 partitions`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from moldau.errors import ErrorCode
-from moldau.names import TopicPartition
-from moldau.replication.markers import Markers, MarkerWriter
+from moldau.names import TopicPartition, TransactionMarkers
+from moldau.replication.markers import MarkerWriter
 from tests.handlers.living import Living
 from tests.handlers.transacting import PAUSE_S, Transactor, committed, run, transactor
 
@@ -70,7 +70,7 @@ def test_markers_that_are_left_are_written_after_a_restart(
     run(after, tmp_path)
 
 
-async def refuse(_: MarkerWriter, markers: Markers) -> Mapping[TopicPartition, ErrorCode]:
+async def refuse(_: MarkerWriter, markers: TransactionMarkers) -> Mapping[TopicPartition, ErrorCode]:
     return dict.fromkeys(markers.partitions, ErrorCode.KAFKA_STORAGE_ERROR)
 
 

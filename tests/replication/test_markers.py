@@ -4,10 +4,10 @@ from collections.abc import Awaitable
 from pathlib import Path
 
 from moldau.errors import ErrorCode
-from moldau.names import OFFSETS_TOPIC, TopicPartition
+from moldau.names import OFFSETS_TOPIC, TopicPartition, TransactionMarkers
 from moldau.records.batch import TRANSACTIONAL_BIT
 from moldau.replication.leadership import NOBODY
-from moldau.replication.markers import Markers, MarkerWriter
+from moldau.replication.markers import MarkerWriter
 from moldau.replication.replica import Replica
 from tests.handlers.living import NOW_MS, Living, batch, run
 
@@ -18,7 +18,7 @@ def writer(alive: Living, offsets: ErrorCode = NONE) -> tuple[MarkerWriter, list
     """And the partitions of the offsets topic that it handed on."""
     handed: list[int] = []
 
-    def end_offsets(partition: int, _: Markers) -> ErrorCode | Awaitable[ErrorCode]:
+    def end_offsets(partition: int, _: TransactionMarkers) -> ErrorCode | Awaitable[ErrorCode]:
         handed.append(partition)
         return offsets
 
@@ -31,8 +31,8 @@ def begin(replica: Replica) -> None:
     assert not replica.produce(memoryview(bytearray(records)), NOW_MS).error
 
 
-def markers(*partitions: TopicPartition, commits: bool = True, epoch: int = 1, of: int = 3) -> Markers:
-    return Markers(7, epoch, of, commits, 2, partitions)
+def markers(*partitions: TopicPartition, commits: bool = True, epoch: int = 1, of: int = 3) -> TransactionMarkers:
+    return TransactionMarkers(7, epoch, of, commits, 2, partitions)
 
 
 def test_each_partition_gets_its_marker_and_those_of_offsets_go_to_their_coordinator(tmp_path: Path) -> None:

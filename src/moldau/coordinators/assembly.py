@@ -13,7 +13,7 @@ from moldau.cluster.cluster import Cluster
 from moldau.cluster.image import Image
 from moldau.config import BrokerConfig
 from moldau.errors import ErrorCode
-from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TransactionMarkers
 from moldau.replication.internal_topic import InternalTopic
 from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
@@ -21,7 +21,7 @@ from moldau.runtime import Runtime
 if TYPE_CHECKING:
     from moldau.coordinators.groups.coordinator import GroupCoordinator
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
-    from moldau.replication.markers import Markers, MarkerWriter
+    from moldau.replication.markers import MarkerWriter
 
 MINUTE_MS = 60_000
 
@@ -126,7 +126,7 @@ class Coordinators:
     def markers(self) -> "MarkerWriter":
         from moldau.replication.markers import MarkerWriter
 
-        def end_offsets(partition: int, markers: "Markers") -> ErrorCode | Awaitable[ErrorCode]:
+        def end_offsets(partition: int, markers: TransactionMarkers) -> ErrorCode | Awaitable[ErrorCode]:
             return self.groups.end_transaction(
                 partition,
                 markers.producer_id,

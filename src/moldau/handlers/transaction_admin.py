@@ -20,7 +20,7 @@ from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 from moldau.coordinators.transactions.exchange import TransactionDescription
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, TransactionMarkers
 from moldau.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -44,7 +44,6 @@ from moldau.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from moldau.replication.markers import Markers
 from moldau.replication.replicas import Replicas
 from moldau.turns import Steps, in_turns
 
@@ -176,7 +175,7 @@ def _described(one: TransactionDescription) -> Steps[Described]:
 
 
 class WriteTxnMarkers:
-    def __init__(self, write: Callable[[Markers], Awaitable[Errors]], image: Callable[[], Image]):
+    def __init__(self, write: Callable[[TransactionMarkers], Awaitable[Errors]], image: Callable[[], Image]):
         self._write = write
         self._image = image
 
@@ -198,7 +197,7 @@ class WriteTxnMarkers:
             image, absent = self._image(), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return {tp: absent if image.partition(tp) is None else impossible for tp in partitions}
         return await self._write(
-            Markers(
+            TransactionMarkers(
                 marker.producer_id,
                 marker.producer_epoch,
                 marker.coordinator_epoch,

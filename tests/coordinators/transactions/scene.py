@@ -21,7 +21,7 @@ from moldau.coordinators.transactions.records import read_record, transaction_re
 from moldau.coordinators.transactions.transaction import Transaction, unpack
 from moldau.coordinators.transactions.transactions import TransactionShard
 from moldau.errors import ErrorCode
-from moldau.replication.markers import Markers
+from moldau.names import TransactionMarkers
 from tests.coordinators.groups.scene import blocks, milliseconds, partition
 from tests.coordinators.held_log import YEAR_2013_MS, HeldLog
 
@@ -36,7 +36,7 @@ class TransactionStage(HeldLog[TransactionShard]):
         self.settings = settings
         self.ids_at_hand = -1
         self.next_producer_id = FIRST_PRODUCER_ID
-        self.marking: dict[str, Markers] = {}
+        self.marking: dict[str, TransactionMarkers] = {}
         super().__init__()
 
     def _said(self, written: Record) -> str:
@@ -52,7 +52,7 @@ class TransactionStage(HeldLog[TransactionShard]):
         self.next_producer_id += 1
         return self.next_producer_id - 1
 
-    def _mark(self, transactional_id: str, markers: Markers) -> None:
+    def _mark(self, transactional_id: str, markers: TransactionMarkers) -> None:
         self.marking[transactional_id] = markers
         what = "commit" if markers.commits else "abort"
         where = " ".join(str(one) for one in markers.partitions) or "nothing"

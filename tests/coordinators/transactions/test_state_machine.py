@@ -24,8 +24,7 @@ from moldau.coordinators.transactions.exchange import (
 )
 from moldau.coordinators.transactions.transaction import IDLE, PREPARED, State, Transaction
 from moldau.errors import ErrorCode
-from moldau.names import TopicPartition
-from moldau.replication.markers import Markers
+from moldau.names import TopicPartition, TransactionMarkers
 from tests.coordinators.slow_log import OnASlowLog
 from tests.coordinators.transactions.scene import TransactionStage, transaction_of
 
@@ -55,7 +54,7 @@ class Partition:
     def __init__(self) -> None:
         self.epochs: dict[int, int] = {}
         self.open: dict[int, list[Write]] = {}
-        self.closed: list[tuple[Write, Markers]] = []
+        self.closed: list[tuple[Write, TransactionMarkers]] = []
 
     def is_fenced(self, producer: Producer) -> bool:
         return producer.epoch < self.epochs.get(producer.producer_id, -1)
@@ -64,7 +63,7 @@ class Partition:
         self.epochs[write.producer.producer_id] = write.producer.epoch
         self.open.setdefault(write.producer.producer_id, []).append(write)
 
-    def mark(self, markers: Markers) -> None:
+    def mark(self, markers: TransactionMarkers) -> None:
         if markers.epoch < self.epochs.get(markers.producer_id, -1):
             return
         self.epochs[markers.producer_id] = markers.epoch
@@ -83,8 +82,8 @@ class TransactionsUnderFire(OnASlowLog):
         self.stage = TransactionStage(settings)
         self.version = server_version
         self.partitions = {tp: Partition() for tp in PARTITIONS}
-        self.unmarked: dict[str, tuple[Markers, list[TopicPartition]]] = {}
-        self.rounds: list[tuple[str, Markers]] = []
+        self.unmarked: dict[str, tuple[TransactionMarkers, list[TopicPartition]]] = {}
+        self.rounds: list[tuple[str, TransactionMarkers]] = []
         self.asked: dict[Ticket, Producer | InitProducer | EndTransaction] = {}
         self.told: dict[tuple[int, int], str] = {}
         self.numbers = 0

@@ -23,9 +23,8 @@ from moldau.coordinators.transactions.exchange import (
     TransactionSettings,
 )
 from moldau.errors import ErrorCode
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, TransactionMarkers
 from moldau.records import rows
-from moldau.replication.markers import Markers
 from moldau.runtime import Runtime
 from tests.coordinators.consumer.scene import with_topic
 from tests.coordinators.fake_log import FakeLog, LoopClock
@@ -77,7 +76,7 @@ class World:
 
     def __init__(self) -> None:
         self.log = PointedLog()
-        self.markers: dict[TopicPartition, list[Markers]] = {}
+        self.markers: dict[TopicPartition, list[TransactionMarkers]] = {}
         self.errors: dict[TopicPartition, list[ErrorCode]] = {}
         self.image = with_topic(with_topic(Image(""), "t", 10), "u", 10)
         self.tries: list[tuple[float, TopicPartition]] = []
@@ -86,7 +85,7 @@ class World:
         self._producer_ids = 999
         self.producer_id_fails = False
 
-    async def write(self, markers: Markers) -> Mapping[TopicPartition, ErrorCode]:
+    async def write(self, markers: TransactionMarkers) -> Mapping[TopicPartition, ErrorCode]:
         await self.gate.wait()
         answers: dict[TopicPartition, ErrorCode] = {}
         for tp in markers.partitions:

@@ -29,8 +29,7 @@ from moldau.coordinators.transactions.exchange import (
 from moldau.coordinators.transactions.markers import MarkerRounds, Round
 from moldau.coordinators.transactions.transactions import TransactionShard
 from moldau.errors import ErrorCode, KafkaError, MoldauError
-from moldau.names import TopicPartition
-from moldau.replication.markers import Markers
+from moldau.names import TopicPartition, TransactionMarkers
 from moldau.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -66,7 +65,7 @@ class TransactionCoordinator:
         self._host: Host[TransactionShard] = Host(internal, self._shard, runtime.clock)
 
     def _shard(self, partition: int) -> TransactionShard:
-        def mark(transactional_id: str, markers: Markers) -> None:
+        def mark(transactional_id: str, markers: TransactionMarkers) -> None:
             self._markers.add(partition, transactional_id, markers)
 
         return TransactionShard(self.settings, self._epochs[partition], self._take_id, mark)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from moldau.errors import ErrorCode
-from moldau.names import TopicPartition
-from moldau.replication.markers import Markers
+from moldau.names import TopicPartition, TransactionMarkers
 
 FENCED_SINCE_INIT, FENCED_SINCE_ADD, FENCED_SINCE_END = 4, 2, 2
 """The versions of InitProducerId, of AddPartitionsToTxn and AddOffsetsToTxn, and of EndTxn that know it is fenced."""
@@ -84,7 +83,7 @@ class Ended(NamedTuple):
 class MarkerWriter(Protocol):
     """Writes them and says how it went for each partition; never raises `KafkaError`."""
 
-    async def __call__(self, markers: Markers) -> Mapping[TopicPartition, ErrorCode]: ...
+    async def __call__(self, markers: TransactionMarkers) -> Mapping[TopicPartition, ErrorCode]: ...
 
 
 class TransactionDescription(NamedTuple):

@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from moldau.coordinators.transactions.exchange import MarkerWriter
 from moldau.errors import ErrorCode
-from moldau.names import TopicPartition
-from moldau.replication.markers import Markers
+from moldau.names import TopicPartition, TransactionMarkers
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ class Round:
 
     __slots__ = ("left", "markers", "partition", "timer", "transactional_id", "wait_ms")
 
-    def __init__(self, partition: int, transactional_id: str, markers: Markers):
+    def __init__(self, partition: int, transactional_id: str, markers: TransactionMarkers):
         self.partition = partition
         self.transactional_id = transactional_id
         self.markers = markers
@@ -61,7 +60,7 @@ class MarkerRounds:
     def __len__(self) -> int:
         return sum(len(rounds) for rounds in self._rounds.values())
 
-    def add(self, partition: int, transactional_id: str, markers: Markers) -> None:
+    def add(self, partition: int, transactional_id: str, markers: TransactionMarkers) -> None:
         """A transaction of that partition of `__transaction_state` is decided, or found so when it was loaded."""
         rounds = self._rounds.setdefault(partition, {})
         before = rounds.get(transactional_id)

@@ -45,8 +45,7 @@ from moldau.coordinators.transactions.transaction import (
     with_partitions,
 )
 from moldau.errors import ErrorCode, ProtocolViolation
-from moldau.names import TopicPartition
-from moldau.replication.markers import Markers
+from moldau.names import TopicPartition, TransactionMarkers
 
 EXPIRY_LOOKS, EXPIRY_PAUSE_MS = 1000, 20
 """How many ids are looked at in one turn, and when the next turn comes: about a millisecond's work."""
@@ -54,7 +53,7 @@ EXPIRY_LOOKS, EXPIRY_PAUSE_MS = 1000, 20
 TakeId = Callable[[], int | None]
 """A producer id that was never given out before; None if there is none at hand just now."""
 
-Mark = Callable[[str, Markers], None]
+Mark = Callable[[str, TransactionMarkers], None]
 
 
 class TransactionShard:
@@ -116,8 +115,8 @@ class TransactionShard:
         else:
             self._open[transactional_id] = transaction
 
-    def _markers(self, transaction: Transaction) -> Markers:
-        return Markers(
+    def _markers(self, transaction: Transaction) -> TransactionMarkers:
+        return TransactionMarkers(
             producer_id=transaction.producer_id,
             epoch=transaction.epoch,
             coordinator_epoch=self._coordinator_epoch,
@@ -343,7 +342,7 @@ class TransactionShard:
             return ErrorCode.NONE if was.state is done else ErrorCode.INVALID_TXN_STATE
         return ErrorCode.INVALID_TXN_STATE if ask.commits else None
 
-    def complete(self, transactional_id: str, markers: Markers, ticket: Ticket, now: Now) -> Outcome:
+    def complete(self, transactional_id: str, markers: TransactionMarkers, ticket: Ticket, now: Now) -> Outcome:
         """Every partition has its marker. The answer is an `ErrorCode`: INVALID_TXN_STATE if that was not asked for."""
         out = Outcome()
         was = self._open.get(transactional_id)
