@@ -7,15 +7,18 @@ is done in its first turn, without a task.
 
 `Turns` is a broker's queue for work of more than one turn. It does one wide piece at a time, in order of arrival.
 However many clients send wide requests, a turn of the loop therefore holds one share of one of them, the memory holds
-the elements of one of them, and one thread at a time competes with the loop for the interpreter's lock.
+the elements of one of them, and one thread at a time competes with the loop for the interpreter's lock. The copied
+frames of all wide requests share one bound (`Turns.holding`).
 """
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from types import GeneratorType
 from typing import Any, TypeAlias, TypeVar
 
+from moldau.errors import ProtocolViolation
 from moldau.runtime import Runtime
 
 T = TypeVar("T")
@@ -24,6 +27,8 @@ Steps: TypeAlias = Generator[None, None, T]
 
 ELEMENTS = 1000
 """The most elements in one turn."""
+HELD_BYTES_MAX = 128 << 20
+"""The bound on the copied frames of all wide requests together; one alone may be as large as the listener allows."""
 
 
 def turn(work: Any) -> Any:
@@ -81,6 +86,8 @@ class Turns:
     def __init__(self, runtime: Runtime):
         self._runtime = runtime
         self._head = asyncio.Lock()
+        self.held_bytes = 0
+        """The copied frames of wide requests that wait or are being worked on."""
 
     async def __aenter__(self) -> None:
         await self._head.acquire()
@@ -89,6 +96,20 @@ class Turns:
     async def __aexit__(self, *_: object) -> None:
         _no_collections.end()
         self._head.release()
+
+    @contextmanager
+    def holding(self, frame_bytes: int) -> Iterator[None]:
+        """Count the copied frame of a wide request, from before its place in the queue until nothing reads the frame.
+
+        Raises `ProtocolViolation` if other frames are held and this one would exceed `HELD_BYTES_MAX`.
+        """
+        if self.held_bytes and self.held_bytes + frame_bytes > HELD_BYTES_MAX:
+            raise ProtocolViolation("too many wide requests wait to be answered: send fewer of them at a time")
+        self.held_bytes += frame_bytes
+        try:
+            yield
+        finally:
+            self.held_bytes -= frame_bytes
 
     async def run(self, work: Steps[T]) -> T:
         """Queue up, and do all the work in turns."""

@@ -42,6 +42,7 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from moldau.protocol.schema import Spec, specs
+from moldau.runtime import Runtime
 from tests.handlers.living import Living, Wire, batch, living, outcomes, produce
 from tests.patience import stretched
 
@@ -364,3 +365,39 @@ def test_a_decision_about_very_many_topics_is_not_made_on_the_loop(api: Api, tim
             await answered_in_turns(alive, api, request)
 
     asyncio.run(scene())
+
+
+def test_waiting_frames_of_all_wide_requests_share_one_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[turns.Turns] = []
+
+    def make(runtime: Runtime) -> turns.Turns:
+        made.append(turns.Turns(runtime))
+        return made[-1]
+
+    monkeypatch.setattr("moldau.broker.Turns", make)
+    monkeypatch.setattr(turns, "HELD_BYTES_MAX", 1)
+
+    one, numbers = batch(b"x"), NUMBERS[:2000]
+    partitions = [FetchPartition(partition=number, partition_max_bytes=1000) for number in numbers]
+    requests: list[tuple[Api, int, Any]] = [
+        (PRODUCE, 12, produce(*(("t", number, one) for number in numbers))),
+        (FETCH, 12, FetchRequest(max_wait_ms=0, topics=[FetchTopic(topic="t", partitions=partitions)])),
+        (apis.OFFSET_FETCH, 9, request_of(apis.OFFSET_FETCH, "groups", len(numbers))),
+    ]
+
+    async def scene(alive: Living, wire: Wire) -> None:
+        for api, version, request in requests:
+            (queue,) = made
+            async with queue:  # whatever is wide waits
+                first, others = await alive.dial(), [await alive.dial() for _ in requests]
+                first.send(api, version, request)
+                while not queue.held_bytes:
+                    await asyncio.sleep(0)
+                for other, (its_api, its_version, its_request) in zip(others, requests, strict=True):
+                    other.send(its_api, its_version, its_request)
+                for other in others:
+                    assert await other.is_closed()
+            await first.receive(api, version)
+            assert not queue.held_bytes
+
+    on_a_topic(scene, tmp_path)

@@ -11,6 +11,7 @@ in turns; so does a handler that turns out to need more than one turn, however s
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from types import GeneratorType
 from typing import Any, TypeAlias
 
@@ -27,8 +28,6 @@ from moldau.turns import Turns, turn
 
 assert (PRODUCE.key, PRODUCE.low, PRODUCE.high) == (0, 0, 13)
 assert (FETCH.key, FETCH.low, FETCH.high) == (1, 4, 18)
-QUEUED_BYTES_MAX = 128 << 20
-"""Of wide requests that wait for their turn; one alone may be as large as the listener allows."""
 Handler: TypeAlias = Callable[[Any, Context], Any]
 """Takes the request's message, and answers with the response's, with steps that end in it, or an awaitable of those."""
 
@@ -47,7 +46,6 @@ class Dispatch:
         self._fetch = fetch
         self._handlers = handlers
         self._turns = turns
-        self._queued_bytes = 0
 
     def __call__(self, frame: memoryview, peer: Peer) -> Answer:
         """Raises `ProtocolViolation` for what is no request of ours: its connection is closed."""
@@ -85,14 +83,12 @@ class Dispatch:
         return turn(response) if type(response) is GeneratorType else response
 
     async def _wide(self, api: Api, header: RequestHeader, peer: Peer, frame: bytes) -> Reply:
-        """`frame` waits for its turn in memory of its own. Raises `ProtocolViolation` if too much memory waits."""
-        turns, size = self._turns, len(frame)
-        if self._queued_bytes and self._queued_bytes + size > QUEUED_BYTES_MAX:
-            raise ProtocolViolation("too many wide requests wait to be answered: send fewer of them at a time")
-        self._queued_bytes += size
-        try:
+        """`frame` waits for its turn in memory of its own. Raises `ProtocolViolation` if other frames leave no
+        room for it."""
+        turns = self._turns
+        with turns.holding(len(frame)):
             async with turns:
-                request = await turns.off_loop(lambda: codec.read_request(api, header.version, frame, header.body))
+                request = await turns.off_loop(partial(codec.read_request, api, header.version, frame, header.body))
                 response = await turns.finish(self._ask(api, header, peer, request))
                 messages = [request]
                 del request
@@ -100,8 +96,7 @@ class Dispatch:
                     messages.append(response)
                     del response
                     return [await turns.off_loop(lambda: _packed_last(api, header, messages))]
-        finally:
-            self._queued_bytes -= size
+        del frame  # the answer may take as long as a rebalance
         return await self._later(api, header, response, messages)
 
     async def _later(self, api: Api, header: RequestHeader, response: Any, messages: list[Any]) -> Reply:

@@ -76,14 +76,16 @@ class FetchHandler:
     async def _read_wide(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Reply:
         """A request that names very many partitions."""
         session: Session | None = None
-        async with self._turns:
-            request = await self._turns.off_loop(lambda: read_fetch(frame, version, body))
-            if _is_in_a_session(request):
-                going_on = self._sessions.go_on(request, version > NAMES_UNTIL, self._now_ms())
-                found = await self._turns.finish(going_on)
-                if isinstance(found, ErrorCode):
-                    return pack_fetch(version, correlation_id, found, NO_SESSION, (), ())
-                session = found
+        with self._turns.holding(len(frame)):
+            async with self._turns:
+                request = await self._turns.off_loop(partial(read_fetch, frame, version, body))
+                if _is_in_a_session(request):
+                    going_on = self._sessions.go_on(request, version > NAMES_UNTIL, self._now_ms())
+                    found = await self._turns.finish(going_on)
+                    if isinstance(found, ErrorCode):
+                        return pack_fetch(version, correlation_id, found, NO_SESSION, (), ())
+                    session = found
+        del frame  # the answer may wait for records
         return await self._in_turns(version, correlation_id, request, session)
 
     async def _in_turns(self, version: int, correlation_id: int, request: Fetch, session: Session | None) -> Reply:

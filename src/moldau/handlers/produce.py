@@ -101,15 +101,16 @@ class ProduceHandler:
 
     async def _wide(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Reply:
         """A request of very many partitions: they are read in the executor, and appended to in turns."""
-        async with self._turns:
-            request = await self._turns.off_loop(lambda: read_produce(frame, version, body))
-            if request.transactional_id is not None:
-                begins = await self._turns.finish(self._beginning(version, request, self._now_ms()))
-            else:
-                begins = Begins()
-        if begins:
-            return await self._after_verifying(version, correlation_id, request, begins)
-        return await self._through_executor(version, correlation_id, request, [], Details())
+        with self._turns.holding(len(frame)):
+            async with self._turns:
+                request = await self._turns.off_loop(lambda: read_produce(frame, version, body))
+                if request.transactional_id is not None:
+                    begins = await self._turns.finish(self._beginning(version, request, self._now_ms()))
+                else:
+                    begins = Begins()
+            if begins:
+                return await self._after_verifying(version, correlation_id, request, begins)
+            return await self._through_executor(version, correlation_id, request, [], Details())
 
     def _beginning(self, version: int, request: Produce, now_ms: int) -> Steps[Begins]:
         """The first batches of transactions in this request."""
