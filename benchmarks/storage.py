@@ -34,7 +34,7 @@ from moldau.log.log import Log
 from moldau.records import columns
 from moldau.records.batch import encode_batch
 from moldau.records.validation import Rules, check_produce
-from tests.log.compacting import cleaner_of
+from tests.log.compaction.compacting import cleaner_of
 from tests.log.making import NOW_MS, append, config, offset_for_time, open_log
 
 VALUE_BYTES = 200

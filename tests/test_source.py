@@ -73,7 +73,7 @@ def test_production_imports_only_what_the_install_brings() -> None:
 NOT_IN_THE_BROKER = ("records", "cli", "client", "pipeline", "simulation", "log.inspection")
 RECORD_WORK_ALLOWED = {
     "moldau.coordinators.replaying": "a batch that a coordinator wrote, of at most 512 KB or one record",
-    "moldau.log.compaction": "in the executor, a step of about an I/O buffer at a time",
+    "moldau.log.compaction.compactor": "in the executor, a step of about an I/O buffer at a time",
     "moldau.log.recovery": "before the broker serves, in the executor; one record of at most 1 KiB",
     "moldau.log.times": "at most 64 KiB on the loop, else in the executor; no objects",
 }

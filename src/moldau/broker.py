@@ -33,7 +33,7 @@ from moldau.handlers.fetch import FetchHandler
 from moldau.handlers.produce import ProduceHandler
 from moldau.handlers.table import Parts, handlers
 from moldau.handlers.verifying import Verifying
-from moldau.log.cleaner import Candidate, Cleaner
+from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.files import HELD_MAX, OPEN_FILES_MAX
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from moldau.log.log import Log
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
-from tests.log.compacting import put
+from tests.log.compaction.compacting import put
 from tests.log.making import NOW_MS, append, config, open_log, rows
 
 SEGMENT = config(segment_bytes=1500, index_interval_bytes=100)

@@ -18,7 +18,7 @@ from moldau.records.rows import Record, iterate
 from moldau.runtime import Runtime
 from tests.agreement.apache import COMPACTED, Written
 from tests.agreement.dumping import DEEP, DumpTool
-from tests.log.compacting import compact
+from tests.log.compaction.compacting import compact
 from tests.log.making import config, open_log
 
 RETENTION_MS = 86_400_000

@@ -22,7 +22,7 @@ from tests.differential import apache_kafka
 from tests.differential.batches import batch, read_batches
 from tests.differential.brokers import stop
 from tests.end_to_end.raw import Raw
-from tests.log.compacting import compact, compacted_log
+from tests.log.compaction.compacting import compact, compacted_log
 
 ID = "partition.metadata"
 CLEAN = ".kafka_cleanshutdown"

@@ -9,7 +9,7 @@ from moldau.log.log import Log
 from moldau.runtime import Runtime
 from tests.agreement.dumping import DEEP, Dump, DumpTool
 from tests.agreement.logs import fill_compacted
-from tests.log.compacting import compact, compacted_log, put
+from tests.log.compaction.compacting import compact, compacted_log, put
 from tests.log.making import HandClock, open_log, read_all
 
 DELETE_RETENTION_MS = 1000

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.groups.exchange import GroupSettings, Join, Joined, Sync, Synced
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import verification
-from moldau.log.producers import Producers, Verification
+from moldau.log.producers import verification
+from moldau.log.producers.producers import Producers, VerificationGuard
 from moldau.records.batch import Marker, encode_marker, read_header
 from moldau.records.validation import NO_HEADER
 from moldau.runtime import Runtime
@@ -58,12 +58,12 @@ class FakeLog:
         for batch in self.batches.get(partition, []):
             yield batch
 
-    def begin(self, partition: int, producer_id: int, epoch: int) -> Verification | None:
+    def begin(self, partition: int, producer_id: int, epoch: int) -> VerificationGuard | None:
         producers = self.producers.setdefault(partition, Producers())
         header = NO_HEADER._replace(producer_id=producer_id, producer_epoch=epoch)
         return None if verification.is_open(producers, header) else verification.begin(producers, header, 0)
 
-    async def append_in_transaction(self, partition: int, batch: bytearray, shown: Verification | None) -> None:
+    async def append_in_transaction(self, partition: int, batch: bytearray, shown: VerificationGuard | None) -> None:
         producers, header = self.producers.setdefault(partition, Producers()), read_header(batch)
         refusal = verification.check(producers, header, shown, 0) or producers.check(header)
         if refusal is not None:

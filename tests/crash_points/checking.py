@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn
 
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
-from moldau.log.producer import Batch
+from moldau.log.producers.producer_state import BatchMetadata
 from moldau.log.segment import Segment
 from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, BatchHeader, batches, crc_holds, read_header
@@ -206,7 +206,7 @@ def check_producers(partition: Partition, log: Log, replayed: Replayed, compacte
             broken(f"{partition.tp}: producer {producer_id} is forgotten, and wrote {expected}")
         for batch in kept:
             answer = log.producers.check(_header(producer_id, expected.epoch, batch.sequence, batch.count))
-            if not isinstance(answer, Batch) or answer.base_offset != batch.base:
+            if not isinstance(answer, BatchMetadata) or answer.base_offset != batch.base:
                 broken(f"{partition.tp}: the batch of producer {producer_id} at {batch.base} is no duplicate: {answer}")
         if expected.transaction_start < 0 and kept:
             answer = log.producers.check(_header(producer_id, expected.epoch, expected.next_sequence, 1))

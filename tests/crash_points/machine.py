@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from moldau.config import BrokerConfig, TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.cleaner import Candidate, Cleaner
 from moldau.log.closing import Pace
+from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition

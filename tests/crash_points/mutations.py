@@ -163,7 +163,7 @@ MUTATIONS: dict[str, list[Edit]] = {
     ],
     "old segments go before the new one counts": [
         Edit(
-            "moldau.log.cleaner:Cleaner._rewrite",
+            "moldau.log.compaction.cleaner:Cleaner._rewrite",
             "await run(partial(swapping.commit, new, disk))",
             "[lazy.rename(lazy.path.with_name(lazy.path.name + '.deleted')) "
             "for one in group for lazy in swapping.files_of(one, disk)]\n"
@@ -171,25 +171,33 @@ MUTATIONS: dict[str, list[Edit]] = {
         ),
     ],
     "a new segment takes its name before it counts": [
-        Edit("moldau.log.swapping:commit", "+ SWAP_SUFFIX", ""),
+        Edit("moldau.log.compaction.swapping:commit", "+ SWAP_SUFFIX", ""),
     ],
     "a new segment is not flushed before it counts": [
-        Edit("moldau.log.cleaning:rewrite", "writer.segment.flush(active=False)", "pass")
+        Edit("moldau.log.compaction.cleaning:rewrite", "writer.segment.flush(active=False)", "pass")
     ],
     "a log is compacted beyond what is flushed": [
-        Edit("moldau.log.cleaner:Cleaner._clean", "await run(log.flush)", "pass")
+        Edit("moldau.log.compaction.cleaner:Cleaner._clean", "await run(log.flush)", "pass")
     ],
     "a swap that counts is thrown away": [
-        Edit("moldau.log.swapping:finish_leftovers", "if cleaned and base_of(name) >= min(cleaned)", "")
+        Edit("moldau.log.leftovers:finish_leftovers", "if cleaned and base_of(name) >= min(cleaned)", "")
     ],
     "tombstones go too early": [
-        Edit("moldau.log.compaction:Compactor._filtered", "not header.has_delete_horizon or ", "False and ")
+        Edit("moldau.log.compaction.compactor:Compactor._filtered", "not header.has_delete_horizon or ", "False and ")
     ],
     "compaction forgets the last batch of a producer": [
-        Edit("moldau.log.compaction:Compactor._is_last_of_producer", "return header.last_offset ==", "return -1 ==")
+        Edit(
+            "moldau.log.compaction.compactor:Compactor._is_last_of_producer",
+            "return header.last_offset ==",
+            "return -1 ==",
+        )
     ],
     "records of open transactions are compacted": [
-        Edit("moldau.log.dirtiness:dirt_of", "min(stable_offset, segments[-1].base_offset)", "segments[-1].base_offset")
+        Edit(
+            "moldau.log.compaction.dirtiness:dirt_of",
+            "min(stable_offset, segments[-1].base_offset)",
+            "segments[-1].base_offset",
+        )
     ],
 }  # fmt: skip
 

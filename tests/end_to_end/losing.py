@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from moldau.log.producers import Producers
+from moldau.log.producers.producers import Producers
 from moldau.runtime import Buffer, File, RealDisk
 from tests.end_to_end.fragile_broker import FragileDisk, FragileFile, kind_of
 

@@ -16,7 +16,7 @@ from moldau.log.log import Log
 from moldau.records.batch import Row, batches, crc_holds
 from moldau.runtime import FileSlice, Runtime
 from tests.grounds import Ground
-from tests.log.compacting import COMPACTED, compact, latest, put
+from tests.log.compaction.compacting import COMPACTED, compact, latest, put
 from tests.log.making import (
     NOW_MS,
     TOPIC_ID,

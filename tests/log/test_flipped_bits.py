@@ -27,7 +27,7 @@ from moldau.names import TopicPartition
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, crc_holds
 from moldau.records.rows import Record, iterate
 from moldau.runtime import File, RealDisk, RealFile, Runtime
-from tests.log.compacting import COMPACTED, compact, put
+from tests.log.compaction.compacting import COMPACTED, compact, put
 from tests.log.making import NOW_MS, HandClock, append, config, offset_for_time
 
 LONG = os.environ.get("MOLDAU_PROFILE") == "long"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.log.files import LazyFile, OpenFiles
-from moldau.log.indexes import OFFSET_ENTRY, PAGE_ENTRIES, TIME_ENTRY, CorruptIndex, Entry, Index
+from moldau.log.indexes import OFFSET_ENTRY, PAGE_ENTRIES, TIME_ENTRY, CorruptIndex, Index, IndexEntry
 from moldau.runtime import RealDisk
 
 
@@ -55,7 +55,7 @@ def test_floor_finds_the_last_entry_at_or_below_a_key(tmp_path: Path, entries: i
         1 << 30,
     ]:
         below = min(max(key, 0) // 10, entries)
-        expected = Entry(below * 10, below * 100) if below else None
+        expected = IndexEntry(below * 10, below * 100) if below else None
         assert index.floor(key) == expected
         assert reopened.floor(key) == expected
 
@@ -64,13 +64,13 @@ def test_a_closed_index_is_opened_and_goes_on(tmp_path: Path) -> None:
     filled(tmp_path / "x.index", 700).trim()
     index = index_at(tmp_path / "x.index")
     index.load(0, 1 << 30)
-    assert (index.entries, index.last) == (700, Entry(7000, 70_000))
+    assert (index.entries, index.last) == (700, IndexEntry(7000, 70_000))
     index.append(8000, 80_000)
     assert (tmp_path / "x.index").stat().st_size == 1 << 20
     index.trim()
     again = index_at(tmp_path / "x.index")
     again.load(0, 1 << 30)
-    assert [again.entry(699), again.entry(700)] == [Entry(7000, 70_000), Entry(8000, 80_000)]
+    assert [again.entry(699), again.entry(700)] == [IndexEntry(7000, 70_000), IndexEntry(8000, 80_000)]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_floor_is_that_of_a_sorted_list(
     for number, key in enumerate(sorted(keys)):
         index.append(key, number)
     for key in asked:
-        below = [Entry(k, number) for number, k in enumerate(sorted(keys)) if k <= key]
+        below = [IndexEntry(k, number) for number, k in enumerate(sorted(keys)) if k <= key]
         assert index.floor(key) == (below[-1] if below else None)
 
 
@@ -123,7 +123,7 @@ def test_near_finds_an_entry_by_its_value_where_nothing_need_be_read(tmp_path: P
         below = min(value // 100, index.entries)
         at_hand = any(first < below < last for first, last in pages.items()) or below == index.entries
         if at_hand:
-            assert index.near(value) == Entry(below * 10, below * 100)
+            assert index.near(value) == IndexEntry(below * 10, below * 100)
         else:
-            assert index.near(value) in (None, Entry(below * 10, below * 100))
+            assert index.near(value) in (None, IndexEntry(below * 10, below * 100))
     assert index.near(99) is None

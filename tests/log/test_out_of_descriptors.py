@@ -13,8 +13,8 @@ import pytest
 
 from moldau.config import TopicConfig, broker_config
 from moldau.errors import KafkaError, StorageError
-from moldau.log import cleaner as cleaner_module
-from moldau.log.cleaner import Candidate, Cleaner
+from moldau.log.compaction import cleaner as cleaner_module
+from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
 from moldau.log.log import Log

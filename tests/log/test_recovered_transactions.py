@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from moldau.log.log import Log
-from moldau.log.transactions import ENTRY, AbortedTransaction
+from moldau.log.transaction_index import ENTRY, AbortedTxn
 from tests.log.making import NOW_MS, append, names, open_log
 from tests.log.test_recovery import contents, killed
-from tests.log.test_transactions import ABORT, COMMIT, SMALL, Writer, aborted, stable
+from tests.log.test_transaction_index import ABORT, COMMIT, SMALL, Writer, aborted, stable
 
 
 def filled(folder: Path) -> Log:
@@ -130,6 +130,6 @@ def test_what_deleted_records_leave_of_a_transaction_is_recovered(tmp_path: Path
             path.unlink()
     found = open_log(folder, config=SMALL, clean=False, log_start=start)
     assert found.log_start_offset == start
-    entries = [AbortedTransaction(*entry) for entry in aborted(found, start)]
+    entries = [AbortedTxn(*entry) for entry in aborted(found, start)]
     assert entries[0].last_offset > start
     assert stable(found) == stable(log)

@@ -393,7 +393,9 @@ MUTATIONS |= {
         f"{SHARD}._markers", "tuple(transaction.partitions)", "tuple(transaction.partitions)[1:]"
     ),
     "transactions are not replayed in recovery": _of_transactions(
-        "moldau.log.producers:Producers.replay", "elif header.producer_id >= 0:", "elif header.producer_id < -1:"
+        "moldau.log.producers.producers:Producers.replay",
+        "elif header.producer_id >= 0:",
+        "elif header.producer_id < -1:",
     ),
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from moldau.errors import KafkaError
 from moldau.log.log import Log
-from moldau.log.producers import Producers
+from moldau.log.producers.producers import Producers
 from moldau.replication.replica import Replica
 from moldau.simulation.scenarios import run_seed
 from moldau.simulation.workload import Broken

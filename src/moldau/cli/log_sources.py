@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from moldau.errors import StorageError
+from moldau.log.file_names import SWAP_SUFFIX
 from moldau.log.inspection.kinds import Kind, file_name_of
 from moldau.log.inspection.reading import opened, records
-from moldau.log.swapping import SWAP_SUFFIX
 from moldau.records.batch import MAGIC, read_header
 from moldau.records.legacy import Damaged, Entry, stream
 from moldau.records.rows import Record

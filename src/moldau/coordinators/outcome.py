@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NewType, TypeAlias
 
 from moldau.errors import ErrorCode
-from moldau.log.producers import Verification
+from moldau.log.producers.producers import VerificationGuard
 
 Ticket = NewType("Ticket", int)
 
@@ -35,7 +35,7 @@ class InTransaction(NamedTuple):
 
     producer_id: int
     epoch: int
-    shown: Verification | None
+    shown: VerificationGuard | None
 
 
 class Ending(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from moldau.coordinators.host import Coordinated, Host, InternalLog, Machine, parts
 from moldau.coordinators.outcome import Ending, InTransaction, Now, Outcome, Record, Replies
 from moldau.coordinators.replaying import Step
-from moldau.log.producers import Verification
+from moldau.log.producers.producers import VerificationGuard
 from moldau.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_BIT, Marker, encode_batch
 from moldau.runtime import Clock
 
@@ -20,11 +20,11 @@ from moldau.runtime import Clock
 class TransactionalLog(InternalLog, Protocol):
     """The partitions of one internal topic that producers' transactions write to."""
 
-    def begin(self, partition: int, producer_id: int, epoch: int) -> Verification | None:
+    def begin(self, partition: int, producer_id: int, epoch: int) -> VerificationGuard | None:
         """What the first records of a transaction have to show when they are appended; None if they are not the first.
         It is void once the transaction has begun or ended. Raises `KafkaError`."""
 
-    async def append_in_transaction(self, partition: int, batch: bytearray, shown: Verification | None) -> None:
+    async def append_in_transaction(self, partition: int, batch: bytearray, shown: VerificationGuard | None) -> None:
         """As `append`, for a batch of a producer; also raises INVALID_TXN_STATE and INVALID_PRODUCER_EPOCH."""
 
     async def append_marker(

@@ -24,12 +24,12 @@ from moldau.config import TopicConfig
 from moldau.errors import StorageError
 from moldau.log import checkpoints, identity
 from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.log.file_names import DELETED_SUFFIX
 from moldau.log.folder import LOCK
 from moldau.log.foreign import ForeignPartition, ForeignTopic
 from moldau.log.identity import META_PROPERTIES
 from moldau.log.inspection import reading
 from moldau.log.log import Log
-from moldau.log.segment import DELETED_SUFFIX
 from moldau.names import TopicPartition
 from moldau.runtime import Disk, Runtime
 

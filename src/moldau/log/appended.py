@@ -6,7 +6,7 @@ It is one plain tuple, made for every batch, so it holds nothing but numbers.
 from typing import NamedTuple
 
 from moldau.errors import ErrorCode
-from moldau.log.producer import Batch
+from moldau.log.producers.producer_state import BatchMetadata
 
 
 class Appended(NamedTuple):
@@ -21,7 +21,7 @@ class Appended(NamedTuple):
     duplicate: bool
 
 
-def not_appended(found: Batch | ErrorCode, log_start: int) -> Appended:
+def not_appended(found: BatchMetadata | ErrorCode, log_start: int) -> Appended:
     """To a batch that is not appended: a duplicate stands where it stood, an error nowhere."""
     if isinstance(found, ErrorCode):
         return Appended(-1, -1, -1, log_start, found, False)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from moldau.log import checkpoints
 from moldau.log.epochs import Epochs
-from moldau.log.recovery import Loaded
+from moldau.log.recovery import LoadedLog
 from moldau.log.segment import Segment
 from moldau.runtime import Disk
 
@@ -24,7 +24,7 @@ class Flushing:
 
     __slots__ = ("_disk", "_folder", "done_ms", "lock", "recovery_point", "snapshots", "unsynced_names")
 
-    def __init__(self, disk: Disk, folder: Path, loaded: Loaded, now_ms: int):
+    def __init__(self, disk: Disk, folder: Path, loaded: LoadedLog, now_ms: int):
         self._disk = disk
         self._folder = folder
         self.recovery_point = loaded.recovery_point

@@ -32,7 +32,7 @@ UNKNOWN: Final = -1
 Keys: TypeAlias = "array[int]"
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     key: int
     value: int
 
@@ -68,7 +68,7 @@ class Index:
         self._entry = entry
         self.entries_max = bytes_max // entry.size
         self.entries = UNKNOWN
-        self.last: Entry | None = None
+        self.last: IndexEntry | None = None
         self._tail: tuple[int, bytearray, Keys] = (0, bytearray(), array("q"))
         self._page: tuple[int, Buffer, Keys | None] = (-1, b"", None)
         self._grown = False
@@ -100,7 +100,7 @@ class Index:
             raise CorruptIndex(f"{self._file.path} is no whole number of entries")
         self._open_at(entries)
         if self.last is not None:
-            first = Entry(*self._entry.unpack(file.read(self._entry.size, 0)))
+            first = IndexEntry(*self._entry.unpack(file.read(self._entry.size, 0)))
             if first.key < key_min or (entries > 1 and self.last.key <= first.key) or self.last.value < first.value:
                 raise CorruptIndex(f"{self._file.path} does not rise")
             if first.value < 0 or self.last.value > value_max:
@@ -116,12 +116,12 @@ class Index:
         self._page = (-1, b"", None)
         self.last = self.entry(entries - 1) if entries else None
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> IndexEntry:
         start, tail, _ = self._tail
         size = self._entry.size
         if number >= start:
-            return Entry(*self._entry.unpack_from(tail, (number - start) * size))
-        return Entry(*self._entry.unpack(self._file.get().read(size, number * size)))
+            return IndexEntry(*self._entry.unpack_from(tail, (number - start) * size))
+        return IndexEntry(*self._entry.unpack(self._file.get().read(size, number * size)))
 
     def append(self, key: int, value: int) -> None:
         """Add an entry behind all others. The caller sees to the order. Raises `OSError`; the entry was not added
@@ -137,16 +137,16 @@ class Index:
         tail += entry
         keys.append(key)
         self.entries += 1
-        self.last = Entry(key, value)
+        self.last = IndexEntry(key, value)
         if is_full:
             self._page = (start, tail, keys)
             self._tail = (self.entries, bytearray(), array("q"))
 
-    def floor(self, key: int) -> Entry | None:
+    def floor(self, key: int) -> IndexEntry | None:
         """The last entry whose key is at or below `key`."""
         return self.around(key)[0]
 
-    def around(self, key: int) -> tuple[Entry | None, Entry | None]:
+    def around(self, key: int) -> tuple[IndexEntry | None, IndexEntry | None]:
         """The last entry whose key is at or below `key`, and the one behind it, if that is at hand."""
         unpack, size = self._entry.unpack_from, self._entry.size
         page: Buffer
@@ -154,13 +154,13 @@ class Index:
         start, page, keys = self._tail
         if not keys or keys[0] > key:
             if start == 0:
-                return None, _new(Entry, unpack(page, 0)) if keys else None
+                return None, _new(IndexEntry, unpack(page, 0)) if keys else None
             page, keys = self._page_for(key, start // PAGE_ENTRIES)
         low = bisect_right(keys, key)
-        below = _new(Entry, unpack(page, (low - 1) * size)) if low else None
-        return below, _new(Entry, unpack(page, low * size)) if low < len(keys) else None
+        below = _new(IndexEntry, unpack(page, (low - 1) * size)) if low else None
+        return below, _new(IndexEntry, unpack(page, low * size)) if low < len(keys) else None
 
-    def near(self, value: int) -> Entry | None:
+    def near(self, value: int) -> IndexEntry | None:
         """The last entry whose value is at or below `value`, if it is in the page that was searched last or is not yet
         full: nothing is read for it."""
         unpack, size = self._entry.unpack_from, self._entry.size
@@ -169,15 +169,15 @@ class Index:
             if count and unpack(page, 0)[1] <= value:
                 low = bisect_right(range(count), value, key=lambda number: int(unpack(page, number * size)[1]))
                 if low < count or page is self._tail[1]:
-                    return Entry(*unpack(page, (low - 1) * size))
+                    return IndexEntry(*unpack(page, (low - 1) * size))
         return None
 
-    def first_from(self, value: int) -> Entry | None:
+    def first_from(self, value: int) -> IndexEntry | None:
         """The first entry whose value is at or above `value`; values rise with the keys."""
         low = bisect_left(range(self.entries), value, key=lambda number: self.entry(number).value)
         return self.entry(low) if low < self.entries else None
 
-    def ceiling(self, key: int) -> Entry | None:
+    def ceiling(self, key: int) -> IndexEntry | None:
         """The first entry whose key is at or above `key`."""
         low = bisect_left(range(self.entries), key, key=lambda number: self.entry(number).key)
         return self.entry(low) if low < self.entries else None

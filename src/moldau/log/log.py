@@ -20,15 +20,17 @@ from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import checkpoints, failures, lookup, recovery, retention, snapshots, times
+from moldau.log import checkpoints, failures, lookup, recovery, retention, times
 from moldau.log.appended import Appended, not_appended
+from moldau.log.compaction.swapping import spliced
 from moldau.log.deletion import Doomed
+from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
 from moldau.log.files import OpenFiles
 from moldau.log.flushing import Flushing
+from moldau.log.producers import snapshots
 from moldau.log.progress import Progress
-from moldau.log.segment import SNAPSHOT_SUFFIX, Segment, file_name
-from moldau.log.swapping import spliced
-from moldau.log.transactions import AbortedTransaction, aborted_between
+from moldau.log.segment import Segment
+from moldau.log.transaction_index import AbortedTxn
 from moldau.names import LeaderEpoch, Offset, TopicPartition, counted
 from moldau.records.batch import Marker, encode_marker, read_header
 from moldau.records.validation import LOG_APPEND_TIME, Checked, assign_offsets
@@ -56,7 +58,7 @@ class Log:
         runtime: Runtime,
         files: OpenFiles,
         doomed: Doomed,
-        loaded: recovery.Loaded,
+        loaded: recovery.LoadedLog,
     ):
         self.folder = folder
         self.tp = tp
@@ -230,14 +232,14 @@ class Log:
             return self.producers.last_stable_offset(high_watermark, self.log_start_offset)
         return high_watermark
 
-    def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
+    def aborted_between(self, start: int, end: int) -> list[AbortedTxn]:
         """The aborted transactions with records or a marker in start <= offset < end, in order of their markers."""
         with self._serving():
             if not self.has_aborted:
                 return []
-            return aborted_between(self._segments[lookup.segment_at(self._segments, start) :], start, end)
+            return lookup.aborted_between(self._segments[lookup.segment_at(self._segments, start) :], start, end)
 
-    def aborted_in(self, offset: int, piece: FileSlice | None) -> list[AbortedTransaction]:
+    def aborted_in(self, offset: int, piece: FileSlice | None) -> list[AbortedTxn]:
         """What a reader of committed records needs to know of a piece that was just read from `offset` on. As in Kafka,
         the piece's end is rounded up to the next index entry, so there may be more than in the piece."""
         if piece is None or not self.has_aborted:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.segment import Segment
+from moldau.log.transaction_index import AbortedTxn
 
 
 def _base_offset(segment: Segment) -> int:
@@ -56,3 +57,18 @@ def end_of_slice(segments: Sequence[Segment], offset: int, end_position: int, lo
     if entry is not None:
         return segments[at].base_offset + entry.key
     return segments[at + 1].base_offset if at + 1 < len(segments) else log_end
+
+
+def aborted_between(segments: Sequence[Segment], start: int, end: int) -> list[AbortedTxn]:
+    """The aborted transactions with records or a marker in start <= offset < end. `segments`: from the one that holds
+    `start` on."""
+    found: list[AbortedTxn] = []
+    for segment in segments:
+        if not segment.aborted.entries:
+            continue
+        for aborted in segment.aborted.from_offset(start):
+            if aborted.first_offset < end:
+                found.append(aborted)
+            if aborted.last_stable_offset >= end:
+                return found
+    return found

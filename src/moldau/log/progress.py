@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from moldau.log.segment import LOG_SUFFIX
+from moldau.log.file_names import LOG_SUFFIX
 from moldau.names import TopicPartition, counted
 from moldau.runtime import Runtime
 

@@ -21,25 +21,29 @@ from typing import Final
 from crc32c import crc32c
 
 from moldau.config import TopicConfig
-from moldau.log import checkpoints, snapshots
+from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.epochs import Epochs
-from moldau.log.files import OpenFiles
-from moldau.log.indexes import CorruptIndex
-from moldau.log.producers import Producers
-from moldau.log.progress import LARGE_BYTES, Progress
-from moldau.log.segment import (
+from moldau.log.file_names import (
     INDEX_SUFFIX,
+    LEFTOVER_SUFFIXES,
     LOG_SUFFIX,
-    RELATIVE_MAX,
+    SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
-    Segment,
+    base_of,
     file_name,
+    is_segment_name,
 )
-from moldau.log.swapping import LEFTOVER_SUFFIXES, SEGMENT_SUFFIXES, base_of, finish_leftovers, is_segment_name
-from moldau.log.transactions import ENTRY, AbortedTransaction
+from moldau.log.files import OpenFiles
+from moldau.log.indexes import CorruptIndex
+from moldau.log.leftovers import finish_leftovers
+from moldau.log.producers import snapshots
+from moldau.log.producers.producers import Producers
+from moldau.log.progress import LARGE_BYTES, Progress
+from moldau.log.segment import RELATIVE_MAX, Segment
+from moldau.log.transaction_index import ENTRY, AbortedTxn
 from moldau.names import Offset, counted
 from moldau.records.batch import (
     ATTRIBUTES_AT,
@@ -62,7 +66,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Loaded:
+class LoadedLog:
     """What a log starts with."""
 
     segments: list[Segment]
@@ -113,7 +117,7 @@ class Loading:
         return Segment.create(self.folder, base_offset, self.config, self.files, self.now_ms, 0)
 
 
-def load(loading: Loading) -> Loaded:
+def load(loading: Loading) -> LoadedLog:
     """The log in a folder, empty if there is none. Raises `OSError`."""
     disk, folder, clean = loading.disk, loading.folder, loading.clean
     changed = False
@@ -161,7 +165,9 @@ def load(loading: Loading) -> Loaded:
     if producers is None:
         producers, snapshot_offset = _producers_at(loading, segments, end)
     _remove_stray_snapshots(loading, segments, end, snapshot_offset)
-    return Loaded(segments, start, end, recovery_point, epochs, producers, snapshot_offset, changed, loading.snapshots)
+    return LoadedLog(
+        segments, start, end, recovery_point, epochs, producers, snapshot_offset, changed, loading.snapshots
+    )
 
 
 def _load_epochs(loading: Loading, segments: list[Segment]) -> Epochs:
@@ -387,7 +393,7 @@ def _replay(segments: list[Segment], producers: Producers, end: int) -> None:
     producers.end_offset = Offset(end)
 
 
-def _replay_segment(segment: Segment, producers: Producers, position: int) -> list[AbortedTransaction]:
+def _replay_segment(segment: Segment, producers: Producers, position: int) -> list[AbortedTxn]:
     """Let the producers see what is in a segment from a position on; the transactions that are aborted there."""
     aborted = []
     for at, header in segment.walk(position):

@@ -20,16 +20,22 @@ from typing import Final, NamedTuple
 
 from moldau.config import TopicConfig
 from moldau.log.failures import damaged
+from moldau.log.file_names import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_name,
+)
 from moldau.log.files import LazyFile, OpenFiles
-from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY, CorruptIndex, Entry, Index
-from moldau.log.transactions import TransactionIndex
+from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY, CorruptIndex, Index, IndexEntry
+from moldau.log.transaction_index import TransactionIndex
 from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
 from moldau.runtime import Buffer, FileSlice, out_of_descriptors
 
-LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
-TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX = ".txnindex", ".snapshot"
-DELETED_SUFFIX: Final = ".deleted"
 RELATIVE_MAX: Final = 2**31 - 1
 INTERVAL_BYTES_MAX: Final = 64 << 10
 """Entries of the offset index are at most this and one batch apart, even if `index.interval.bytes` is larger: this
@@ -48,11 +54,7 @@ _PLACE: Final = struct.Struct(">qi11xi")
 logger = logging.getLogger(__name__)
 
 
-def file_name(base_offset: int, suffix: str) -> str:
-    return f"{base_offset:020d}{suffix}"
-
-
-class Found(NamedTuple):
+class LocatedBatch(NamedTuple):
     """A batch by its place in the file."""
 
     position: int
@@ -88,7 +90,7 @@ class Segment:
         self.deleted = False
         self.mark = (-1, 0)
         self._cannot_send: Callable[[OSError], None] | None = None
-        self._ahead: dict[int, Found] | None = None
+        self._ahead: dict[int, LocatedBatch] | None = None
         self._flushed_size = -1
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = -1
@@ -97,7 +99,7 @@ class Segment:
         self._first_timestamp: int | None = None
         self._loaded = False
         self._doubted = self._doubted_end = False
-        self._right: tuple[Entry | None, Entry | None] = (None, None)
+        self._right: tuple[IndexEntry | None, IndexEntry | None] = (None, None)
         self._has_room = False
 
     @classmethod
@@ -146,7 +148,7 @@ class Segment:
             self._since_entry += header.batch_length + LOG_OVERHEAD
         self._doubted = self._doubted_end = self._loaded = True
 
-    def has_time(self, entry: Entry) -> bool:
+    def has_time(self, entry: IndexEntry) -> bool:
         """Whether an entry of the time index is right: one that was found in the file may have been damaged there."""
         if not self._doubted:
             return True
@@ -237,7 +239,7 @@ class Segment:
         """The batches from `position` on, by their headers alone."""
         return Walk(self, position, self.size if end is None else end)
 
-    def find(self, offset: int) -> Found | None:
+    def find(self, offset: int) -> LocatedBatch | None:
         """The batch that holds `offset`, or the first one behind it; None if all are before it.
 
         `mark` is an offset whose batch begins, or will begin, at a known position: readers at the tail need no search.
@@ -250,7 +252,7 @@ class Segment:
         if mark[0] == offset and mark[1] < self.size:
             header = self.header_at(mark[1])
             if header.base_offset == offset:
-                return Found(mark[1], header)
+                return LocatedBatch(mark[1], header)
         entry, behind = self.offsets.around(offset - self.base_offset)
         position = entry.value if entry is not None else 0
         if self._doubted and not self._is_right(entry):
@@ -260,7 +262,7 @@ class Segment:
                 return self.find(offset)
             header = self.header_at(behind.value)
             if header.base_offset <= offset:
-                return Found(behind.value, header)
+                return LocatedBatch(behind.value, header)
         return self._first(position, offset, ANYWHERE)
 
     def walk_start(self, offset: int) -> int:
@@ -271,7 +273,7 @@ class Segment:
             entry = self.offsets.floor(offset - self.base_offset)
         return entry.value if entry is not None else 0
 
-    def _first(self, position: int, offset: int, beyond: int) -> Found | None:
+    def _first(self, position: int, offset: int, beyond: int) -> LocatedBatch | None:
         """The first batch from `position` on that ends at or behind `offset` and behind the position `beyond`; None if
         there is none, or one in front of it is damaged."""
         file, end, wanted = self.log.get(), self.size, SCAN_BYTES
@@ -285,7 +287,7 @@ class Segment:
                 if not HEADER_SIZE - LOG_OVERHEAD <= length <= end - position - at - LOG_OVERHEAD:
                     return None
                 if base + delta >= offset and at + length + LOG_OVERHEAD > cut:
-                    return Found(position + at, read_header(chunk, at))
+                    return LocatedBatch(position + at, read_header(chunk, at))
                 at += length + LOG_OVERHEAD
             wanted = SCAN_BYTES if length < SCAN_BYTES else HEADER_SIZE
             position += at
@@ -323,7 +325,7 @@ class Segment:
                 del ahead[next(iter(ahead))]
             ahead[found.header.base_offset] = found
 
-    def _is_right(self, entry: Entry | None) -> bool:
+    def _is_right(self, entry: IndexEntry | None) -> bool:
         """Whether an entry of the offset index can be that of the batch at its position; the index is built anew if it
         cannot. The last two that were right are remembered."""
         if entry is None or entry in self._right:
@@ -440,7 +442,7 @@ class Walk:
     def __iter__(self) -> "Walk":
         return self
 
-    def __next__(self) -> Found:
+    def __next__(self) -> LocatedBatch:
         at = self._at
         if self._end - at < HEADER_SIZE:
             raise StopIteration
@@ -456,4 +458,4 @@ class Walk:
             raise StopIteration
         self._at = at + size
         self._wanted = SCAN_BYTES if size < SCAN_BYTES else HEADER_SIZE
-        return Found(at, header)
+        return LocatedBatch(at, header)

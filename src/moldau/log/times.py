@@ -22,8 +22,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.files import LazyFile
-from moldau.log.indexes import Entry
-from moldau.log.segment import NO_TIMESTAMP, SCAN_BYTES, Found, Segment, TimestampOffset
+from moldau.log.indexes import IndexEntry
+from moldau.log.segment import NO_TIMESTAMP, SCAN_BYTES, LocatedBatch, Segment, TimestampOffset
 from moldau.names import Offset
 from moldau.records import columns, compression
 from moldau.records.batch import HEADER_SIZE, BatchHeader, crc_holds, read_header
@@ -126,7 +126,7 @@ def _start_of(segment: Segment, wanted: Wanted) -> int:
     return segment.walk_start(max(segment.base_offset + offset, wanted.start_offset))
 
 
-def _around(segment: Segment, timestamp_ms: int) -> tuple[Entry | None, Entry | None]:
+def _around(segment: Segment, timestamp_ms: int) -> tuple[IndexEntry | None, IndexEntry | None]:
     """The last entry of the time index before a time, and the first one that reaches it."""
     return segment.times.floor(timestamp_ms - 1), segment.times.ceiling(timestamp_ms)
 
@@ -146,7 +146,7 @@ def _first_from(segment: Segment, position: int, wanted: Wanted) -> Search:
         position = at + header.size
 
 
-def _seek(segment: Segment, position: int, wanted: Wanted) -> Generator[Step, Any, Found | None]:
+def _seek(segment: Segment, position: int, wanted: Wanted) -> Generator[Step, Any, LocatedBatch | None]:
     """The first batch from a position on whose header says that it can have such a record."""
     end = segment.size
     found, position = _pass_over(segment.log, position, end, wanted, SCAN_BYTES, READS_ON_LOOP)
@@ -158,7 +158,7 @@ def _seek(segment: Segment, position: int, wanted: Wanted) -> Generator[Step, An
 
 def _pass_over(
     log: LazyFile, position: int, end: int, wanted: Wanted, read_bytes: int, reads: int
-) -> tuple[Found | None, int]:
+) -> tuple[LocatedBatch | None, int]:
     """The batch found within this many reads, or None and where to continue. Raises `KafkaError` (CORRUPT_MESSAGE)."""
     file, size = log.get(), read_bytes
     while reads > 0 and end - position >= HEADER_SIZE:
@@ -166,7 +166,7 @@ def _pass_over(
         chunk = file.read(min(size, end - position), position)
         is_there, at = columns.seek(chunk, *wanted)
         if is_there:
-            return Found(position + at, read_header(chunk, at)), position
+            return LocatedBatch(position + at, read_header(chunk, at)), position
         if at < 0 or len(chunk) < HEADER_SIZE:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no batch is where one should be, near byte {position}")
         size = SCAN_BYTES if at - len(chunk) > SCAN_BYTES else read_bytes  # of large batches only the headers are read

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from moldau.log import checkpoints, snapshots
+from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.log.file_names import SNAPSHOT_SUFFIX
 from moldau.log.folder import partition_of
 from moldau.log.foreign import SKIPPED_TOPICS
 from moldau.log.inspection.reading import is_folder
-from moldau.log.segment import SNAPSHOT_SUFFIX
+from moldau.log.producers import snapshots
 from moldau.names import TopicPartition
 from moldau.runtime import Disk
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import verification
 from moldau.log.appended import Appended
 from moldau.log.log import Log
-from moldau.log.producers import Verification
+from moldau.log.producers import verification
+from moldau.log.producers.producers import VerificationGuard
 from moldau.names import Offset
 from moldau.records.batch import Marker, batches, read_header
 from moldau.records.validation import NO_HEADER, check_own
@@ -61,7 +61,7 @@ class InternalTopic:
         _raise(replica.append_own(batch, self._runtime.clock.now_ms()))
         await replica.flush_if_due(len(batch))
 
-    def begin(self, partition: int, producer_id: int, epoch: int) -> Verification | None:
+    def begin(self, partition: int, producer_id: int, epoch: int) -> VerificationGuard | None:
         """What the first records of a producer's transaction have to show when they are appended; None if it has begun
         there. It is void once the transaction has begun or ended. Raises `KafkaError`."""
         producers = self._replica(partition).log.producers
@@ -70,7 +70,7 @@ class InternalTopic:
             return None
         return verification.begin(producers, header, self._runtime.clock.now_ms())
 
-    async def append_in_transaction(self, partition: int, batch: bytearray, shown: Verification | None) -> None:
+    async def append_in_transaction(self, partition: int, batch: bytearray, shown: VerificationGuard | None) -> None:
         """As `append`, for a transactional batch of a producer, without sequences. Raises `KafkaError`, also:
         INVALID_TXN_STATE if no transaction is open there and `shown` is not what `begin` last gave for it;
         INVALID_PRODUCER_EPOCH."""

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import verification
 from moldau.log.appended import Appended, not_appended
 from moldau.log.log import Log
-from moldau.log.producers import Verification
+from moldau.log.producers import verification
+from moldau.log.producers.producers import VerificationGuard
 from moldau.log.times import Search
 from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
 from moldau.records.batch import HEADER_SIZE, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader, Marker, read_header
@@ -60,7 +60,7 @@ class Begun(NamedTuple):
 
     producer_id: int
     epoch: int
-    verification: Verification
+    verification: VerificationGuard
 
 
 def _of_transaction(records: memoryview) -> BatchHeader | None:

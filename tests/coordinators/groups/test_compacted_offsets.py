@@ -19,7 +19,7 @@ from moldau.records.validation import Rules, check_own
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
 from tests.coordinators.groups.scene import TOPIC_ID
-from tests.log.compacting import compact, compacted_log
+from tests.log.compaction.compacting import compact, compacted_log
 from tests.log.making import NOW_MS, HandClock
 
 KEYS, PRODUCERS = st.integers(0, 2), st.integers(1, 2)

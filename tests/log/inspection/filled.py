@@ -9,7 +9,7 @@ from moldau.names import TopicPartition
 from moldau.records.batch import Marker, Row
 from moldau.runtime import Runtime
 from tests.log.making import NOW_MS, HandClock, append, config
-from tests.log.test_transactions import Writer
+from tests.log.test_transaction_index import Writer
 
 FLIGHTS, BOOKINGS, HOLLOW = (TopicPartition(name, 0) for name in ("flights", "bookings", "hollow"))
 IDS = {"flights": uuid.UUID(int=1), "bookings": uuid.UUID(int=2), "hollow": uuid.UUID(int=3)}

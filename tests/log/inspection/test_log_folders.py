@@ -14,7 +14,7 @@ from moldau.log.folder import LogFolder
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from moldau.log.inspection.findings import Finding, Seen
 from moldau.log.inspection.log_folders import verify
-from moldau.log.transactions import ENTRY
+from moldau.log.transaction_index import ENTRY
 from moldau.records.batch import HEADER_SIZE, batches, encode_batch, stamp
 from moldau.runtime import RealDisk, Runtime
 from tests.log.inspection.filled import BATCHES, FLIGHTS, IDS, RECORDS, SMALL, fill

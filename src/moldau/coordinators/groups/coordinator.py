@@ -36,7 +36,7 @@ from moldau.coordinators.host import client_error, partition_of
 from moldau.coordinators.outcome import Ending, Now, Outcome, Ticket
 from moldau.coordinators.transactional_host import TransactionalHost, TransactionalLog
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.producers import Verification
+from moldau.log.producers.producers import VerificationGuard
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 from moldau.turns import in_turns
@@ -206,7 +206,7 @@ class GroupCoordinator:
         return self._commit_in_transaction(ask, shown) if refusal is ErrorCode.NONE else [refusal] * len(ask.offsets)
 
     async def _commit_once_begun(
-        self, ask: TransactionalCommit, shown: Verification, may_begin: Awaitable[ErrorCode]
+        self, ask: TransactionalCommit, shown: VerificationGuard, may_begin: Awaitable[ErrorCode]
     ) -> list[ErrorCode]:
         error = await may_begin
         if error is not ErrorCode.NONE:
@@ -215,7 +215,7 @@ class GroupCoordinator:
         return await answer if isawaitable(answer) else answer
 
     def _commit_in_transaction(
-        self, ask: TransactionalCommit, shown: Verification | None
+        self, ask: TransactionalCommit, shown: VerificationGuard | None
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """A batch of no producer would belong to no transaction, whoever agreed to it."""
         if ask.producer_id < 0 or ask.epoch < 0:

@@ -33,7 +33,7 @@ from moldau.coordinators.groups.offsets import Offsets
 from moldau.coordinators.groups.records import GroupRecord, group_record, read_record
 from moldau.coordinators.outcome import Ending, InTransaction, Now, Outcome, Record, Replies, Ticket
 from moldau.errors import ErrorCode, ProtocolViolation
-from moldau.log.producers import Verification
+from moldau.log.producers.producers import VerificationGuard
 from moldau.names import TopicPartition
 
 
@@ -291,7 +291,7 @@ class GroupShard:
         return out
 
     def commit_in_transaction(
-        self, ask: TransactionalCommit, shown: Verification | None, ticket: Ticket, now: Now
+        self, ask: TransactionalCommit, shown: VerificationGuard | None, ticket: Ticket, now: Now
     ) -> Outcome:
         """The reply is a list of errors, one for each offset. `shown`: see `InTransaction`."""
         out = Outcome()

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from moldau.log import checkpoints, snapshots
+from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from moldau.log.inspection import control, reading
 from moldau.log.inspection.kinds import FileName, Kind, file_name_of
-from moldau.log.transactions import ENTRY as ABORTED_ENTRY
-from moldau.log.transactions import AbortedTransaction
+from moldau.log.producers import snapshots
+from moldau.log.transaction_index import ENTRY as ABORTED_ENTRY
+from moldau.log.transaction_index import AbortedTxn
 from moldau.records.batch import MAGIC, read_header
 from moldau.records.compression import NAMES as CODECS
 from moldau.records.legacy import Damaged, Entry
@@ -151,7 +152,7 @@ def _rest(path: Path, size: int, entry_size: int) -> Iterator[Document]:
 
 def _transaction_index(path: Path, file: File, size: int, name: FileName) -> Iterator[Document]:
     for _, fields in reading.index_entries(file, size, ABORTED_ENTRY):
-        yield {"type": "aborted_transaction", "version": fields[0], **AbortedTransaction(*fields[1:])._asdict()}
+        yield {"type": "aborted_transaction", "version": fields[0], **AbortedTxn(*fields[1:])._asdict()}
     yield from _rest(path, size, ABORTED_ENTRY.size)
 
 

@@ -10,17 +10,19 @@ import enum
 from typing import Final, NamedTuple
 
 from moldau.log import checkpoints
-from moldau.log.folder import DELETE_SUFFIX, LOCK
-from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
-from moldau.log.segment import (
+from moldau.log.file_names import (
+    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from moldau.log.swapping import CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX
+from moldau.log.folder import DELETE_SUFFIX, LOCK
+from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
 
 DIGITS: Final = 20
 OFFSET_DIGITS_MAX: Final = 2**63 - 1

@@ -13,19 +13,19 @@ from typing import Final, NamedTuple
 
 from moldau.errors import KafkaError
 from moldau.log.epochs import NO_EPOCH, Epochs
-from moldau.log.inspection import control, reading
-from moldau.log.inspection.findings import Finding, Seen
-from moldau.log.inspection.index_checks import OffsetIndexCheck, Place, TimeIndexCheck
-from moldau.log.inspection.transaction_checks import OpenTransactions, TransactionIndexCheck
-from moldau.log.segment import (
+from moldau.log.file_names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
-    RELATIVE_MAX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
-from moldau.log.swapping import SWAP_SUFFIX
+from moldau.log.inspection import control, reading
+from moldau.log.inspection.findings import Finding, Seen
+from moldau.log.inspection.index_checks import OffsetIndexCheck, Place, TimeIndexCheck
+from moldau.log.inspection.transaction_checks import OpenTransactions, TransactionIndexCheck
+from moldau.log.segment import RELATIVE_MAX
 from moldau.records import columns
 from moldau.records.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
 from moldau.records.columns import FLAWS

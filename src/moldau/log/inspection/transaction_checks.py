@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from moldau.log.inspection import control, reading
-from moldau.log.transactions import ENTRY, VERSION, AbortedTransaction
+from moldau.log.transaction_index import ENTRY, VERSION, AbortedTxn
 from moldau.records.batch import BatchHeader
 from moldau.records.legacy import Entry
 from moldau.runtime import File
@@ -32,7 +32,7 @@ class TransactionIndexCheck:
         self._open = open_transactions.first_offsets
         self._base, self._next_base = base_offset, next_base
         self._size = file.size() if file is not None else 0
-        self._aborted: dict[int, AbortedTransaction] = {}
+        self._aborted: dict[int, AbortedTxn] = {}
         self._wrong = list(self._read(file)) if file is not None else []
 
     def _read(self, file: File) -> Iterator[str]:
@@ -41,7 +41,7 @@ class TransactionIndexCheck:
             if number == ENTRIES_MAX:
                 yield f"it has more than {ENTRIES_MAX:,} entries"
                 return
-            version, aborted = fields[0], AbortedTransaction(*fields[1:])
+            version, aborted = fields[0], AbortedTxn(*fields[1:])
             if version != VERSION:
                 yield f"entry {number} is of version {version}, and there is only {VERSION}"
             elif aborted.producer_id < 0 or not 0 <= aborted.first_offset <= aborted.last_offset:
@@ -82,7 +82,7 @@ class TransactionIndexCheck:
             yield f"{self._size % ENTRY.size} bytes at its end are no whole entry"
 
 
-def _shown(aborted: AbortedTransaction) -> str:
+def _shown(aborted: AbortedTxn) -> str:
     first, last, stable = aborted.first_offset, aborted.last_offset, aborted.last_stable_offset
     return f"producer {aborted.producer_id}, offsets {first} to {last}, stable {stable}"
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import pytest
 
 from moldau.config import BrokerConfig, broker_config
-from moldau.log import cleaner as module
-from moldau.log.cleaner import Candidate, Cleaner
+from moldau.log.compaction import cleaner as module
+from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition
@@ -19,7 +19,7 @@ from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import Call, Fault, Faults
 from moldau.simulation.loop import SimulatedLoop
 from moldau.simulation.network import Network
-from tests.log.compacting import COMPACTED, put
+from tests.log.compaction.compacting import COMPACTED, put
 from tests.log.making import NOW_MS, HandClock, config, read_all
 
 T = TypeVar("T")
@@ -345,10 +345,10 @@ def test_what_nobody_expected_ends_the_cleaning_of_that_log_only(
     first, second = place.log("first"), place.log("second")
     plain = module.note_keys
 
-    def broken(round: Any, offsets: Any) -> Any:
-        if "first" in str(round.folder):
+    def broken(plan: Any, offsets: Any) -> Any:
+        if "first" in str(plan.folder):
             raise ZeroDivisionError("nobody")
-        return plain(round, offsets)
+        return plain(plan, offsets)
 
     monkeypatch.setattr(module, "note_keys", broken)
     assert place.clean() and place.clean() and not place.clean()

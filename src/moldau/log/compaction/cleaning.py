@@ -19,12 +19,12 @@ from typing import Final, TypeAlias
 from crc32c import crc32c
 
 from moldau.config import TopicConfig
-from moldau.log.compaction import Compactor, LastOfProducer, Transactions, Uncleanable, records_of
+from moldau.log.compaction.compactor import CleanedTransactions, Compactor, LastOfProducer, Uncleanable, records_of
+from moldau.log.compaction.offset_map import OffsetMap
+from moldau.log.compaction.swapping import cleaned_segment
 from moldau.log.files import OpenFiles
-from moldau.log.offset_map import OffsetMap
+from moldau.log.lookup import aborted_between
 from moldau.log.segment import RELATIVE_MAX, Segment
-from moldau.log.swapping import cleaned_segment
-from moldau.log.transactions import aborted_between
 from moldau.records.batch import (
     ATTRIBUTES_AT,
     CONTROL_BIT,
@@ -44,7 +44,7 @@ Read: TypeAlias = tuple[BatchHeader, memoryview, int]
 
 
 @dataclass(frozen=True)
-class Round:
+class CleaningPlan:
     """What one cleaning is about. `segments`: all of the log's, the active one last; those below `end_offset` are
     cleaned, and have been looked at. `first_position`: of the batch that holds the first dirty offset, in its file."""
 
@@ -94,19 +94,19 @@ def read_batches(segment: Segment, position: int, chunk_bytes: int) -> Iterator[
         yield header, batch, position
 
 
-def note_keys(round: Round, offsets: OffsetMap) -> Iterator[int]:
-    """Fill the map from the first dirty offset on, up to the round's end or until the map is full; steps, in bytes
+def note_keys(plan: CleaningPlan, offsets: OffsetMap) -> Iterator[int]:
+    """Fill the map from the first dirty offset on, up to the plan's end or until the map is full; steps, in bytes
     read. Raises `Uncleanable`, `OSError`."""
-    start, end = round.first_dirty_offset, round.end_offset
-    transactions = Transactions()
-    cleanable = round.cleanable
-    dirty = [at for at, segment in enumerate(cleanable) if round.segments[at + 1].base_offset > start]
+    start, end = plan.first_dirty_offset, plan.end_offset
+    transactions = CleanedTransactions()
+    cleanable = plan.cleanable
+    dirty = [at for at, segment in enumerate(cleanable) if plan.segments[at + 1].base_offset > start]
     if dirty:
-        transactions.expect(aborted_between(round.segments[dirty[0] :], start, end))
+        transactions.expect(aborted_between(plan.segments[dirty[0] :], start, end))
     for at in dirty:
         segment = cleanable[at]
-        position = stepped = round.first_position if at == dirty[0] else 0
-        for header, batch, next_position in read_batches(segment, position, round.io_bytes):
+        position = stepped = plan.first_position if at == dirty[0] else 0
+        for header, batch, next_position in read_batches(segment, position, plan.io_bytes):
             last_offset = header.base_offset + header.last_offset_delta
             if header.attributes & CONTROL_BIT:
                 transactions.ends(header, batch)
@@ -119,20 +119,20 @@ def note_keys(round: Round, offsets: OffsetMap) -> Iterator[int]:
                 return
             if last_offset >= start:
                 offsets.latest_offset = last_offset
-            if next_position - stepped >= round.io_bytes:
+            if next_position - stepped >= plan.io_bytes:
                 yield next_position - stepped
                 stepped = next_position
-        offsets.pass_over(round.segments[at + 1].base_offset - 1)
+        offsets.pass_over(plan.segments[at + 1].base_offset - 1)
         yield segment.size - stepped
 
 
-def groups(round: Round, up_to: int) -> list[list[Segment]]:
+def groups(plan: CleaningPlan, up_to: int) -> list[list[Segment]]:
     """The segments below an offset, as many together as fit into one segment and its indexes."""
-    config = round.config
-    bases = [segment.base_offset for segment in round.segments]
+    config = plan.config
+    bases = [segment.base_offset for segment in plan.segments]
     found: list[list[Segment]] = []
     room = index_room = time_room = 0
-    for at, segment in enumerate(round.cleanable):
+    for at, segment in enumerate(plan.cleanable):
         if segment.base_offset >= up_to:
             break
         sizes = segment.size, segment.offsets.entries, segment.times.entries
@@ -166,38 +166,38 @@ class Writer:
             self._buffer = bytearray()
 
 
-def rewrite(round: Round, group: Sequence[Segment], compactor: Compactor, writer: Writer) -> Iterator[int]:
+def rewrite(plan: CleaningPlan, group: Sequence[Segment], compactor: Compactor, writer: Writer) -> Iterator[int]:
     """Write what stays of a group of segments; steps, in bytes read and written. The segment is complete and flushed
     after the last one. Raises `Uncleanable`, `OSError`."""
-    segments = list(round.segments)
+    segments = list(plan.segments)
     last = next((segment for segment in reversed(group) if segment.size), None)
     done = 0
     for segment in group:
         after = segments.index(segment) + 1
         up_to = segments[after].base_offset
         compactor.transactions.expect(aborted_between(segments[after - 1 :], segment.base_offset, up_to))
-        for header, batch, next_position in read_batches(segment, 0, round.io_bytes):
+        for header, batch, next_position in read_batches(segment, 0, plan.io_bytes):
             at_end = segment is last and next_position == segment.size
-            kept = compactor.keep(header, batch, at_end or header.next_offset == round.end_offset)
+            kept = compactor.keep(header, batch, at_end or header.next_offset == plan.end_offset)
             if kept.batch is not None:
                 writer.add(kept.batch)
                 done += len(kept.batch)
             if kept.aborted is not None:
                 writer.segment.aborted.append(kept.aborted)
             done += header.size
-            if done >= round.io_bytes:
+            if done >= plan.io_bytes:
                 yield done
                 done = 0
     writer.write()
     writer.segment.close()
-    disk = round.files.disk
+    disk = plan.files.disk
     disk.set_modified_ms(writer.segment.log.path, disk.modified_ms(group[-1].log.path))
     writer.segment.flush(active=False)
     yield done
 
 
-def new_writer(round: Round, group: Sequence[Segment]) -> Writer:
+def new_writer(plan: CleaningPlan, group: Sequence[Segment]) -> Writer:
     """For the segment that takes the place of a group. Raises `OSError`."""
-    segment = cleaned_segment(round.folder, group[0].base_offset, round.config, round.files)
+    segment = cleaned_segment(plan.folder, group[0].base_offset, plan.config, plan.files)
     segment.created_ms = group[0].created_ms
-    return Writer(segment, round.io_bytes)
+    return Writer(segment, plan.io_bytes)

@@ -14,17 +14,14 @@ no entry. Nothing here knows what a producer is. Source: KIP-98.
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from moldau.log.checkpoints import replace_file
 from moldau.log.files import LazyFile, OpenFiles
 from moldau.log.indexes import CorruptIndex
 from moldau.runtime import Disk
-
-if TYPE_CHECKING:  # a segment has one of these
-    from moldau.log.segment import Segment
 
 ENTRY: Final = struct.Struct(">hqqqq")
 VERSION: Final = 0
@@ -32,7 +29,7 @@ CHUNK_ENTRIES: Final = 1000
 assert ENTRY.size == 34
 
 
-class AbortedTransaction(NamedTuple):
+class AbortedTxn(NamedTuple):
     """A transaction that was aborted in one partition; offsets include both ends."""
 
     producer_id: int
@@ -53,18 +50,18 @@ class TransactionIndex:
         self._base_offset = base_offset
         self._dirty = False
 
-    def append(self, aborted: AbortedTransaction) -> None:
+    def append(self, aborted: AbortedTxn) -> None:
         """Add one behind all others; the file is made with the first."""
         file = self.file.get() if self.entries else self.file.create()
         file.write(ENTRY.pack(VERSION, *aborted), self.entries * ENTRY.size)
         self.entries += 1
         self._dirty = True
 
-    def __iter__(self) -> Iterator[AbortedTransaction]:
+    def __iter__(self) -> Iterator[AbortedTxn]:
         return self._since(0)
 
-    def _since(self, number: int) -> Iterator[AbortedTransaction]:
-        return (AbortedTransaction(*fields[1:]) for fields in self._read(number))
+    def _since(self, number: int) -> Iterator[AbortedTxn]:
+        return (AbortedTxn(*fields[1:]) for fields in self._read(number))
 
     def _read(self, number: int) -> Iterator[tuple[int, int, int, int, int]]:
         """The fields of all entries from that one on, a chunk at a time."""
@@ -77,7 +74,7 @@ class TransactionIndex:
     def _last_offset(self, number: int) -> int:
         return int(ENTRY.unpack(self.file.get().read(ENTRY.size, number * ENTRY.size))[3])
 
-    def from_offset(self, offset: int) -> Iterator[AbortedTransaction]:
+    def from_offset(self, offset: int) -> Iterator[AbortedTxn]:
         """Those whose marker is at or behind an offset, in order."""
         low, high = 0, self.entries
         while low < high:
@@ -109,7 +106,7 @@ class TransactionIndex:
         if self.entries:
             self._cut(0)
 
-    def replace(self, disk: Disk, entries: Iterable[AbortedTransaction]) -> None:
+    def replace(self, disk: Disk, entries: Iterable[AbortedTxn]) -> None:
         """Have these instead, and lastingly: a file that was half written could not be told from a whole one."""
         data = b"".join(ENTRY.pack(VERSION, *aborted) for aborted in entries)
         self.file.let_go()
@@ -129,18 +126,3 @@ class TransactionIndex:
             except OSError:
                 self._dirty = True
                 raise
-
-
-def aborted_between(segments: Sequence["Segment"], start: int, end: int) -> list[AbortedTransaction]:
-    """The aborted transactions with records or a marker in start <= offset < end. `segments`: from the one that holds
-    `start` on."""
-    found: list[AbortedTransaction] = []
-    for segment in segments:
-        if not segment.aborted.entries:
-            continue
-        for aborted in segment.aborted.from_offset(start):
-            if aborted.first_offset < end:
-                found.append(aborted)
-            if aborted.last_stable_offset >= end:
-                return found
-    return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moldau.config import broker_config
-from moldau.log.cleaner import Candidate, Cleaner
+from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.log import Log
 from moldau.records.batch import Row
 from moldau.runtime import Runtime

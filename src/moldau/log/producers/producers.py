@@ -24,9 +24,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from moldau.errors import ErrorCode
-from moldau.log.producer import BATCHES_KEPT, NO_TRANSACTION, SEQUENCE_MASK, Batch, Producer
-from moldau.log.snapshot_entries import SnapshotEntries
-from moldau.log.transactions import AbortedTransaction
+from moldau.log.producers.producer_state import (
+    BATCHES_KEPT,
+    NO_TRANSACTION,
+    SEQUENCE_MASK,
+    BatchMetadata,
+    ProducerState,
+)
+from moldau.log.producers.snapshot_entries import SnapshotEntries
+from moldau.log.transaction_index import AbortedTxn
 from moldau.names import Offset
 from moldau.records.batch import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader, Marker
 
@@ -35,7 +41,7 @@ RAISES_EPOCH: Final = 2
 """The first transaction version whose markers raise the producer's epoch (KIP-890)."""
 
 
-class Verification:
+class VerificationGuard:
     """That a transaction is about to begin: see `verification`. Who holds it knows it again by identity."""
 
     __slots__ = ("epoch", "lowest_sequence", "since_ms")
@@ -52,8 +58,8 @@ class Producers:
 
     __slots__ = ("_ended", "_known", "_open", "end_offset", "entries", "unsettled", "verifying")
 
-    def __init__(self, known: Mapping[int, Producer] | None = None):
-        self._known: dict[int, Producer] = dict(known or {})
+    def __init__(self, known: Mapping[int, ProducerState] | None = None):
+        self._known: dict[int, ProducerState] = dict(known or {})
         self.entries = SnapshotEntries(self._known)
         begun = (producer.transaction_start for producer in self._known.values())
         self._open = dict.fromkeys(sorted(first for first in begun if first != NO_TRANSACTION))
@@ -61,13 +67,13 @@ class Producers:
         self._ended: dict[int, int] = {}
         """First offset -> the marker's, of those that ended lately."""
         self.unsettled = bool(self._open)
-        self.verifying: dict[int, Verification] = {}
+        self.verifying: dict[int, VerificationGuard] = {}
         self.end_offset = Offset(0)
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def __iter__(self) -> Iterator[tuple[int, Producer]]:
+    def __iter__(self) -> Iterator[tuple[int, ProducerState]]:
         """Those that are known now, and still are when their turn comes: others may have a turn in between. One tuple
         exists at a time: 300,000 at once would start full collections of garbage."""
         for producer_id in list(self._known):
@@ -75,7 +81,7 @@ class Producers:
             if producer is not None:
                 yield producer_id, producer
 
-    def get(self, producer_id: int) -> Producer | None:
+    def get(self, producer_id: int) -> ProducerState | None:
         return self._known.get(producer_id)
 
     @property
@@ -96,7 +102,7 @@ class Producers:
         unstable = self.first_unstable_offset
         return high_watermark if unstable is None else min(max(Offset(unstable), log_start), high_watermark)
 
-    def check(self, header: BatchHeader) -> Batch | ErrorCode | None:
+    def check(self, header: BatchHeader) -> BatchMetadata | ErrorCode | None:
         """What a client's batch is: a duplicate of the returned one, an error, or (None) welcome."""
         producer = self._known.get(header.producer_id)
         if producer is None:
@@ -122,7 +128,7 @@ class Producers:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         return self._check_epoch_only(header, producer)
 
-    def _check_epoch_only(self, header: BatchHeader, producer: Producer) -> ErrorCode | None:
+    def _check_epoch_only(self, header: BatchHeader, producer: ProducerState) -> ErrorCode | None:
         """A batch whose epoch is right and whose sequence is, or has none: it may not be beside an open transaction."""
         if producer.transaction_start < 0 or header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT):
             return None
@@ -141,10 +147,10 @@ class Producers:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         return ErrorCode.TRANSACTION_COORDINATOR_FENCED if coordinator_epoch < producer.coordinator_epoch else None
 
-    def _begin_epoch(self, header: BatchHeader, producer: Producer | None) -> Producer:
+    def _begin_epoch(self, header: BatchHeader, producer: ProducerState | None) -> ProducerState:
         """A producer of a batch that is in the log comes to be known, or enters another epoch."""
         if producer is None:
-            producer = self._known[header.producer_id] = Producer(header.producer_epoch)
+            producer = self._known[header.producer_id] = ProducerState(header.producer_epoch)
         producer.epoch = header.producer_epoch
         producer.batches.clear()
         return producer
@@ -159,7 +165,7 @@ class Producers:
             producer = self._begin_epoch(header, producer)
         delta, first = header.last_offset_delta, header.base_sequence
         last_sequence = (first + delta) & SEQUENCE_MASK if first >= 0 else NO_SEQUENCE
-        producer.add(tuple.__new__(Batch, (last_sequence, base_offset + delta, delta, timestamp)))
+        producer.add(tuple.__new__(BatchMetadata, (last_sequence, base_offset + delta, delta, timestamp)))
         if header.attributes & TRANSACTIONAL_BIT and producer.transaction_start == NO_TRANSACTION:
             producer.transaction_start = base_offset
             self._open[base_offset] = None
@@ -168,16 +174,16 @@ class Producers:
         if not producer.changed:
             self.entries.note(header.producer_id, producer)
 
-    def aborted_by(self, producer_id: int, marker: Marker, offset: int) -> AbortedTransaction | None:
+    def aborted_by(self, producer_id: int, marker: Marker, offset: int) -> AbortedTxn | None:
         """The entry of the transaction index for a marker at `offset`; None if it aborts nothing."""
         producer = self._known.get(producer_id)
         if marker.commits or producer is None or producer.transaction_start == NO_TRANSACTION:
             return None
         first = producer.transaction_start
         stable = next((other for other in self._open if other != first), offset + 1)
-        return AbortedTransaction(producer_id, first, offset, stable)
+        return AbortedTxn(producer_id, first, offset, stable)
 
-    def ended(self, header: BatchHeader, marker: Marker, offset: int, timestamp: int) -> AbortedTransaction | None:
+    def ended(self, header: BatchHeader, marker: Marker, offset: int, timestamp: int) -> AbortedTxn | None:
         """Note a marker that is in the log at `offset`; returns what `aborted_by` does."""
         aborted = self.aborted_by(header.producer_id, marker, offset)
         producer = self._known.get(header.producer_id)
@@ -194,7 +200,7 @@ class Producers:
         self.entries.note(header.producer_id, producer)
         return aborted
 
-    def replay(self, header: BatchHeader, marker: Marker | None = None) -> AbortedTransaction | None:
+    def replay(self, header: BatchHeader, marker: Marker | None = None) -> AbortedTxn | None:
         """Note a batch read back from the log, in order of offsets. `marker`: that of a control batch."""
         aborted = None
         if marker is not None:
@@ -216,7 +222,7 @@ class Producers:
                 continue
             if (header.last_sequence + 1) & SEQUENCE_MASK == batches[0].base_sequence:
                 delta = header.last_offset_delta
-                batches.insert(0, Batch(header.last_sequence, header.last_offset, delta, header.max_timestamp))
+                batches.insert(0, BatchMetadata(header.last_sequence, header.last_offset, delta, header.max_timestamp))
 
     def expire(self, now_ms: int, expiration_ms: int) -> Iterator[None]:
         """Forget who has written nothing for so long, by the records' time, and has no transaction open. Yields after

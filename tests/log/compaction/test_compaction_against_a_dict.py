@@ -14,7 +14,7 @@ from moldau.log.log import Log
 from moldau.records.batch import Marker, Row
 from moldau.records.rows import Record
 from moldau.runtime import Runtime
-from tests.log.compacting import COMPACTED, clean_offsets
+from tests.log.compaction.compacting import COMPACTED, clean_offsets
 from tests.log.making import HandClock, append, config, offset_for_time, open_log, read_all
 
 RETENTION_MS = 1000

@@ -1,6 +1,6 @@
 """Whether a transaction may begin in a partition: its coordinator is asked first, and has to answer in time. Pure.
 
-The first batch of a producer's transaction begins a `Verification`; when the coordinator has agreed, the batch is
+The first batch of a producer's transaction begins a `VerificationGuard`; when the coordinator has agreed, the batch is
 appended only if that very one is still there. A marker takes it away, and so does the first batch that gets in: an
 answer of before a marker can never let a batch into the transaction after it, even if the epoch is the same. Between
 asking and appending others of the producer's batches may overtake: the lowest sequence that was seen has to be first,
@@ -10,8 +10,8 @@ them. Source: KIP-890; what Kafka 4.3 answers.
 """
 
 from moldau.errors import ErrorCode
-from moldau.log.producer import NO_TRANSACTION
-from moldau.log.producers import RAISES_EPOCH, Producers, Verification
+from moldau.log.producers.producer_state import NO_TRANSACTION
+from moldau.log.producers.producers import RAISES_EPOCH, Producers, VerificationGuard
 from moldau.records.batch import BatchHeader
 
 VERIFYING_MAX = 10_000
@@ -28,13 +28,13 @@ def is_open(producers: Producers, header: BatchHeader) -> bool:
     )
 
 
-def begin(producers: Producers, header: BatchHeader, now_ms: int) -> Verification:
+def begin(producers: Producers, header: BatchHeader, now_ms: int) -> VerificationGuard:
     """What the first batch of a transaction has to show when it is appended."""
     found = producers.verifying.get(header.producer_id)
     if found is None:
         if len(producers.verifying) == VERIFYING_MAX:
             del producers.verifying[next(iter(producers.verifying))]
-        found = producers.verifying[header.producer_id] = Verification(
+        found = producers.verifying[header.producer_id] = VerificationGuard(
             header.producer_epoch, header.base_sequence, now_ms
         )
     elif header.producer_epoch > found.epoch:
@@ -45,7 +45,7 @@ def begin(producers: Producers, header: BatchHeader, now_ms: int) -> Verificatio
 
 
 def check(
-    producers: Producers, header: BatchHeader, shown: Verification | None, transaction_version: int
+    producers: Producers, header: BatchHeader, shown: VerificationGuard | None, transaction_version: int
 ) -> ErrorCode | None:
     """What is wrong with a batch of a transaction that is to be appended now; None if it may be tried."""
     if is_open(producers, header):

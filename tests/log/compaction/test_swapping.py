@@ -12,7 +12,7 @@ from moldau.records.rows import Record
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import CHANGES, READS, Call, Fault, Faults
-from tests.log.compacting import COMPACTED, compact, latest, put
+from tests.log.compaction.compacting import COMPACTED, compact, latest, put
 from tests.log.making import NOW_MS, HandClock, append, config, open_log, read_all
 
 FOLDER = Path("/data/flights-0")

@@ -1,8 +1,8 @@
 """When a transaction may begin in a partition."""
 
 from moldau.errors import ErrorCode
-from moldau.log import verification
-from moldau.log.producers import Producers
+from moldau.log.producers import verification
+from moldau.log.producers.producers import Producers
 from moldau.records.batch import TRANSACTIONAL_BIT, BatchHeader, Marker
 from moldau.records.validation import NO_HEADER
 

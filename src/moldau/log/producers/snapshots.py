@@ -24,10 +24,10 @@ from typing import Final
 from crc32c import crc32c
 
 from moldau.log.checkpoints import CorruptCheckpoint, read_whole, replace_file
-from moldau.log.producer import NO_TRANSACTION, Batch, Producer
-from moldau.log.producers import Producers
-from moldau.log.segment import SNAPSHOT_SUFFIX, file_name
-from moldau.log.snapshot_entries import ENTRY
+from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
+from moldau.log.producers.producer_state import NO_TRANSACTION, BatchMetadata, ProducerState
+from moldau.log.producers.producers import Producers
+from moldau.log.producers.snapshot_entries import ENTRY
 from moldau.names import Offset
 from moldau.runtime import Disk
 
@@ -54,12 +54,12 @@ def decode(data: bytes) -> Producers | None:
         or len(data) != _HEADER.size + count * ENTRY.size
     ):
         return None
-    known: dict[int, Producer] = {}
+    known: dict[int, ProducerState] = {}
     for entry in ENTRY.iter_unpack(memoryview(data)[_HEADER.size :]):
         producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, transaction_start = entry
-        producer = Producer(epoch)
+        producer = ProducerState(epoch)
         if last_offset >= 0:
-            producer.add(Batch(last_sequence, last_offset, delta, timestamp))
+            producer.add(BatchMetadata(last_sequence, last_offset, delta, timestamp))
         producer.last_timestamp = timestamp
         producer.coordinator_epoch = coordinator_epoch
         producer.transaction_start = max(transaction_start, NO_TRANSACTION)

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from moldau.errors import KafkaError, MoldauError
-from moldau.log.offset_map import OffsetMap
-from moldau.log.transactions import AbortedTransaction
+from moldau.log.compaction.offset_map import OffsetMap
+from moldau.log.transaction_index import AbortedTxn
 from moldau.records import columns
 from moldau.records.batch import (
     CODEC_BITS,
@@ -51,15 +51,15 @@ class LastOfProducer(NamedTuple):
     epoch: int
 
 
-class Transactions:
+class CleanedTransactions:
     """Which transactions are open at a place of the log that is read from front to back, and what became of them."""
 
     def __init__(self) -> None:
-        self._coming: list[tuple[int, AbortedTransaction]] = []
-        self._aborting: dict[int, tuple[AbortedTransaction, bool]] = {}
+        self._coming: list[tuple[int, AbortedTxn]] = []
+        self._aborting: dict[int, tuple[AbortedTxn, bool]] = {}
         self._committing: dict[int, None] = {}
 
-    def expect(self, aborted: Iterable[AbortedTransaction]) -> None:
+    def expect(self, aborted: Iterable[AbortedTxn]) -> None:
         """These are behind what was read so far, or end there."""
         for one in aborted:
             heapq.heappush(self._coming, (one.first_offset, one))
@@ -81,7 +81,7 @@ class Transactions:
         self._aborting[header.producer_id] = (found[0], True)
         return True
 
-    def ends(self, header: BatchHeader, batch: Buffer) -> tuple[bool, AbortedTransaction | None]:
+    def ends(self, header: BatchHeader, batch: Buffer) -> tuple[bool, AbortedTxn | None]:
         """Whether a control batch may go, as nothing of its transaction is there any more; if not, and it aborted one,
         which."""
         self._begin_up_to(header.last_offset)
@@ -101,7 +101,7 @@ class Kept(NamedTuple):
 
     batch: Buffer | None
     """None if nothing is."""
-    aborted: AbortedTransaction | None = None
+    aborted: AbortedTxn | None = None
     """What the transaction index has to hold from now on."""
 
 
@@ -115,7 +115,7 @@ class Compactor:
         now_ms: int,
         delete_retention_ms: int,
     ):
-        self.transactions = Transactions()
+        self.transactions = CleanedTransactions()
         self._offsets = offsets
         self._producers = producers
         self._now_ms = now_ms

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from moldau.log.dirtiness import Dirt, dirt_of, first_dirty
+from moldau.log.compaction.dirtiness import Dirt, dirt_of, first_dirty
 from moldau.log.log import Log
-from tests.log.compacting import compacted_log, put
+from tests.log.compaction.compacting import compacted_log, put
 from tests.log.making import NOW_MS, config
 
 

@@ -17,14 +17,14 @@ from typing import Final, NamedTuple, TypeVar
 
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError, StorageError
-from moldau.log import swapping
 from moldau.log.checkpoints import CLEANER_OFFSETS
-from moldau.log.cleaned_offsets import CleanedOffsets
-from moldau.log.cleaning import IO_BYTES_MIN, Round, groups, new_writer, note_keys, rewrite
-from moldau.log.compaction import Compactor, LastOfProducer, Uncleanable
-from moldau.log.dirtiness import Dirt, dirt_of, first_dirty, is_overdue
+from moldau.log.compaction import swapping
+from moldau.log.compaction.cleaned_offsets import CleanedOffsets
+from moldau.log.compaction.cleaning import IO_BYTES_MIN, CleaningPlan, groups, new_writer, note_keys, rewrite
+from moldau.log.compaction.compactor import Compactor, LastOfProducer, Uncleanable
+from moldau.log.compaction.dirtiness import Dirt, dirt_of, first_dirty, is_overdue
+from moldau.log.compaction.offset_map import OffsetMap
 from moldau.log.log import Log
-from moldau.log.offset_map import OffsetMap
 from moldau.log.segment import Segment
 from moldau.names import TopicPartition, counted
 from moldau.runtime import Runtime, out_of_descriptors
@@ -226,7 +226,7 @@ class Cleaner:
             # A power loss must not take the later record of a key when the earlier one is gone for good, nor the
             # marker that aborted a transaction.
             await run(log.flush)
-        round = await self._round(log, dirt, settings)
+        plan = await self._plan(log, dirt, settings)
         offsets = await run(
             partial(
                 OffsetMap,
@@ -236,18 +236,18 @@ class Cleaner:
                 self._runtime.random.uuid().int,
             )
         )
-        moved = await self._steps(log, note_keys(round, offsets))
+        moved = await self._steps(log, note_keys(plan, offsets))
         up_to = offsets.latest_offset + 1
-        compactor = Compactor(offsets, round.producers, round.now_ms, log.config.delete_retention_ms)
+        compactor = Compactor(offsets, plan.producers, plan.now_ms, log.config.delete_retention_ms)
         before = after = 0
-        for group in groups(round, up_to):
-            new, bytes_moved = await self._rewrite(log, round, group, compactor)
+        for group in groups(plan, up_to):
+            new, bytes_moved = await self._rewrite(log, plan, group, compactor)
             moved += bytes_moved
             before += sum(segment.size for segment in group)
             after += new.size
         return Cleaned(up_to, len(offsets), before, after, moved, loop.time() - begun)
 
-    async def _round(self, log: Log, dirt: Dirt, settings: BrokerConfig) -> Round:
+    async def _plan(self, log: Log, dirt: Dirt, settings: BrokerConfig) -> CleaningPlan:
         """What the cleaning is about. Indexes that are wrong are built anew here, where nobody else reads them."""
         producers = {
             producer_id: LastOfProducer(producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
@@ -265,20 +265,20 @@ class Cleaner:
         found = first.find(dirt.first_dirty_offset)
         position = first.size if found is None else found.position
         io_bytes = max(settings.log_cleaner_io_buffer_size // max(settings.log_cleaner_threads, 1) // 2, IO_BYTES_MIN)
-        return Round(
+        return CleaningPlan(
             log.folder, log.config, log.files, segments, dirt.first_dirty_offset, position, dirt.end_offset, producers,
             self._runtime.clock.now_ms(), io_bytes,
         )  # fmt: skip
 
     async def _rewrite(
-        self, log: Log, round: Round, group: Sequence[Segment], compactor: Compactor
+        self, log: Log, plan: CleaningPlan, group: Sequence[Segment], compactor: Compactor
     ) -> tuple[Segment, int]:
         """Write a group of segments anew and put the new one into the log. Once it counts nothing stops it."""
         run, disk = self._runtime.run, self._runtime.disk
-        writer = await run(partial(new_writer, round, group))
+        writer = await run(partial(new_writer, plan, group))
         new = writer.segment
         try:
-            moved = await self._steps(log, rewrite(round, group, compactor, writer))
+            moved = await self._steps(log, rewrite(plan, group, compactor, writer))
         except (Stopped, Uncleanable, OSError) as error:
             is_disk = isinstance(error, OSError) and not out_of_descriptors(error)
             if not (log.offline or is_disk):

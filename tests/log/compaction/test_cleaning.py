@@ -8,7 +8,7 @@ from moldau.log.log import Log
 from moldau.records.batch import BatchHeader, Marker, Row, read_header
 from moldau.records.rows import Record
 from moldau.runtime import Runtime
-from tests.log.compacting import COMPACTED, clean_offsets, compact, compacted_log, latest, put
+from tests.log.compaction.compacting import COMPACTED, clean_offsets, compact, compacted_log, latest, put
 from tests.log.making import (
     NOW_MS,
     HandClock,

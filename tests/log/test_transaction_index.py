@@ -7,7 +7,7 @@ from moldau.errors import ErrorCode
 from moldau.log.files import OpenFiles
 from moldau.log.indexes import CorruptIndex
 from moldau.log.log import Log
-from moldau.log.transactions import ENTRY, AbortedTransaction, TransactionIndex
+from moldau.log.transaction_index import ENTRY, AbortedTxn, TransactionIndex
 from moldau.names import Offset
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, read_marker
 from moldau.runtime import RealDisk
@@ -56,7 +56,7 @@ def aborted(log: Log, start: int = 0, end: int | None = None) -> list[tuple[int,
     return [tuple(found) for found in log.aborted_between(start, log.log_end_offset if end is None else end)]
 
 
-def index(path: Path, *entries: AbortedTransaction, base: int = 0) -> TransactionIndex:
+def index(path: Path, *entries: AbortedTxn, base: int = 0) -> TransactionIndex:
     made = TransactionIndex(path, base, OpenFiles(RealDisk()))
     for entry in entries:
         made.append(entry)
@@ -69,8 +69,8 @@ def test_the_file_is_kafkas_and_made_with_the_first_entry(tmp_path: Path) -> Non
     made.flush()
     made.truncate(0)
     assert not path.exists()
-    made.append(AbortedTransaction(7, 3, 9, 10))
-    made.append(AbortedTransaction(8, 4, 12, 11))
+    made.append(AbortedTxn(7, 3, 9, 10))
+    made.append(AbortedTxn(8, 4, 12, 11))
     assert path.read_bytes() == struct.pack(">hqqqqhqqqq", 0, 7, 3, 9, 10, 0, 8, 4, 12, 11)
     again = TransactionIndex(path, 0, OpenFiles(RealDisk()), path.stat().st_size)
     again.check()
@@ -78,13 +78,13 @@ def test_the_file_is_kafkas_and_made_with_the_first_entry(tmp_path: Path) -> Non
 
 
 def test_entries_are_found_from_an_offset_on_and_cut_at_one(tmp_path: Path) -> None:
-    made = index(tmp_path / "i", *(AbortedTransaction(1, 10 * n, 10 * n + 9, 10 * n + 10) for n in range(2500)))
+    made = index(tmp_path / "i", *(AbortedTxn(1, 10 * n, 10 * n + 9, 10 * n + 10) for n in range(2500)))
     assert [found.last_offset for found in made.from_offset(24980)] == [24989, 24999]
     assert next(iter(made.from_offset(0))).last_offset == 9
     assert not list(made.from_offset(25000))
     made.truncate(100)
     assert (made.entries, (tmp_path / "i").stat().st_size) == (10, 340)
-    made.append(AbortedTransaction(1, 100, 105, 106))
+    made.append(AbortedTxn(1, 100, 105, 106))
     assert [found.first_offset for found in made] == [*range(0, 100, 10), 100]
 
 
@@ -111,7 +111,7 @@ def test_bytes_behind_the_last_whole_entry_are_none(tmp_path: Path) -> None:
     path.write_bytes(ENTRY.pack(0, 7, 5, 15, 16) + b"\1" * 20)
     made = TransactionIndex(path, 10, OpenFiles(RealDisk()), path.stat().st_size)
     made.check()
-    made.append(AbortedTransaction(8, 20, 21, 22))
+    made.append(AbortedTxn(8, 20, 21, 22))
     assert list(made) == [(7, 5, 15, 16), (8, 20, 21, 22)]
 
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from moldau.log.producer import NO_ENTRY, Batch, Producer
+from moldau.log.producers.producer_state import NO_ENTRY, BatchMetadata, ProducerState
 
 ENTRY: Final = struct.Struct(">qhiqiqiq")
 _ID: Final = struct.Struct(">q")
@@ -23,14 +23,14 @@ class SnapshotEntries:
 
     __slots__ = ("_changed", "_known", "_packed")
 
-    def __init__(self, known: Mapping[int, Producer]):
+    def __init__(self, known: Mapping[int, ProducerState]):
         self._known = known
         self._packed = bytearray()
-        self._changed: list[tuple[int, Producer]] = []
+        self._changed: list[tuple[int, ProducerState]] = []
         for producer_id, producer in known.items():
             self.note(producer_id, producer)
 
-    def note(self, producer_id: int, producer: Producer) -> None:
+    def note(self, producer_id: int, producer: ProducerState) -> None:
         """This producer is new, or not what it was."""
         if not producer.changed:
             producer.changed = True
@@ -58,7 +58,7 @@ class SnapshotEntries:
             if producer.entry == NO_ENTRY:
                 producer.entry = len(packed)
                 packed += bytes(ENTRY.size)
-            last = producer.batches[-1] if producer.batches else Batch(-1, -1, 0, producer.last_timestamp)
+            last = producer.batches[-1] if producer.batches else BatchMetadata(-1, -1, 0, producer.last_timestamp)
             ENTRY.pack_into(
                 packed, producer.entry, producer_id, producer.epoch, last.last_sequence, last.last_offset,
                 last.offset_delta, producer.last_timestamp, producer.coordinator_epoch, producer.transaction_start,

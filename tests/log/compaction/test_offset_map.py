@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.log.offset_map import ENTRY_BYTES, OffsetMap
+from moldau.log.compaction.offset_map import ENTRY_BYTES, OffsetMap
 from moldau.records.columns import Section
 from tests.records.making import record
 

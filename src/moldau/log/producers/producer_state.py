@@ -9,7 +9,7 @@ NO_TRANSACTION: Final = -1
 NO_ENTRY: Final = -1
 
 
-class Batch(NamedTuple):
+class BatchMetadata(NamedTuple):
     """A batch that was appended. Its first sequence and offset are the last ones less `offset_delta`; one that a
     coordinator wrote has no sequences, and -1 for the last."""
 
@@ -27,21 +27,21 @@ class Batch(NamedTuple):
         return (self.last_sequence - self.offset_delta) & SEQUENCE_MASK
 
 
-class Producer:
+class ProducerState:
     """One producer's state. `batches` holds the oldest first. `entry` and `changed` are `SnapshotEntries`' own."""
 
     __slots__ = ("batches", "changed", "coordinator_epoch", "entry", "epoch", "last_timestamp", "transaction_start")
 
     def __init__(self, epoch: int):
         self.epoch = epoch
-        self.batches: list[Batch] = []
+        self.batches: list[BatchMetadata] = []
         self.last_timestamp = -1
         self.coordinator_epoch = -1
         self.transaction_start = NO_TRANSACTION
         self.entry = NO_ENTRY
         self.changed = False
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: BatchMetadata) -> None:
         self.batches.append(batch)
         if len(self.batches) > BATCHES_KEPT:
             del self.batches[0]

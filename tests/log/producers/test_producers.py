@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from moldau.errors import ErrorCode
-from moldau.log import snapshot_entries, snapshots
-from moldau.log.producer import Batch
-from moldau.log.producers import Producers
-from moldau.log.snapshot_entries import AT_ONCE, ENTRY
+from moldau.log.producers import snapshot_entries, snapshots
+from moldau.log.producers.producer_state import BatchMetadata
+from moldau.log.producers.producers import Producers
+from moldau.log.producers.snapshot_entries import AT_ONCE, ENTRY
 from moldau.names import Offset
 from moldau.records.batch import TRANSACTIONAL_BIT, BatchHeader, Marker, encode_batch, encode_marker, read_header
 from moldau.runtime import RealDisk
@@ -60,7 +60,7 @@ def test_the_last_five_batches_are_known_as_duplicates_with_their_offsets() -> N
     assert producers.check(header(0, count=2)) is OUT_OF_ORDER
     for number in range(1, 6):
         duplicate = producers.check(header(2 * number, count=2))
-        assert isinstance(duplicate, Batch)
+        assert isinstance(duplicate, BatchMetadata)
         assert (duplicate.base_offset, duplicate.last_offset) == (100 + 2 * number, 101 + 2 * number)
         assert duplicate.base_sequence == 2 * number
     assert producers.check(header(10, count=1)) is OUT_OF_ORDER
@@ -83,7 +83,7 @@ def test_sequences_go_on_at_zero_after_the_largest() -> None:
     across = wrote(header(LAST_SEQUENCE, count=3))
     assert across.check(header(2)) is None
     duplicate = across.check(header(LAST_SEQUENCE, count=3))
-    assert isinstance(duplicate, Batch) and duplicate.last_sequence == 1
+    assert isinstance(duplicate, BatchMetadata) and duplicate.last_sequence == 1
 
 
 def test_producers_do_not_know_each_other() -> None:
@@ -122,7 +122,7 @@ def test_a_marker_in_the_same_epoch_leaves_the_sequences() -> None:
     producers = wrote(in_transaction(0))
     producers.ended(ends(), Marker(True, 0), 101, NOW_MS)
     assert producers.check(in_transaction(1)) is None
-    assert isinstance(producers.check(in_transaction(0)), Batch)
+    assert isinstance(producers.check(in_transaction(0)), BatchMetadata)
 
 
 def test_a_coordinators_batches_have_no_sequence() -> None:
@@ -131,10 +131,10 @@ def test_a_coordinators_batches_have_no_sequence() -> None:
     assert producers.check(in_transaction(-1, epoch=1)) is None
     assert producers.check(header(-1)) is ErrorCode.INVALID_TXN_STATE
     producer = producers.get(7)
-    assert producer is not None and producer.batches == [Batch(-1, 100, 0, NOW_MS)]
+    assert producer is not None and producer.batches == [BatchMetadata(-1, 100, 0, NOW_MS)]
     again = snapshots.decode(snapshots.encode(producers))
     assert again is not None and (found := again.get(7)) is not None
-    assert (found.batches, found.transaction_start) == ([Batch(-1, 100, 0, NOW_MS)], 100)
+    assert (found.batches, found.transaction_start) == ([BatchMetadata(-1, 100, 0, NOW_MS)], 100)
 
 
 def test_a_marker_of_nobody_known_makes_a_producer_known() -> None:
@@ -183,8 +183,8 @@ def test_a_snapshot_holds_epoch_and_last_batch_of_each_producer(tmp_path: Path) 
     assert found.end_offset == 106
     seven, nine = found.get(7), found.get(9)
     assert seven is not None and nine is not None
-    assert (seven.epoch, seven.batches) == (0, [Batch(4, 104, 1, NOW_MS)])
-    assert (nine.epoch, nine.batches) == (2, [Batch(4, 105, 0, NOW_MS)])
+    assert (seven.epoch, seven.batches) == (0, [BatchMetadata(4, 104, 1, NOW_MS)])
+    assert (nine.epoch, nine.batches) == (2, [BatchMetadata(4, 105, 0, NOW_MS)])
 
 
 @pytest.mark.parametrize("at", [0, 1, 3, 7, 12, 40, 55])
@@ -204,7 +204,7 @@ def test_a_snapshot_that_is_cut_off_does_not_hold(tmp_path: Path) -> None:
 def entry_of(producer_id: int, producers: Producers) -> tuple[int, ...]:
     found = producers.get(producer_id)
     assert found is not None
-    last = found.batches[-1] if found.batches else Batch(-1, -1, 0, found.last_timestamp)
+    last = found.batches[-1] if found.batches else BatchMetadata(-1, -1, 0, found.last_timestamp)
     numbers = (found.epoch, *last[:3], found.last_timestamp, found.coordinator_epoch, found.transaction_start)
     return (producer_id, *numbers)
 
