@@ -1,18 +1,28 @@
-"""Bugs that the harness must find: each is a small edit of the production code, made in memory and undone.
+"""Bugs that the harness must find: changes of the production code that `tests/replacing.py` makes in memory."""
 
-An edit is a piece of a function's source and what stands in its place. A piece that is no longer there once is an
-error: a mutation that mutates nothing proves nothing.
-"""
-
-import importlib
-import inspect
-import sys
-import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+from moldau.errors import ErrorCode, KafkaError
+from moldau.log import identity
+from moldau.log.compaction import swapping
+from moldau.log.file_names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    base_of,
+    is_segment_name,
+)
+from moldau.log.identity import CLEAN_MARKER, NO_BROKER_EPOCH
+from moldau.log.producers import snapshots
+from moldau.log.producers.producers import Producers
 from tests.crash_points.driver import Report, run_seed
+from tests.crash_points.machine import ROOT
+from tests.replacing import Instead, nothing, replaced, returns, unless
 from tests.unlogged import unlogged
 
 FAVOURS: dict[str, dict[str, float]] = {
@@ -34,227 +44,208 @@ POINTS = 2000
 """Within so many points, errors among them, each mutation is caught."""
 
 
-class Edit(NamedTuple):
-    """`where`: module:function or module:Class.method."""
-
-    where: str
-    old: str
-    new: str
-
-
+CHECKPOINTS = "moldau.log.checkpoints"
+CLEANING = "moldau.log.compaction.cleaning"
 FLUSHING = "moldau.log.flushing:Flushing"
 FOLDER = "moldau.log.folder:LogFolder"
+IDENTITY = "moldau.log.identity"
+LOG = "moldau.log.log:Log"
 RECOVERY = "moldau.log.recovery"
-SYNC_PARTITION = "        self._disk.sync_folder(self._folder)\n"
+SEGMENT = "moldau.log.segment:Segment"
+SWAPPING = "moldau.log.compaction.swapping"
+DISK = "moldau.simulation.disk:SimulatedDisk"
+FILE = "moldau.simulation.disk:SimulatedFile"
+RECOVER_SEGMENT = f"{RECOVERY}:recover_segment"
+FAR = 1 << 62
 
-MUTATIONS: dict[str, list[Edit]] = {
-    "the recovery point is advanced before the flush": [
-        Edit(f"{FLUSHING}.force", "active = segments[-1]", "active, self.recovery_point = segments[-1], end")
-    ],
+
+def advanced_first(force: Any, self: Any, segments: Any, end: int, *rest: Any, **options: Any) -> None:
+    self.recovery_point = max(self.recovery_point, end)
+    force(self, segments, end, *rest, **options)
+
+
+def only_the_active_segment(force: Any, self: Any, segments: Any, *rest: Any, **options: Any) -> None:
+    force(self, segments[-1:], *rest, **options)
+
+
+def as_if_flushed(flush: Any, self: Any) -> None:
+    try:
+        flush(self)
+    except OSError:
+        pass
+
+
+def flushed_twice(flush: Any, self: Any) -> None:
+    try:
+        flush(self)
+    except OSError:
+        flush(self)
+
+
+def stays_online(_: Any, self: Any, error: OSError) -> KafkaError:
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
+
+def never_gapless(recover: Any, *arguments: Any) -> tuple[int, bool]:
+    return recover(*arguments)[0], False
+
+
+def one_too_late(segment_at: Any, segments: Any, offset: int) -> int:
+    return max(min(segment_at(segments, offset) + 1, len(segments) - 1), 0)
+
+
+def newest_snapshot(_: Any, loading: Any, *__: Any) -> tuple[Producers, int]:
+    names = [name for name in loading.names if name.endswith(SNAPSHOT_SUFFIX) and is_segment_name(name)]
+    for offset in sorted(map(base_of, names), reverse=True):
+        producers = snapshots.read(loading.disk, loading.folder, offset)
+        if producers is not None:
+            return producers, offset
+    return Producers(), 0
+
+
+def from_the_beginning(load: Any, loading: Any) -> Any:
+    return load(replace(loading, log_start=0))
+
+
+def shows_what_may_not_last(_: Any, self: Any) -> bool:
+    return bool(self.log_start_offset <= self.segments[0].base_offset)
+
+
+def removing_the_marker(settle: Any, self: Any) -> None:
+    self.runtime.disk.remove(self.path / CLEAN_MARKER)
+    settle(self)
+
+
+def marked_first(close: Any, self: Any, clean: bool = True, *rest: Any, **options: Any) -> None:
+    if clean and self.failed is None:
+        with suppress(OSError):
+            identity.leave_marker(self.runtime.disk, self.path, NO_BROKER_EPOCH)
+    close(self, clean, *rest, **options)
+
+
+def old_ones_gone(rewrite: Any, round: Any, group: Any, *rest: Any) -> Iterator[int]:
+    yield from rewrite(round, group, *rest)
+    disk = round.files.disk
+    for lazy in [lazy for segment in group for lazy in swapping.files_of(segment, disk)]:
+        lazy.rename(lazy.path.with_name(lazy.path.name + DELETED_SUFFIX))
+
+
+def named_at_once(_: Any, segment: Any, disk: Any) -> None:
+    for lazy in swapping.files_of(segment, disk):
+        lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(CLEANED_SUFFIX)))
+
+
+def without_swaps(finish_leftovers: Any, disk: Any, folder: Path) -> bool:
+    for name in disk.list(folder):
+        if name.endswith(SWAP_SUFFIX):
+            disk.remove(folder / name)
+    return bool(finish_leftovers(disk, folder))
+
+
+def without_tombstones(choose: Any, self: Any, section: Any, _: bool, chosen: Any) -> Any:
+    return choose(self, section, False, chosen)
+
+
+def without_producers(init: Any, self: Any, offsets: Any, _: Any, *rest: Any) -> None:
+    init(self, offsets, {}, *rest)
+
+
+def as_if_all_were_stable(dirt_of: Any, segments: Any, config: Any, first_dirty: int, _: int, now_ms: int) -> Any:
+    return dirt_of(segments, config, first_dirty, FAR, now_ms)
+
+
+MUTATIONS: dict[str, list[Instead]] = {
+    "the recovery point is advanced before the flush": [Instead(f"{FLUSHING}.force", advanced_first)],
     "a checkpoint is renamed without a flush of the folder": [
-        Edit("moldau.log.checkpoints:replace_file", "disk.sync_folder(path.parent)", "pass")
+        Instead(f"{DISK}.sync_folder", nothing, within=f"{CHECKPOINTS}:replace_file")
     ],
     "a checkpoint is renamed before its bytes are flushed": [
-        Edit("moldau.log.checkpoints:stage_file", "file.flush()", "pass")
+        Instead(f"{FILE}.flush", nothing, within=f"{CHECKPOINTS}:stage_file")
     ],
     "the names of new segments are not flushed": [
-        Edit(f"{FLUSHING}._force_names", SYNC_PARTITION, "        pass\n")
+        Instead(
+            f"{DISK}.sync_folder",
+            unless(lambda _, folder: folder != ROOT),
+            within=f"{FLUSHING}.force",
+            outside=f"{CHECKPOINTS}:replace_file",
+        )
     ],
     "the name of the log folder is not flushed": [
-        Edit(f"{FOLDER}._make", "self._disk.sync_folder(each.parent)", "pass")
+        Instead(f"{DISK}.sync_folder", unless(lambda _, folder: folder != ROOT), within=f"{FOLDER}.__init__")
     ],
-    "closed segments are left out of a flush": [
-        Edit(f"{FLUSHING}.force", "segments[_first_unflushed(segments) :]", "segments[-1:]")
-    ],
-    "a failed fsync counts as done": [
-        Edit(
-            "moldau.log.segment:Segment.flush",
-            "    self.log.get().flush()\n",
-            "    try:\n        self.log.get().flush()\n    except OSError:\n        pass\n",
-        )
-    ],
-    "a failed fsync is tried again": [
-        Edit(
-            "moldau.log.segment:Segment.flush",
-            "    self.log.get().flush()\n",
-            "    try:\n        self.log.get().flush()\n    except OSError:\n        self.log.get().flush()\n",
-        )
-    ],
-    "a log stays online after a failed append": [
-        Edit("moldau.log.log:Log.fail", "if self.offline:", "if True:")
-    ],
-    "a bad batch is not cut off": [Edit(f"{RECOVERY}:recover_segment", "segment.truncate(position)", "pass")],
-    "checksums are not looked at in recovery": [
-        Edit(f"{RECOVERY}:_holds", "return crc == header.crc", "return True")
-    ],
-    "later segments stay after a cut": [
-        Edit(
-            f"{RECOVERY}:_recover",
-            "        _remove_segments(loading.disk, later)\n            del segments[at + 1 :]\n",
-            "        continue\n",
-        )
-    ],
-    "a segment that lost its end in silence passes": [
-        Edit(f"{RECOVERY}:_recover", "elif not later or end == later[0].base_offset", "elif True")
-    ],
-    "recovery begins a segment too late": [
-        Edit(f"{RECOVERY}:_segment_at", "return first", "return min(first + 1, len(segments) - 1)")
-    ],
+    "closed segments are left out of a flush": [Instead(f"{FLUSHING}.force", only_the_active_segment)],
+    "a failed fsync counts as done": [Instead(f"{FILE}.flush", as_if_flushed, within=f"{SEGMENT}.flush")],
+    "a failed fsync is tried again": [Instead(f"{FILE}.flush", flushed_twice, within=f"{SEGMENT}.flush")],
+    "a log stays online after a failed append": [Instead(f"{LOG}.fail", stays_online)],
+    "a bad batch is not cut off": [Instead(f"{SEGMENT}.truncate", nothing, within=RECOVER_SEGMENT)],
+    "checksums are not looked at in recovery": [Instead(f"{RECOVERY}:_holds", returns(True))],
+    "later segments stay after a cut": [Instead(f"{RECOVERY}:_remove_segments", nothing)],
+    "a segment that lost its end in silence passes": [Instead(RECOVER_SEGMENT, never_gapless)],
+    "recovery begins a segment too late": [Instead(f"{RECOVERY}:_segment_at", one_too_late)],
     "indexes are not built anew in recovery": [
-        Edit(f"{RECOVERY}:recover_segment", "segment.begin_rebuild()", "segment.look()"),
-        Edit(f"{RECOVERY}:recover_segment", "segment.index(header, position)", "pass"),
+        Instead(f"{SEGMENT}.begin_rebuild", nothing, within=RECOVER_SEGMENT),
+        Instead(f"{SEGMENT}.index", nothing, within=RECOVER_SEGMENT),
     ],
     "indexes of a segment closed after the flush are trusted": [
-        Edit(f"{RECOVERY}:load", "suspects.append(segments[first - 1])", "pass")
+        Instead(f"{SEGMENT}.rebuild_indexes", nothing, within=f"{RECOVERY}:load")
     ],
-    "a snapshot beyond the log's end is trusted": [
-        Edit(f"{RECOVERY}:load", "_producers_at(loading, segments, segments[first].base_offset)", "_newest(loading)"),
-        Edit(
-            f"{RECOVERY}:_producers_at",
-            "def _producers_at",
-            "def _newest(loading):\n"
-            "    for offset in reversed(_snapshot_offsets(loading)):\n"
-            "        found = snapshots.read(loading.disk, loading.folder, offset)\n"
-            "        if found is not None:\n"
-            "            return found, offset\n"
-            "    return Producers(), 0\n"
-            "\n\ndef _producers_at",
-        ),
-    ],
+    "a snapshot beyond the log's end is trusted": [Instead(f"{RECOVERY}:_producers_at", newest_snapshot)],
     "producers are not replayed in recovery": [
-        Edit(f"{RECOVERY}:recover_segment", "if header.producer_id >= 0:", "if header.producer_id < -1:")
+        Instead("moldau.log.producers.producers:Producers.replay", nothing, within=RECOVER_SEGMENT)
     ],
     "snapshots are not flushed": [
-        Edit(f"{FLUSHING}.force_snapshots", "checkpoints.flush_file(self._disk, path)", "continue")
+        Instead(f"{CHECKPOINTS}:flush_file", unless(lambda _, path: path.suffix == SNAPSHOT_SUFFIX))
     ],
-    "transaction indexes are not flushed": [
-        Edit("moldau.log.segment:Segment.flush", "self.aborted.flush()", "pass")
-    ],
-    "the log start checkpoint is ignored": [
-        Edit(f"{RECOVERY}:load", "start = max(loading.log_start, ", "start = max(0, ")
-    ],
+    "transaction indexes are not flushed": [Instead("moldau.log.transaction_index:TransactionIndex.flush", nothing)],
+    "the log start checkpoint is ignored": [Instead(f"{RECOVERY}:load", from_the_beginning)],
     "a log start that shows is not written down before it lasts": [
-        Edit("moldau.log.log:Log.shows_its_start", " and not (start and self._flushing.unsynced_names)", "")
+        Instead(f"{LOG}.shows_its_start", shows_what_may_not_last)
     ],
-    "epochs beyond the log's end are kept": [Edit(f"{RECOVERY}:load", "epochs.truncate_from_end(end)", "pass")],
-    "epochs are not noted in recovery": [Edit(f"{RECOVERY}:recover_segment", "_note_epoch(epochs, header)", "pass")],
+    "epochs beyond the log's end are kept": [
+        Instead("moldau.log.epochs:Epochs.truncate_from_end", nothing, within=f"{RECOVERY}:load")
+    ],
+    "epochs are not noted in recovery": [Instead("moldau.log.epochs:Epochs.assign", nothing, within=RECOVER_SEGMENT)],
     "what was written down of a deleted topic is taken for its successor's": [
-        Edit(f"{FOLDER}._forget", "if any(", "if not any(")
+        Instead(f"{CHECKPOINTS}:write_offsets", nothing, within=f"{FOLDER}.create")
     ],
     "the clean marker is deleted after loading": [
-        Edit("moldau.log.identity:take_marker", "    disk.remove(path)\n    disk.sync_folder(folder)\n", ""),
-        Edit(f"{FOLDER}.settle", "if any(", "self._disk.remove(self.path / CLEAN_MARKER)\n    if any("),
+        Instead(f"{DISK}.remove", nothing, within=f"{IDENTITY}:take_marker"),
+        Instead(f"{DISK}.sync_folder", nothing, within=f"{IDENTITY}:take_marker"),
+        Instead(f"{FOLDER}.settle", removing_the_marker),
     ],
     "the clean marker is deleted for a while only": [
-        Edit("moldau.log.identity:take_marker", "disk.sync_folder(folder)", "pass")
+        Instead(f"{DISK}.sync_folder", nothing, within=f"{IDENTITY}:take_marker")
     ],
-    "the clean marker is left before the logs are flushed": [
-        Edit(
-            f"{FOLDER}.close",
-            "for log in self.logs.values():",
-            "identity.leave_marker(self._disk, self.path, broker_epoch)\n            for log in self.logs.values():",
+    "the clean marker is left before the logs are flushed": [Instead(f"{FOLDER}.close", marked_first)],
+    "logs count as closed before their file system is flushed": [
+        Instead(
+            "moldau.simulation.disk:SimulatedFileSystem.flush", returns(True), within="moldau.log.closing:Closing.work"
         )
     ],
-    "logs count as closed before their file system is flushed": [
-        Edit("moldau.log.closing:Closing._close_together", "if not self._file_system.flush():", "if False:")
-    ],
-    "a stop leaves no recovery points": [
-        Edit(f"{FOLDER}.close", "self._checkpoint(high", "(lambda _: None)(high"),
-    ],
-    "old segments go before the new one counts": [
-        Edit(
-            "moldau.log.compaction.cleaner:Cleaner._rewrite",
-            "await run(partial(swapping.commit, new, disk))",
-            "[lazy.rename(lazy.path.with_name(lazy.path.name + '.deleted')) "
-            "for one in group for lazy in swapping.files_of(one, disk)]\n"
-            "    await run(partial(swapping.commit, new, disk))",
-        ),
-    ],
-    "a new segment takes its name before it counts": [
-        Edit("moldau.log.compaction.swapping:commit", "+ SWAP_SUFFIX", ""),
-    ],
+    "a stop leaves no checkpoints": [Instead(f"{CHECKPOINTS}:write_offsets", nothing, within=f"{FOLDER}.close")],
+    "old segments go before the new one counts": [Instead(f"{CLEANING}:rewrite", old_ones_gone)],
+    "a new segment takes its name before it counts": [Instead(f"{SWAPPING}:commit", named_at_once)],
     "a new segment is not flushed before it counts": [
-        Edit("moldau.log.compaction.cleaning:rewrite", "writer.segment.flush(active=False)", "pass")
+        Instead(f"{SEGMENT}.flush", nothing, within=f"{CLEANING}:rewrite")
     ],
     "a log is compacted beyond what is flushed": [
-        Edit("moldau.log.compaction.cleaner:Cleaner._clean", "await run(log.flush)", "pass")
+        Instead(f"{LOG}.flush", nothing, within="moldau.log.compaction.cleaner:Cleaner.clean_dirtiest")
     ],
-    "a swap that counts is thrown away": [
-        Edit("moldau.log.leftovers:finish_leftovers", "if cleaned and base_of(name) >= min(cleaned)", "")
-    ],
-    "tombstones go too early": [
-        Edit("moldau.log.compaction.compactor:Compactor._filtered", "not header.has_delete_horizon or ", "False and ")
-    ],
+    "a swap that counts is thrown away": [Instead("moldau.log.leftovers:finish_leftovers", without_swaps)],
+    "tombstones go too early": [Instead("moldau.log.compaction.offset_map:OffsetMap.choose", without_tombstones)],
     "compaction forgets the last batch of a producer": [
-        Edit(
-            "moldau.log.compaction.compactor:Compactor._is_last_of_producer",
-            "return header.last_offset ==",
-            "return -1 ==",
-        )
+        Instead("moldau.log.compaction.compactor:Compactor.__init__", without_producers)
     ],
     "records of open transactions are compacted": [
-        Edit(
-            "moldau.log.compaction.dirtiness:dirt_of",
-            "min(stable_offset, segments[-1].base_offset)",
-            "segments[-1].base_offset",
-        )
+        Instead("moldau.log.compaction.dirtiness:dirt_of", as_if_all_were_stable)
     ],
-}  # fmt: skip
-
-
-def _find(where: str) -> tuple[Any, Any, str]:
-    """The module, what holds the function, and its name."""
-    module_name, _, path = where.partition(":")
-    module: Any = importlib.import_module(module_name)
-    *parts, name = path.split(".")
-    owner = module
-    for part in parts:
-        owner = getattr(owner, part)
-    return module, owner, name
-
-
-@contextmanager
-def mutated(edits: list[Edit]) -> Iterator[None]:
-    """The production code with these edits in it."""
-    undo: list[tuple[Any, str, Any]] = []
-    sources: dict[tuple[int, str], str] = {}
-    try:
-        for edit in edits:
-            module, owner, name = _find(edit.where)
-            before = inspect.getattr_static(owner, name)
-            source = sources.get((id(owner), name))
-            if source is None:
-                function = before.fget if isinstance(before, property) else getattr(before, "__func__", before)
-                source = textwrap.dedent(inspect.getsource(function))
-            if source.count(edit.old) != 1:
-                raise LookupError(f"{edit.where} holds {edit.old!r} {source.count(edit.old)} times")
-            source = sources[id(owner), name] = source.replace(edit.old, edit.new)
-            made: dict[str, Any] = {}
-            exec(compile(source, f"<mutated {edit.where}>", "exec"), module.__dict__, made)
-            holders = [owner]
-            if owner is module:
-                holders += [
-                    other
-                    for key, other in list(sys.modules.items())
-                    if key.startswith(("moldau.", "tests.crash_points"))
-                    and getattr(other, name, None) is before
-                    and other is not module
-                ]
-            for holder in holders:
-                undo.append((holder, name, inspect.getattr_static(holder, name)))
-                setattr(holder, name, made[name])
-            for extra in made.keys() - {name}:
-                setattr(module, extra, made[extra])
-        yield
-    finally:
-        for holder, name, value in reversed(undo):
-            setattr(holder, name, value)
+}
 
 
 def caught_after(name: str, points: int = POINTS, seed: int = 1) -> tuple[int, str] | None:
     """After how many points a mutation is caught, and by which sentence; None if it is not."""
     done = Report()
-    with unlogged(), mutated(MUTATIONS[name]):
+    with unlogged(), replaced(MUTATIONS[name]):
         while done.points + done.errors < points:
             done.add(run_seed(seed, points - done.points - done.errors, 0.1, FAVOURS.get(name)))
             if done.failures:

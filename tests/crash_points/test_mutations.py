@@ -3,7 +3,8 @@
 import pytest
 
 from tests.crash_points.driver import run_many
-from tests.crash_points.mutations import MUTATIONS, POINTS, caught_after, mutated
+from tests.crash_points.mutations import MUTATIONS, POINTS, caught_after
+from tests.replacing import replaced
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
@@ -13,7 +14,7 @@ def test_a_mutation_is_caught(name: str) -> None:
 
 
 def test_a_mutation_is_undone() -> None:
-    for edits in MUTATIONS.values():
-        with mutated(edits):
+    for bug in MUTATIONS.values():
+        with replaced(bug):
             pass
     assert run_many(1, 100).failures == []

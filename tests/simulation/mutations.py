@@ -1,6 +1,6 @@
 """Bugs of the coordinators that simulated worlds must find: small edits of the production code, made in memory.
 
-How edits are made and undone is `crash_points.mutations`'. With `power` the worlds are those whose power fails; `kind`
+How edits are made and undone is in `edits`. With `power` the worlds are those whose power fails; `kind`
 says what they are of.
 """
 
@@ -8,7 +8,7 @@ import logging
 from typing import NamedTuple
 
 from moldau.simulation.scenarios import live
-from tests.crash_points.mutations import Edit, mutated
+from tests.simulation.edits import Edit, mutated
 from tests.unlogged import unlogged
 
 SEEDS_MAX = 300
