@@ -12,6 +12,7 @@ from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import NewTopic
 from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS
 from moldau.errors import ErrorCode
+from moldau.handlers.repetitions import NAMED_MAX
 from moldau.protocol.apis import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
 from moldau.protocol.messages import alter_configs
 from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -96,6 +97,20 @@ def test_only_the_keys_that_are_asked_for_are_described(tmp_path: Path, keys: li
     (result,) = play(tmp_path, scenario).results
     assert len(result.configs) == told
     assert all(one.synonyms == [] and one.documentation is None for one in result.configs)
+
+
+def test_a_resource_is_described_as_often_as_kafka_does_it_up_to_a_bound(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        names = [(TOPIC, "a"), (BROKER, "1"), (LOGGER, "1"), (GROUP, "g")]
+        resources = [DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in names]
+        request = DescribeConfigsRequest(resources=resources * (NAMED_MAX + 1))
+        return names, await asker.ask(DESCRIBE_CONFIGS, 4, request)
+
+    names, response = play(tmp_path, scenario)
+    answered, refused = response.results[: -len(names)], response.results[-len(names) :]
+    assert all(one.configs and one.error_code == ErrorCode.NONE for one in answered)
+    assert [(one.resource_type, one.resource_name) for one in refused] == names
+    assert all(not one.configs and one.error_code == ErrorCode.INVALID_REQUEST for one in refused)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from moldau.coordinators.groups.exchange import GroupSettings
 from moldau.errors import ErrorCode
 from moldau.handlers.consumer_groups import ConsumerGroupHandlers
 from moldau.handlers.context import Context
+from moldau.handlers.repetitions import NAMED_MAX
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -129,6 +130,13 @@ def test_who_is_told_of_as_what_it_is() -> None:
     (member,) = group.members
     assert (member.member_id, member.instance_id, member.rack_id, member.member_epoch) == ("m", "i", "r", 2)
     assert (member.client_id, member.client_host, member.member_type) == ("c", "/127.0.0.1", 1)
+
+
+def test_a_group_is_described_as_often_as_kafka_does_it_up_to_a_bound() -> None:
+    _, said = answers(beat(), describe(*["g"] * (NAMED_MAX + 1)))
+    *described, refused = said.groups
+    assert all(len(one.members) == 1 for one in described)
+    assert (refused.group_id, refused.error_code, refused.members) == ("g", ErrorCode.INVALID_REQUEST, [])
 
 
 def test_a_broker_without_the_newer_protocol_says_so() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from moldau.errors import ErrorCode
+from moldau.handlers.repetitions import NAMED_MAX
 from moldau.protocol import apis
 from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
 from moldau.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -68,6 +69,17 @@ def test_a_stable_group_is_described_with_all_it_has(version: int) -> None:
         assert dead.error_code == (ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.NONE)
         assert dead.error_message == ("Group ret not found." if version >= 6 else None)
         assert elsewhere.error_code == ErrorCode.NOT_COORDINATOR
+
+    play(scene)
+
+
+def test_a_group_is_described_as_often_as_kafka_does_it_up_to_a_bound() -> None:
+    async def scene(group: Group) -> None:
+        await group.stable()
+        request = DescribeGroupsRequest(groups=["g"] * (NAMED_MAX + 1))
+        *described, refused = (await group.ask(apis.DESCRIBE_GROUPS, 6, request)).groups
+        assert all(len(one.members) == 1 for one in described)
+        assert (refused.group_id, refused.error_code, refused.members) == ("g", ErrorCode.INVALID_REQUEST, [])
 
     play(scene)
 

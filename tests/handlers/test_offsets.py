@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from moldau.errors import ErrorCode
+from moldau.handlers.repetitions import NAMED_MAX
 from moldau.protocol import apis
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -196,6 +197,24 @@ def test_many_groups_are_fetched_at_once_and_each_has_its_own_error() -> None:
             ("g", 0, 1),
             ("not-ours", 16, 0),
         ]
+
+    play(scene)
+
+
+def test_groups_and_partitions_are_fetched_as_often_as_by_kafka_up_to_a_bound() -> None:
+    async def scene(group: Group) -> None:
+        await group.load("g")
+        await commit(group, 6, (0, 5, "a long note"))
+        groups = [OffsetFetchRequestGroup(group_id="g", topics=None)] * (NAMED_MAX + 1)
+        *fetched, refused = (await group.ask(apis.OFFSET_FETCH, 9, OffsetFetchRequest(groups=groups))).groups
+        assert all(len(one.topics) == 1 for one in fetched)
+        assert (refused.group_id, refused.error_code, refused.topics) == ("g", ErrorCode.INVALID_REQUEST, [])
+
+        _, partitions = await fetch(group, 9, "g", [0] * (NAMED_MAX + 1))
+        known, repeated = (0, 5, 3, "a long note", 0), (0, -1, -1, "", ErrorCode.INVALID_REQUEST)
+        assert partitions == [known] * NAMED_MAX + [repeated]
+        unknown = (0, -1, -1, "", ErrorCode.UNKNOWN_TOPIC_ID)
+        assert await fetch(group, 10, "g", [0] * (NAMED_MAX + 1), NOBODY_ID) == (0, [unknown] * (NAMED_MAX + 1))
 
     play(scene)
 

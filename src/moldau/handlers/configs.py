@@ -21,6 +21,7 @@ from moldau.cluster.layout import DEFAULT_BROKER
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers import broker_loggers
 from moldau.handlers.context import Context
+from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
 from moldau.protocol.messages import alter_configs, incremental_alter_configs
 from moldau.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -56,20 +57,23 @@ class Configs:
         self._cluster = cluster
 
     def describe(self, request: DescribeConfigsRequest, context: Context) -> Steps[DescribeConfigsResponse]:
-        response = DescribeConfigsResponse()
+        response, named = DescribeConfigsResponse(), Repetitions()
         for one in request.resources:
-            response.results.append((yield from self._described(one, request)))
+            response.results.append((yield from self._described(one, request, named)))
         return response
 
     def _described(
-        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest, named: Repetitions
     ) -> Steps[DescribeConfigsResult]:
         result = DescribeConfigsResult(
             error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         keys = frozenset(resource.configuration_keys or ())
         yield
-        if resource.resource_type == Resource.BROKER_LOGGER:
+        refusal: Refusal | None
+        if named.exceed((resource.resource_type, resource.resource_name)):
+            refusal = Refusal(ErrorCode.INVALID_REQUEST, TOO_OFTEN)
+        elif resource.resource_type == Resource.BROKER_LOGGER:
             refusal = self._broker_refusal(resource.resource_name, only_one=True)
             levels = {} if refusal else broker_loggers.levels()
             result.configs = [_level(name, level) for name, level in levels.items() if not keys or name in keys]

@@ -15,6 +15,7 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.group_admin import OPERATIONS_OF_A_GROUP
 from moldau.handlers.groups import answer
+from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
 from moldau.protocol.messages import consumer_group_describe as describing
 from moldau.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -71,10 +72,15 @@ class ConsumerGroupHandlers:
         return answer(self._coordinator.beat(ask), _response)
 
     def describe(self, request: ConsumerGroupDescribeRequest, context: Context) -> Steps[ConsumerGroupDescribeResponse]:
-        image = self._image()
+        image, named = self._image(), Repetitions()
         found = []
         for group_id in request.group_ids:
-            found.append((yield from self._describe(group_id, request, image)))
+            if named.exceed(group_id):
+                code = ErrorCode.INVALID_REQUEST
+                found.append(DescribedGroup(group_id=group_id, error_code=code, error_message=TOO_OFTEN))
+                yield
+            else:
+                found.append((yield from self._describe(group_id, request, image)))
         return ConsumerGroupDescribeResponse(groups=sorted(found, key=lambda group: group.group_id != ""))
 
     def _describe(self, group_id: str, request: ConsumerGroupDescribeRequest, image: Image) -> Steps[DescribedGroup]:

@@ -13,6 +13,7 @@ from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.groups.exchange import Described
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
+from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
 from moldau.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from moldau.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -56,9 +57,12 @@ class GroupAdminHandlers:
 
     def describe_groups(self, request: DescribeGroupsRequest, context: Context) -> Steps[DescribeGroupsResponse]:
         with_operations = request.include_authorized_operations
-        response = DescribeGroupsResponse()
+        response, named = DescribeGroupsResponse(), Repetitions()
         for group_id in request.groups:
-            group = self._describe(group_id, context.version, with_operations)
+            if named.exceed(group_id):
+                group = DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST, error_message=TOO_OFTEN)
+            else:
+                group = self._describe(group_id, context.version, with_operations)
             response.groups.append(group)
             yield
             for _ in group.members:

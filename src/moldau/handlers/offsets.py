@@ -19,6 +19,7 @@ from moldau.coordinators.groups.offsets import OffsetsOfGroup
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.groups import answer
+from moldau.handlers.repetitions import Repetitions
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
 from moldau.protocol.lifts import lift_offset_fetch, lower_offset_fetch
@@ -128,16 +129,18 @@ class OffsetHandlers:
         lift_offset_fetch(request, context.version)
         by_id = context.version >= FETCH_BY_ID
         stable = request.require_stable
-        response = OffsetFetchResponse()
+        response, named = OffsetFetchResponse(), Repetitions()
         for group in request.groups:
-            response.groups.append((yield from self._fetch_group(group, by_id, stable)))
+            response.groups.append((yield from self._fetch_group(group, by_id, stable, named)))
         lower_offset_fetch(request, response, context.version)
         return response
 
     def _fetch_group(
-        self, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool
+        self, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool, named: Repetitions
     ) -> Steps[OffsetFetchResponseGroup]:
         yield
+        if named.exceed(asked.group_id):
+            return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=ErrorCode.INVALID_REQUEST)
         try:
             refused = self._coordinator.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
             offsets = self._coordinator.offsets(asked.group_id).copy()  # one commit is seen whole or not at all
@@ -149,9 +152,9 @@ class OffsetHandlers:
         if asked.topics is None:
             topics = yield from self._all(offsets, unstable, by_id)
             return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
-        group = OffsetFetchResponseGroup(group_id=asked.group_id)
+        group, repeated = OffsetFetchResponseGroup(group_id=asked.group_id), Repetitions()
         for topic in self._known_first(asked.topics, by_id):
-            group.topics.append((yield from self._some(offsets, unstable, topic, by_id)))
+            group.topics.append((yield from self._some(offsets, unstable, topic, by_id, repeated)))
         return group
 
     def _known_first(self, asked: list[OffsetFetchRequestTopics], by_id: bool) -> list[OffsetFetchRequestTopics]:
@@ -181,6 +184,7 @@ class OffsetHandlers:
         unstable: Pending,
         asked: OffsetFetchRequestTopics,
         by_id: bool,
+        named: Repetitions,
     ) -> Steps[OffsetFetchResponseTopics]:
         topic = self._topic(asked, by_id)
         error = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.NONE
@@ -189,7 +193,11 @@ class OffsetHandlers:
         yield
         for p in asked.partition_indexes:
             tp = TopicPartition(name, p)
-            fetched.partitions.append(_fetched(p, offsets.get(tp), error or _stability(tp, unstable)))
+            if not error and named.exceed(tp):
+                problem = ErrorCode.INVALID_REQUEST
+            else:
+                problem = error or _stability(tp, unstable)
+            fetched.partitions.append(_fetched(p, offsets.get(tp), problem))
             yield
         return fetched
 
