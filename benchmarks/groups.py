@@ -31,10 +31,10 @@ from rich.table import Table
 
 from benchmarks import frames
 from benchmarks.broker_load import Wire
-from moldau.coordinators.groups.exchange import GroupSettings
-from moldau.coordinators.groups.offset_records import offset_record
+from moldau.coordinators.coordinator_runtime import CoordinatorRuntime
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
-from moldau.coordinators.host import Host
+from moldau.coordinators.offsets.records import offset_record
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
 from moldau.names import OFFSETS_TOPIC, TopicPartition
@@ -103,7 +103,7 @@ async def load(log: Log, watched: bool = False) -> tuple[Loaded, GroupShard]:
     replica: Any = SimpleNamespace(log=log, high_watermark=log.log_end_offset, state=SimpleNamespace(leads=True))
     partitions: Any = SimpleNamespace(find=lambda *_: replica)
     topic = InternalTopic(OFFSETS_TOPIC, partitions, READ_BYTES, log._runtime)
-    host = Host(topic, lambda _: GroupShard(GroupSettings(), str), log._runtime.clock)
+    host = CoordinatorRuntime(topic, lambda _: GroupShard(GroupCoordinatorSettings(), str), log._runtime.clock)
     stop = asyncio.Event()
     watch = asyncio.create_task(held_longest(stop)) if watched else None
     began, cpu = time.perf_counter(), time.process_time()

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from moldau.coordinators.groups.exchange import GroupSettings
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.records.batch import encode_batch
 from tests.agreement.dumping import DumpTool
 from tests.coordinators.consumer.scene import consumer_settings, topic_id
@@ -32,7 +32,7 @@ def value_of(payload: str) -> Any:
 
 
 def test_every_kind_of_record_is_decoded(tool: DumpTool, tmp_path: Path) -> None:
-    stage = Stage(GroupSettings(consumer=consumer_settings({})))
+    stage = Stage(GroupCoordinatorSettings(consumer=consumer_settings({})))
     actor = Actor(stage)
     for line in PLAY.strip().splitlines():
         actor.play(line)

@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from moldau.coordinators.outcome import Record
-from moldau.coordinators.transactions.exchange import TransactionSettings
+from moldau.coordinators.decision import InternalRecord
+from moldau.coordinators.transactions.messages import TransactionSettings
 from moldau.coordinators.transactions.records import transaction_record
-from moldau.coordinators.transactions.transaction import State
+from moldau.coordinators.transactions.transaction import TransactionState
 from moldau.errors import ErrorCode
 from moldau.records import rows
 from moldau.records.batch import encode_batch
@@ -81,7 +81,7 @@ def test_kafka_decodes_every_record_that_the_coordinator_writes(tool: DumpTool, 
         assert data.get("previousProducerId", -1) == written.previous_producer_id
         assert data.get("nextProducerId", -1) == written.next_producer_id
         topics = data["transactionPartitions"]
-        assert (topics is None) == (written.state is State.EMPTY)
+        assert (topics is None) == (written.state is TransactionState.EMPTY)
         partitions = {(one["topic"], number) for one in topics or [] for number in one["partitionIds"]}
         assert partitions == set(written.partitions)
     assert seen == STATES | {"gone"}
@@ -128,10 +128,15 @@ def test_kafka_decodes_what_a_broker_of_ours_leaves(tool: DumpTool, tmp_path: Pa
 
 def test_kafkas_own_records_are_those_that_we_would_have_written(written: apache.Written) -> None:
     files = sorted(written.clean.glob("__transaction_state-*/*.log"))
-    records = [Record(row.key, row.value) for file in files for row in rows.iterate(file.read_bytes())]
+    records = [InternalRecord(row.key, row.value) for file in files for row in rows.iterate(file.read_bytes())]
     states = set()
     for record in records:
         transactional_id, transaction = transaction_of(record)
         states.add(transaction.state if transaction is not None else None)
         assert transaction_record(transactional_id, transaction, 2) == record
-    assert states >= {State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT, State.COMPLETE_COMMIT}
+    assert states >= {
+        TransactionState.ONGOING,
+        TransactionState.PREPARE_COMMIT,
+        TransactionState.PREPARE_ABORT,
+        TransactionState.COMPLETE_COMMIT,
+    }

@@ -4,9 +4,9 @@ import json
 import uuid
 from typing import Any
 
-from moldau.coordinators.consumer.records import ConsumerGroupRecord, Kind, consumer_group_record
-from moldau.coordinators.groups.records import group_record
-from moldau.coordinators.outcome import Record
+from moldau.coordinators.classic.records import classic_group_record
+from moldau.coordinators.consumer.records import ConsumerGroupRecord, ConsumerRecordType, consumer_group_record
+from moldau.coordinators.decision import InternalRecord
 from moldau.log.inspection.decoding import offsets
 from moldau.protocol import schema
 from moldau.protocol.consumer import AssignedPartitions, ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -21,7 +21,7 @@ from tests.churn.evidence import Answer, Current, Generation, Share
 from tests.churn.trace import answers, written
 
 
-def documents(*records: Record) -> list[dict[str, Any]]:
+def documents(*records: InternalRecord) -> list[dict[str, Any]]:
     return [
         {"timestamp_ms": 1000 + at, "decoded": offsets(record.key, record.value)} for at, record in enumerate(records)
     ]
@@ -42,7 +42,10 @@ def test_a_generation_is_read_with_what_members_had_and_were_given() -> None:
     )
     joining = MemberMetadata(member_id="n", client_id="d")
     value = GroupMetadataValue(protocol_type="consumer", generation=4, members=[member, joining])
-    found = written(documents(group_record("g", value), group_record("g", None), group_record("x", value)), {"g": "t"})
+    found = written(
+        documents(classic_group_record("g", value), classic_group_record("g", None), classic_group_record("x", value)),
+        {"g": "t"},
+    )
     shares = {"m": Share("c", frozenset({1, 2}), frozenset({1})), "n": Share("d", frozenset())}
     assert found == {"g": [Generation(1000, 4, shares), Generation(1001, -1, {})]}
 
@@ -58,9 +61,9 @@ def test_what_a_member_of_the_newer_protocol_has_is_read_with_its_client() -> No
     )
     said = ConsumerGroupMemberMetadataValue(client_id="c")
     records = [
-        ConsumerGroupRecord(Kind.MEMBER, "g", "m", said),
-        ConsumerGroupRecord(Kind.CURRENT, "g", "m", value),
-        ConsumerGroupRecord(Kind.CURRENT, "g", "m", None),
+        ConsumerGroupRecord(ConsumerRecordType.MEMBER, "g", "m", said),
+        ConsumerGroupRecord(ConsumerRecordType.CURRENT, "g", "m", value),
+        ConsumerGroupRecord(ConsumerRecordType.CURRENT, "g", "m", None),
     ]
     found = written(documents(*(consumer_group_record(record) for record in records)), {"g": "t"})
     assert found == {"g": [Current(1001, 3, "m", "c", frozenset({0}), frozenset({1})), Current(1002, -1, "m", "c")]}

@@ -5,8 +5,8 @@ import random
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
+from moldau.coordinators.classic.messages import Join, Joined, Sync, Synced
 from moldau.coordinators.groups.coordinator import GroupCoordinator
-from moldau.coordinators.groups.exchange import GroupSettings, Join, Joined, Sync, Synced
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.producers import verification
 from moldau.log.producers.producers import Producers, VerificationGuard
@@ -17,6 +17,7 @@ from moldau.simulation.loop import SimulatedLoop
 from moldau.simulation.network import Network
 from tests.coordinators.groups.scene import subscription
 from tests.coordinators.held_log import YEAR_2013_MS
+from tests.coordinators.settings import group_settings
 
 R = TypeVar("R")
 PARTITIONS = 50
@@ -93,8 +94,8 @@ class FakeLog:
 
 
 def coordinator(log: FakeLog, **settings: int) -> GroupCoordinator:
-    group_settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
-    return GroupCoordinator(group_settings, log, Runtime(clock=LoopClock()), lambda: PARTITIONS)
+    everything = group_settings(**{"initial_rebalance_delay_ms": 0, **settings})
+    return GroupCoordinator(everything, log, Runtime(clock=LoopClock()), lambda: PARTITIONS)
 
 
 async def leading(log: FakeLog, *groups: str, **settings: int) -> GroupCoordinator:

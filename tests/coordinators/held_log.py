@@ -8,14 +8,14 @@ and puts it into words.
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
-from moldau.coordinators.host import Machine
-from moldau.coordinators.outcome import Ending, InTransaction, Now, Outcome, Record, Replies, Ticket
+from moldau.coordinators.coordinator_runtime import StateMachine
+from moldau.coordinators.decision import Decision, InternalRecord, InTransaction, Now, Replies, Ticket, TransactionEnd
 from moldau.coordinators.replaying import Step
 from moldau.errors import ErrorCode
 
 YEAR_2013_MS = 1_356_998_400_000
 
-S = TypeVar("S", bound=Machine)
+S = TypeVar("S", bound=StateMachine)
 
 
 class HeldLog(ABC, Generic[S]):
@@ -24,7 +24,7 @@ class HeldLog(ABC, Generic[S]):
 
     def __init__(self) -> None:
         self.log: list[Any] = []
-        self.held: list[Outcome] = []
+        self.held: list[Decision] = []
         self.holding = False
         self.ms = 0
         self.answers: dict[Ticket, Any] = {}
@@ -39,7 +39,7 @@ class HeldLog(ABC, Generic[S]):
 
     def start(self, shard: S) -> None:
         """All of the log has been applied to the shard."""
-        out = Outcome()
+        out = Decision()
         assert all(bits > 0 for bits in shard.start(self.now, out))
         self.carry_out(out)
 
@@ -65,7 +65,7 @@ class HeldLog(ABC, Generic[S]):
         self.waiting[ticket] = None
         return ticket
 
-    def carry_out(self, outcome: Outcome) -> None:
+    def carry_out(self, outcome: Decision) -> None:
         if outcome.records or outcome.transaction is not None:
             self.held.append(outcome)
             if not self.holding:
@@ -105,11 +105,11 @@ class HeldLog(ABC, Generic[S]):
         self.ms = until
 
 
-def written_by(outcome: Outcome) -> list[Record | Step]:
+def written_by(outcome: Decision) -> list[InternalRecord | Step]:
     """What a decision puts into the log."""
     match outcome.transaction:
         case InTransaction(producer_id):
             return [Step([record], producer_id) for record in outcome.records]
-        case Ending() as ending:
+        case TransactionEnd() as ending:
             return [Step([], ending.producer_id, ending.commits)]
     return list(outcome.records)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moldau.coordinators.outcome import Record
+from moldau.coordinators.decision import InternalRecord
 from moldau.coordinators.replaying import Replaying
 from moldau.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, Row, encode_batch, encode_marker
 
@@ -49,7 +49,7 @@ def test_what_was_committed_takes_effect_with_its_marker(size: int) -> None:
 
 def test_a_chunk_without_transactions_is_as_it_is() -> None:
     chunk = plain(b"a", b"b") + bytes(encode_batch([Row(None, b"no key", 1)])) + plain(b"c")
-    assert list(Replaying().records(chunk)) == [Record(key, b"v") for key in (b"a", b"b", b"c")]
+    assert list(Replaying().records(chunk)) == [InternalRecord(key, b"v") for key in (b"a", b"b", b"c")]
 
 
 def test_a_control_batch_that_is_no_marker_decides_nothing() -> None:

@@ -8,7 +8,7 @@ from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, T
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
-from moldau.handlers.find_coordinator import GROUP, TRANSACTION, FindCoordinatorHandler, Kind
+from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinatorHandler
 from moldau.handlers.group_admin import GroupAdminHandlers
 from moldau.handlers.groups import GroupHandlers
 from moldau.handlers.offsets import OffsetHandlers
@@ -41,8 +41,8 @@ class Group:
         self._handlers: dict[apis.Api, Callable[[Any, Context], Any]] = {
             apis.FIND_COORDINATOR: FindCoordinatorHandler(
                 {
-                    GROUP: Kind(OFFSETS_TOPIC, self.make_offsets_topic, self.coordinator.partition_of),
-                    TRANSACTION: Kind(TRANSACTIONS_TOPIC, self.make_transactions_topic, lambda _: 0),
+                    GROUP: CoordinatorType(OFFSETS_TOPIC, self.make_offsets_topic, self.coordinator.partition_of),
+                    TRANSACTION: CoordinatorType(TRANSACTIONS_TOPIC, self.make_transactions_topic, lambda _: 0),
                 },
                 lambda: self.image,
             ),

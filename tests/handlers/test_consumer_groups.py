@@ -7,9 +7,9 @@ import pytest
 
 from moldau.cluster.image import Image
 from moldau.config import GroupConfig
-from moldau.coordinators.consumer.exchange import ConsumerSettings
+from moldau.coordinators.consumer.messages import ConsumerGroupSettings
 from moldau.coordinators.groups.coordinator import GroupCoordinator
-from moldau.coordinators.groups.exchange import GroupSettings
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.errors import ErrorCode
 from moldau.handlers.consumer_groups import ConsumerGroupHandlers
 from moldau.handlers.context import Context
@@ -30,13 +30,14 @@ JOINING: dict[str, Any] = {
     "topic_partitions": [],
 }
 OWN = [TopicPartitions(topic_id=uuid.UUID(int=1), partitions=[0])]
+ONE_MEMBER = ConsumerGroupSettings(max_size=1)
 
 
-def answers(*asked: tuple[apis.Api, int, Any], settings: ConsumerSettings | None = None) -> list[Any]:
+def answers(*asked: tuple[apis.Api, int, Any], settings: ConsumerGroupSettings | None = None) -> list[Any]:
     """What a coordinator that leads every group says to these requests, as the wire carries it."""
 
     async def scene() -> list[Any]:
-        own = GroupSettings(consumer=settings or ConsumerSettings())
+        own = GroupCoordinatorSettings(consumer=settings or ConsumerGroupSettings())
         groups = GroupCoordinator(own, FakeLog(), Runtime(clock=LoopClock()), lambda: PARTITIONS)
         handlers = ConsumerGroupHandlers(groups, lambda: image)
         said = []
@@ -101,18 +102,20 @@ def test_an_assignor_nobody_has_is_refused() -> None:
     assert said.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
     (known,) = answers(beat(server_assignor="range"))
     assert known.error_code == ErrorCode.NONE
-    (left_out,) = answers(beat(server_assignor="range"), settings=ConsumerSettings(assignors=("uniform",)))
+    (left_out,) = answers(beat(server_assignor="range"), settings=ConsumerGroupSettings(assignors=("uniform",)))
     assert left_out.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
 
 
 def test_a_group_takes_no_more_members_than_it_may_have() -> None:
-    said = answers(beat(member_id="a"), beat(member_id="b"), beat(member_id="a"), settings=ConsumerSettings(max_size=1))
+    said = answers(
+        beat(member_id="a"), beat(member_id="b"), beat(member_id="a"), settings=ConsumerGroupSettings(max_size=1)
+    )
     assert [one.error_code for one in said] == [0, ErrorCode.GROUP_MAX_SIZE_REACHED, 0]
 
 
 def test_members_hear_the_interval_of_their_heartbeats() -> None:
     (said,) = answers(
-        beat(), settings=ConsumerSettings(of_group=lambda _: GroupConfig(consumer_heartbeat_interval_ms=123))
+        beat(), settings=ConsumerGroupSettings(of_group=lambda _: GroupConfig(consumer_heartbeat_interval_ms=123))
     )
     assert said.heartbeat_interval_ms == 123
 
@@ -140,5 +143,5 @@ def test_a_group_is_described_as_often_as_kafka_does_it_up_to_a_bound() -> None:
 
 
 def test_a_broker_without_the_newer_protocol_says_so() -> None:
-    beaten, described = answers(beat(), describe("g"), settings=ConsumerSettings(enabled=False))
+    beaten, described = answers(beat(), describe("g"), settings=ConsumerGroupSettings(enabled=False))
     assert beaten.error_code == described.groups[0].error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moldau.coordinators.transactions.exchange import AddPartitions
+from moldau.coordinators.transactions.messages import AddPartitions
 from moldau.errors import ErrorCode
 from moldau.handlers.verifying import told
 from moldau.names import TopicPartition

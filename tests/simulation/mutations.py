@@ -37,16 +37,16 @@ class Mutation(NamedTuple):
     kind: str = "groups"
 
 
-HOST = "moldau.coordinators.host:Host"
-GROUPS = "moldau.coordinators.classic.groups:Groups"
+HOST = "moldau.coordinators.coordinator_runtime:CoordinatorRuntime"
+GROUPS = "moldau.coordinators.classic.groups:ClassicGroups"
 REBALANCE = "moldau.coordinators.classic.rebalance:Rebalance"
-GROUP = "moldau.coordinators.classic.group:Group"
+GROUP = "moldau.coordinators.classic.group:ClassicGroup"
 CONSUMERS = "moldau.coordinators.consumer.groups:ConsumerGroups"
 MIXED = "moldau.coordinators.consumer.mixed_groups:MixedGroups"
 RECONCILING = "moldau.coordinators.consumer.reconciling"
-OFFSETS = "moldau.coordinators.groups.offsets:Offsets"
-APPEND = "        await self._log.append(hosted.partition, batch)\n"
-APPLY = "        for record in records:\n            self._answer(hosted.machine.apply(record, now))"
+OFFSETS = "moldau.coordinators.offsets.committed:CommittedOffsets"
+APPEND = "        await self._log.append(replica.partition, batch)\n"
+APPLY = "        for record in records:\n            self._answer(replica.machine.apply(record, now))"
 
 MUTATIONS: dict[str, Mutation] = {
     "records are applied before they are committed": Mutation(
@@ -55,7 +55,7 @@ MUTATIONS: dict[str, Mutation] = {
                 f"{HOST}._commit",
                 APPEND,
                 "        for record in records:\n"
-                "            self._answer(hosted.machine.apply(record, self.now()))\n" + APPEND,
+                "            self._answer(replica.machine.apply(record, self.now()))\n" + APPEND,
             ),
             Edit(f"{HOST}._commit", "        now = self.now()\n" + APPLY, ""),
         ],
@@ -78,10 +78,10 @@ MUTATIONS: dict[str, Mutation] = {
         [Edit(f"{HOST}._commit", "for record in records])", "for record in reversed(records)])")]
     ),
     "a later decision overtakes an earlier one": Mutation(
-        [Edit(f"{HOST}._carry_out", "hosted.queue.append(outcome)", "hosted.queue.insert(0, outcome)")]
+        [Edit(f"{HOST}._carry_out", "replica.queue.append(outcome)", "replica.queue.insert(0, outcome)")]
     ),
     "parked requests are forgotten at a resignation": Mutation(
-        [Edit(f"{HOST}.resign", "self._answer(hosted.machine.stop(error))", "hosted.machine.stop(error)")]
+        [Edit(f"{HOST}.resign", "self._answer(replica.machine.stop(error))", "replica.machine.stop(error)")]
     ),
     "decisions on their way are forgotten at a resignation": Mutation(
         [Edit(f"{HOST}.resign", "self._refuse(outcome, error)", "pass")]
@@ -90,8 +90,8 @@ MUTATIONS: dict[str, Mutation] = {
         [
             Edit(
                 "moldau.replication.internal_topic:InternalTopic.read_all",
-                "while offset < hosted.log.log_end_offset",
-                "while offset < hosted.log.log_end_offset - 1",
+                "while offset < replica.log.log_end_offset",
+                "while offset < replica.log.log_end_offset - 1",
             )
         ]
     ),
@@ -102,9 +102,9 @@ MUTATIONS: dict[str, Mutation] = {
         [Edit(f"{GROUPS}.apply", "self.stored.pop(record.group, None)", "pass")]
     ),
     "offsets are forgotten too early": Mutation(
-        [Edit(f"{OFFSETS}._is_old", "stamp_ms - since_ms >=", "4 * (stamp_ms - since_ms) >=")]
+        [Edit(f"{OFFSETS}._is_old", "wall_ms - since_ms >=", "4 * (wall_ms - since_ms) >=")]
     ),
-    "offsets are never forgotten": Mutation([Edit(f"{OFFSETS}._is_old", "stamp_ms - since_ms >=", "-1 >=")]),
+    "offsets are never forgotten": Mutation([Edit(f"{OFFSETS}._is_old", "wall_ms - since_ms >=", "-1 >=")]),
     "a heartbeat does not keep a member": Mutation(
         [Edit(f"{GROUPS}.heartbeat", "self._rebalance.keep_alive(group, group.members[member_id], now)", "pass")]
     ),
@@ -150,7 +150,7 @@ MUTATIONS: dict[str, Mutation] = {
         ]
     ),
     "a group is deleted though it has members": Mutation(
-        [Edit(f"{GROUPS}.check_delete", "if group.state is State.EMPTY else", "if True else")]
+        [Edit(f"{GROUPS}.check_delete", "if group.state is ClassicGroupState.EMPTY else", "if True else")]
     ),
     "the assignment counts before it is committed": Mutation(
         [
@@ -162,7 +162,7 @@ MUTATIONS: dict[str, Mutation] = {
                 "        early, out.replies = out.replies, []\n"
                 "        self.early.append(early)\n",
             ),
-            Edit(f"{GROUPS}.sync", "    out = Outcome()\n", "    out = Outcome()\n    self.early = []\n"),
+            Edit(f"{GROUPS}.sync", "    out = Decision()\n", "    out = Decision()\n    self.early = []\n"),
         ],
         power=True,
     ),
@@ -194,7 +194,13 @@ MUTATIONS: dict[str, Mutation] = {
         ]
     ),
     "a group that turns classic does not begin anew": Mutation(
-        [Edit(f"{MIXED}._turn_back", "settled = not leaving and group.state is State.STABLE", "settled = True")]
+        [
+            Edit(
+                f"{MIXED}._turn_back",
+                "settled = not leaving and group.state is ConsumerGroupState.STABLE",
+                "settled = True",
+            )
+        ]
     ),
     "classic members are not told what is new in a newer group": Mutation(
         [Edit(f"{MIXED}.heartbeat", "if not due:", "if True:")]
@@ -203,10 +209,10 @@ MUTATIONS: dict[str, Mutation] = {
 
 SHARD_OF_GROUPS = "moldau.coordinators.groups.shard:GroupShard"
 CONSUMER_GROUP = "moldau.coordinators.consumer.group:ConsumerGroup"
-MIGRATING = "moldau.coordinators.consumer.migrating"
-TARGET_EPOCH = 'self._write(group, Kind.TARGET_EPOCH, "", value, out)'
-TARGET = "self._write(group, Kind.TARGET, member_id, target_of(target), out)"
-JOIN_DEADLINE = 'self.deadlines.set((JOIN, group.group_id, ""), now.ms + group.rebalance_timeout_ms())'
+MIGRATING = "moldau.coordinators.consumer.migration"
+TARGET_EPOCH = 'self._write(group, ConsumerRecordType.TARGET_EPOCH, "", value, out)'
+TARGET = "self._write(group, ConsumerRecordType.TARGET, member_id, target_of(target), out)"
+JOIN_DEADLINE = 'self.deadlines.set((JOIN, group.group_id, ""), now.monotonic_ms + group.rebalance_timeout_ms())'
 
 
 def _of_groups(where: str, old: str, new: str) -> Mutation:
@@ -218,7 +224,7 @@ MUTATIONS |= {
     "a rebalance waits for ever for a busy member": _of_groups(
         f"{REBALANCE}._join_passed",
         "    else:\n        self.complete(group, now, out)",
-        "    elif group.before is State.EMPTY:\n        self.complete(group, now, out)",
+        "    elif group.before is ClassicGroupState.EMPTY:\n        self.complete(group, now, out)",
     ),
     "an assignment that nobody gives is waited for for ever": _of_groups(
         f"{REBALANCE}.passed", "elif group.unsynced:", "elif False:"
@@ -227,16 +233,16 @@ MUTATIONS |= {
         f"{REBALANCE}._join_passed", "group.grew = False\n        group.delay_left_ms -= delay_ms", "pass"
     ),
     "that a group is empty is not in the log": _of_groups(
-        f"{REBALANCE}.complete", "out.records.append(group_record(group.group_id, group.value()))", "pass"
+        f"{REBALANCE}.complete", "out.records.append(classic_group_record(group.group_id, group.value()))", "pass"
     ),
     "a static member is replaced without its record": _of_groups(
-        f"{GROUPS}._replace_static", "out.records.append(group_record(group.group_id, group.value()))", "pass"
+        f"{GROUPS}._replace_static", "out.records.append(classic_group_record(group.group_id, group.value()))", "pass"
     ),
     "who replaces a static member is not told apart from it": _of_groups(
         f"{GROUPS}._replace_static", "group.rename(member, member_id)", "group.rename(member, old_id)"
     ),
     "a static member that comes back makes all join again": _of_groups(
-        f"{GROUPS}._replace_static", "if group.state is not State.STABLE or", "if True or"
+        f"{GROUPS}._replace_static", "if group.state is not ClassicGroupState.STABLE or", "if True or"
     ),
     "a static member that is thrown out stays": _of_groups(
         f"{GROUPS}._leave_one", "        member_id = holder\n", "        return ErrorCode.NONE\n"
@@ -275,7 +281,7 @@ MUTATIONS |= {
         f"{GROUPS}._revive", "group.leader is None or ", ""
     ),
     "a coordinator that comes back is not loaded": _of_groups(
-        f"{HOST}.lead", "if partition not in self._hosted:", "if False:"
+        f"{HOST}.lead", "if partition not in self._replica:", "if False:"
     ),
     "the offsets of a deleted classic group stay": _of_groups(
         f"{SHARD_OF_GROUPS}.delete_groups",
@@ -331,22 +337,24 @@ MUTATIONS |= {
         ]
     ),
     "a classic member that does not join again stays in a newer group": _of_groups(
-        f"{MIXED}._call", "self._deadlines.set(key, now.ms + max(member.rebalance_timeout_ms, 0))", "pass"
+        f"{MIXED}._call", "self._deadlines.set(key, now.monotonic_ms + max(member.rebalance_timeout_ms, 0))", "pass"
     ),
     "a classic member that does not sync stays in a newer group": _of_groups(
         f"{MIXED}._join",
-        "self._deadlines.set((SYNCS, group.group_id, member.member_id), now.ms + ask.rebalance_timeout_ms)",
+        "self._deadlines.set((SYNCS, group.group_id, member.member_id), now.monotonic_ms + ask.rebalance_timeout_ms)",
         "pass",
     ),
     "the epoch of a group that goes on to the newer protocol is one": _of_groups(
-        f"{MIGRATING}:newer_of", "epoch=group.generation, target_epoch=group.generation)", "epoch=1, target_epoch=1)"
+        f"{MIGRATING}:consumer_group_of",
+        "epoch=group.generation, target_epoch=group.generation)",
+        "epoch=1, target_epoch=1)",
     ),
     "what classic members had is not theirs in the newer group": _of_groups(
-        f"{MIGRATING}:newer_of", "assigned=owned", "assigned={}"
+        f"{MIGRATING}:consumer_group_of", "assigned=owned", "assigned={}"
     ),
 }
 
-SHARD = "moldau.coordinators.transactions.transactions:TransactionShard"
+SHARD = "moldau.coordinators.transactions.shard:TransactionShard"
 
 
 def _of_transactions(where: str, old: str, new: str, power: bool = False) -> Mutation:
@@ -387,7 +395,7 @@ MUTATIONS |= {
         f"{OFFSETS}.end", "self.pending.end(producer_id, commits)", "self.pending.end(producer_id, True)"
     ),
     "aborted transactions are marked as committed": _of_transactions(
-        f"{SHARD}._markers", "transaction.state is State.PREPARE_COMMIT", "True"
+        f"{SHARD}._markers", "transaction.state is TransactionState.PREPARE_COMMIT", "True"
     ),
     "one partition of a transaction gets no marker": _of_transactions(
         f"{SHARD}._markers", "tuple(transaction.partitions)", "tuple(transaction.partitions)[1:]"

@@ -71,26 +71,32 @@ class Coordinators:
     @cached_property
     def groups(self) -> "GroupCoordinator":
         """Made when it is first needed: importing it is a fifth of a start-up, and an empty broker has no groups."""
-        from moldau.coordinators.consumer.exchange import ConsumerSettings
+        from moldau.coordinators.classic.messages import ClassicGroupSettings
+        from moldau.coordinators.consumer.messages import ConsumerGroupSettings
         from moldau.coordinators.groups.coordinator import GroupCoordinator
-        from moldau.coordinators.groups.exchange import GroupSettings
+        from moldau.coordinators.groups.settings import GroupCoordinatorSettings
+        from moldau.coordinators.offsets.messages import OffsetSettings
 
         config = self._config
-        settings = GroupSettings(
-            initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-            min_session_timeout_ms=config.group_min_session_timeout_ms,
-            max_session_timeout_ms=config.group_max_session_timeout_ms,
-            max_size=config.group_max_size,
-            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
-            offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
-            offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
-            consumer=ConsumerSettings(
+        settings = GroupCoordinatorSettings(
+            classic=ClassicGroupSettings(
+                initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+                min_session_timeout_ms=config.group_min_session_timeout_ms,
+                max_session_timeout_ms=config.group_max_session_timeout_ms,
+                max_size=config.group_max_size,
+            ),
+            consumer=ConsumerGroupSettings(
                 of_group=self._cluster.group_config,
                 max_size=config.group_consumer_max_size,
                 assignors=config.group_consumer_assignors,
                 migration_policy=config.group_consumer_migration_policy,
                 classic_max_size=config.group_max_size,
                 enabled="consumer" in config.group_coordinator_rebalance_protocols,
+            ),
+            offsets=OffsetSettings(
+                metadata_max_bytes=config.offset_metadata_max_bytes,
+                retention_ms=config.offsets_retention_minutes * MINUTE_MS,
+                retention_check_interval_ms=config.offsets_retention_check_interval_ms,
             ),
         )
         topic = InternalTopic(OFFSETS_TOPIC, self._replicas, config.offsets_load_buffer_size, self._runtime)
@@ -100,7 +106,7 @@ class Coordinators:
     def transactions(self) -> "TransactionCoordinator":
         """Made when it is first needed, or at the start if there have been transactions."""
         from moldau.coordinators.transactions.coordinator import TransactionCoordinator
-        from moldau.coordinators.transactions.exchange import TransactionSettings
+        from moldau.coordinators.transactions.messages import TransactionSettings
 
         config, cluster, runtime = self._config, self._cluster, self._runtime
         settings = TransactionSettings(

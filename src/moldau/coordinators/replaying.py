@@ -11,13 +11,13 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from moldau.coordinators.outcome import Record
+from moldau.coordinators.decision import InternalRecord
 from moldau.records import columns
 from moldau.records.batch import NO_PRODUCER_ID, batches, read_marker
 from moldau.records.sections import sections
 
 _key_and_value: Any = itemgetter(3, 4)
-_make: Any = partial(tuple.__new__, Record)
+_make: Any = partial(tuple.__new__, InternalRecord)
 
 Buffer = bytes | bytearray | memoryview
 
@@ -26,7 +26,7 @@ class Step(NamedTuple):
     """Records that follow each other, or the end of a producer's transaction. `producer_id`: of the transaction whose
     end these records wait for, -1 if for none. `commits`: how that transaction ends here, None if it goes on."""
 
-    records: list[Record]
+    records: list[InternalRecord]
     producer_id: int = NO_PRODUCER_ID
     commits: bool | None = None
 
@@ -48,7 +48,7 @@ def steps(chunk: Buffer) -> Iterator[Step]:
                 yield Step(records, header.producer_id)
 
 
-def _records(batch: Buffer) -> Iterator[list[Record]]:
+def _records(batch: Buffer) -> Iterator[list[InternalRecord]]:
     """Those of one batch that have a key, and nothing else of them."""
     for section in sections(batch):
         yield [_make(row) for row in columns.rows(section, _key_and_value) if row[0] is not None]
@@ -58,10 +58,10 @@ class Replaying:
     """Chunks of one partition, from its start on, for who only wants to know what took effect."""
 
     def __init__(self) -> None:
-        self._undecided: dict[int, dict[bytes, tuple[int, Record]]] = {}
+        self._undecided: dict[int, dict[bytes, tuple[int, InternalRecord]]] = {}
         self._written = 0
 
-    def records(self, chunk: Buffer) -> Iterator[Record]:
+    def records(self, chunk: Buffer) -> Iterator[InternalRecord]:
         """What takes effect with the whole batches of the next chunk, in that order. Raises as `steps` does."""
         for step in steps(chunk):
             if step.commits is not None:
@@ -82,7 +82,7 @@ class Replaying:
             else:
                 yield from step.records
 
-    def _overtake(self, record: Record, order: int) -> None:
+    def _overtake(self, record: InternalRecord, order: int) -> None:
         """What is undecided of that key and was written before has no effect any more."""
         for undecided in self._undecided.values():
             if record.key in undecided and undecided[record.key][0] < order:

@@ -9,7 +9,12 @@ import uuid
 from collections.abc import Awaitable, Callable
 
 from moldau.cluster.image import Image
-from moldau.coordinators.consumer.exchange import Assigned, Beat, Beaten, DescribedConsumer
+from moldau.coordinators.consumer.messages import (
+    Assigned,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
+    DescribedConsumerMember,
+)
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
@@ -55,7 +60,7 @@ class ConsumerGroupHandlers:
         if request.server_assignor is not None and request.server_assignor not in settings.assignors:
             message = f"There is no assignor {request.server_assignor!r}; there are {', '.join(settings.assignors)}."
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_ASSIGNOR, error_message=message)
-        ask = Beat(
+        ask = ConsumerHeartbeat(
             group_id=request.group_id,
             member_id=request.member_id,
             epoch=request.member_epoch,
@@ -143,7 +148,7 @@ def _owned(topics: list[TopicPartitions]) -> dict[uuid.UUID, frozenset[int]]:
     return owned
 
 
-def _response(beaten: Beaten) -> ConsumerGroupHeartbeatResponse:
+def _response(beaten: ConsumerHeartbeatReply) -> ConsumerGroupHeartbeatResponse:
     assignment = None
     if beaten.assignment is not None:
         assignment = Assignment(
@@ -162,7 +167,7 @@ def _response(beaten: Beaten) -> ConsumerGroupHeartbeatResponse:
     )
 
 
-def _member(member: DescribedConsumer, image: Image) -> Member:
+def _member(member: DescribedConsumerMember, image: Image) -> Member:
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,

@@ -13,15 +13,15 @@ from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.context import Context
 from moldau.names import TopicPartition
 from moldau.notices import Notices
-from moldau.protocol.lifts import FIND_COORDINATOR_BATCHES, lift_find_coordinator, lower_find_coordinator
 from moldau.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from moldau.protocol.upgrades import FIND_COORDINATOR_BATCHES, downgrade_find_coordinator, upgrade_find_coordinator
 from moldau.turns import Steps
 
 GROUP, TRANSACTION = 0, 1
 notices = Notices(logging.getLogger(__name__))
 
 
-class Kind(NamedTuple):
+class CoordinatorType(NamedTuple):
     """One type of coordinator: the topic it keeps its state in, which `make` makes if it is not there (it may raise
     `KafkaError`), and the partition of it that a key belongs to."""
 
@@ -33,21 +33,21 @@ class Kind(NamedTuple):
 class FindCoordinatorHandler:
     """`kinds` by key type."""
 
-    def __init__(self, kinds: Mapping[int, Kind], image: Callable[[], Image]):
+    def __init__(self, kinds: Mapping[int, CoordinatorType], image: Callable[[], Image]):
         self._kinds = kinds
         self._image = image
 
     def __call__(
         self, request: FindCoordinatorRequest, context: Context
     ) -> Steps[FindCoordinatorResponse] | Awaitable[Steps[FindCoordinatorResponse]]:
-        lift_find_coordinator(request, context.version)
+        upgrade_find_coordinator(request, context.version)
         kind = self._kinds.get(request.key_type)
         if kind is not None and kind.topic not in self._image().topics:
             return self._make_and_find(request, context.version, kind)
         return self._find(request, context.version, kind)
 
     async def _make_and_find(
-        self, request: FindCoordinatorRequest, version: int, kind: Kind
+        self, request: FindCoordinatorRequest, version: int, kind: CoordinatorType
     ) -> Steps[FindCoordinatorResponse]:
         try:
             await kind.make()
@@ -59,7 +59,9 @@ class FindCoordinatorHandler:
             )  # fmt: skip
         return self._find(request, version, kind)
 
-    def _find(self, request: FindCoordinatorRequest, version: int, kind: Kind | None) -> Steps[FindCoordinatorResponse]:
+    def _find(
+        self, request: FindCoordinatorRequest, version: int, kind: CoordinatorType | None
+    ) -> Steps[FindCoordinatorResponse]:
         found = []
         sentence = f"This broker has no coordinator of type {request.key_type}."
         for key in request.coordinator_keys:
@@ -71,10 +73,10 @@ class FindCoordinatorHandler:
         response = FindCoordinatorResponse(coordinators=found)
         if version < FIND_COORDINATOR_BATCHES and not found[0].error_code:
             found[0].error_message = ErrorCode.NONE.name
-        lower_find_coordinator(response, version)
+        downgrade_find_coordinator(response, version)
         return response
 
-    def _leader(self, key: str, kind: Kind) -> Coordinator:
+    def _leader(self, key: str, kind: CoordinatorType) -> Coordinator:
         image = self._image()
         tp = TopicPartition(kind.topic, kind.partition_of(key))
         partition = image.partition(tp)

@@ -8,9 +8,9 @@ and types are filtered without regard to case, and names nobody knows match noth
 from collections.abc import Awaitable, Mapping
 from inspect import isawaitable
 
-from moldau.coordinators.classic.group import State
+from moldau.coordinators.classic.group import ClassicGroupState
+from moldau.coordinators.classic.messages import DescribedClassicGroup
 from moldau.coordinators.groups.coordinator import GroupCoordinator
-from moldau.coordinators.groups.exchange import Described
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
@@ -75,7 +75,7 @@ class GroupAdminHandlers:
         except KafkaError as error:
             return DescribedGroup(error_code=error.code, group_id=group_id)
         if described is None:
-            dead = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+            dead = DescribedGroup(group_id=group_id, group_state=ClassicGroupState.DEAD.value)
             if version >= DESCRIBE_NOT_FOUND:
                 dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
                 dead.error_message = f"Group {group_id} not found."
@@ -110,7 +110,7 @@ def _deleted(group_ids: list[str], errors: Mapping[str, ErrorCode]) -> Steps[Del
     return response
 
 
-def _described(group_id: str, described: Described) -> DescribedGroup:
+def _described(group_id: str, described: DescribedClassicGroup) -> DescribedGroup:
     return DescribedGroup(
         group_id=group_id,
         group_state=described.state,

@@ -9,15 +9,15 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TypeVar
 
+from moldau.coordinators.classic.messages import Join, Joined, Leaver, Left, Sync, Synced
 from moldau.coordinators.groups.coordinator import GroupCoordinator
-from moldau.coordinators.groups.exchange import Join, Joined, Leaver, Left, Sync, Synced
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
-from moldau.protocol.lifts import lift_leave_group, lower_leave_group
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from moldau.protocol.upgrades import downgrade_leave_group, upgrade_leave_group
 from moldau.turns import Steps
 
 A = TypeVar("A")
@@ -113,7 +113,7 @@ class GroupHandlers:
     def leave(
         self, request: LeaveGroupRequest, context: Context
     ) -> Steps[Steps[LeaveGroupResponse] | Awaitable[Steps[LeaveGroupResponse]]]:
-        lift_leave_group(request, context.version)
+        upgrade_leave_group(request, context.version)
         leavers = []
         for member in request.members:
             leavers.append(Leaver(member.member_id, member.group_instance_id))
@@ -126,7 +126,7 @@ class GroupHandlers:
                     MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.instance_id, error_code=error)
                 )
                 yield
-            lower_leave_group(response, context.version)
+            downgrade_leave_group(response, context.version)
             return response
 
         return answer(self._coordinator.leave(request.group_id, leavers), respond)

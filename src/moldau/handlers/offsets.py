@@ -14,15 +14,14 @@ from typing import TypeAlias
 
 from moldau.cluster.image import Image, TopicImage
 from moldau.coordinators.groups.coordinator import GroupCoordinator
-from moldau.coordinators.groups.exchange import Commit, NewOffset
-from moldau.coordinators.groups.offsets import OffsetsOfGroup
+from moldau.coordinators.offsets.committed import OffsetsOfGroup
+from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.handlers.groups import answer
 from moldau.handlers.repetitions import Repetitions
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
-from moldau.protocol.lifts import lift_offset_fetch, lower_offset_fetch
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -45,6 +44,7 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from moldau.protocol.upgrades import downgrade_offset_fetch, upgrade_offset_fetch
 from moldau.turns import Steps
 
 COMMIT_BY_ID = 10
@@ -108,7 +108,7 @@ class OffsetHandlers:
 
         if not offsets:
             return respond([])
-        ask = Commit(
+        ask = OffsetCommit(
             group_id=request.group_id,
             member_id=request.member_id,
             instance_id=request.group_instance_id,
@@ -126,13 +126,13 @@ class OffsetHandlers:
     # -- OffsetFetch
 
     def fetch(self, request: OffsetFetchRequest, context: Context) -> Steps[OffsetFetchResponse]:
-        lift_offset_fetch(request, context.version)
+        upgrade_offset_fetch(request, context.version)
         by_id = context.version >= FETCH_BY_ID
         stable = request.require_stable
         response, named = OffsetFetchResponse(), Repetitions()
         for group in request.groups:
             response.groups.append((yield from self._fetch_group(group, by_id, stable, named)))
-        lower_offset_fetch(request, response, context.version)
+        downgrade_offset_fetch(request, response, context.version)
         return response
 
     def _fetch_group(

@@ -37,7 +37,7 @@ class InitProducerId:
     def _of_transactions(
         self, request: InitProducerIdRequest, transactional_id: str, version: int
     ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
-        from moldau.coordinators.transactions.exchange import FENCED_SINCE_INIT, Initialized, InitProducer, spoken
+        from moldau.coordinators.transactions.messages import FENCED_SINCE_INIT, Initialized, InitProducer, spoken
         from moldau.handlers.groups import answer
 
         def respond(done: Initialized) -> InitProducerIdResponse:

@@ -140,7 +140,7 @@ def _describe_log_dirs(parts: Parts) -> Handler:
 def _find_coordinator(parts: Parts) -> Handler:
     from moldau.cluster.controller import Refusal
     from moldau.cluster.image import TopicImage
-    from moldau.handlers.find_coordinator import GROUP, TRANSACTION, FindCoordinatorHandler, Kind
+    from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinatorHandler
 
     def made(ensure: Callable[[], Awaitable[TopicImage | Refusal]]) -> Callable[[], Awaitable[None]]:
         async def make() -> None:
@@ -152,8 +152,10 @@ def _find_coordinator(parts: Parts) -> Handler:
 
     cluster, groups, transactions = parts.cluster, parts.groups, parts.transactions
     kinds = {
-        GROUP: Kind(OFFSETS_TOPIC, made(cluster.ensure_offsets_topic), lambda key: groups().partition_of(key)),
-        TRANSACTION: Kind(
+        GROUP: CoordinatorType(
+            OFFSETS_TOPIC, made(cluster.ensure_offsets_topic), lambda key: groups().partition_of(key)
+        ),
+        TRANSACTION: CoordinatorType(
             TRANSACTIONS_TOPIC,
             made(cluster.ensure_transactions_topic),
             lambda key: transactions().partition_of(key),

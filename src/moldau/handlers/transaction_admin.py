@@ -17,7 +17,7 @@ from moldau.cluster.controller import name_refusal
 from moldau.cluster.image import Image
 from moldau.coordinators.consumer.expressions import compiled
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
-from moldau.coordinators.transactions.exchange import TransactionDescription
+from moldau.coordinators.transactions.messages import DescribedTransaction
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
 from moldau.names import TopicPartition, TransactionMarkers
@@ -158,7 +158,7 @@ class TransactionLists:
         return response
 
 
-def _described(one: TransactionDescription) -> Steps[Described]:
+def _described(one: DescribedTransaction) -> Steps[Described]:
     topics: dict[str, list[int]] = {}
     for tp in one.partitions:
         topics.setdefault(tp.topic, []).append(tp.partition)

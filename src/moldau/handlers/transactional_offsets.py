@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from moldau.cluster.image import Image
 from moldau.config import BrokerConfig
 from moldau.coordinators.groups.coordinator import GroupCoordinator
-from moldau.coordinators.groups.exchange import NewOffset, TransactionalCommit
-from moldau.coordinators.transactions.exchange import AddPartitions
+from moldau.coordinators.offsets.messages import NewOffset, TransactionalOffsetCommit
+from moldau.coordinators.transactions.messages import AddPartitions
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.handlers.groups import answer
@@ -88,7 +88,7 @@ class TransactionalOffsetHandler:
             return respond([])
         if request.group_id and OFFSETS_TOPIC not in image.topics:  # nobody has asked for a group's coordinator yet
             return respond([ErrorCode.COORDINATOR_NOT_AVAILABLE] * len(offsets))
-        ask = TransactionalCommit(
+        ask = TransactionalOffsetCommit(
             group_id=request.group_id,
             producer_id=request.producer_id,
             epoch=request.producer_epoch,

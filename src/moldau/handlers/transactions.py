@@ -15,7 +15,7 @@ from inspect import isawaitable
 from moldau.cluster.image import Image
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
-from moldau.coordinators.transactions.exchange import (
+from moldau.coordinators.transactions.messages import (
     FENCED_SINCE_ADD,
     FENCED_SINCE_END,
     AddPartitions,
@@ -27,7 +27,6 @@ from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.handlers.groups import answer
 from moldau.names import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition
-from moldau.protocol.lifts import ADD_PARTITIONS_BATCHES, lift_add_partitions, lower_add_partitions
 from moldau.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -38,6 +37,7 @@ from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from moldau.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from moldau.protocol.upgrades import ADD_PARTITIONS_BATCHES, downgrade_add_partitions, upgrade_add_partitions
 from moldau.turns import Steps
 
 END_HAS_NEXT = 5
@@ -57,7 +57,7 @@ class TransactionHandlers:
         self, request: AddPartitionsToTxnRequest, context: Context
     ) -> Steps[Steps[AddPartitionsToTxnResponse] | Awaitable[Steps[AddPartitionsToTxnResponse]]]:
         version = context.version
-        lift_add_partitions(request, version)
+        upgrade_add_partitions(request, version)
         answers, waits = [], False
         for transaction in request.transactions:
             answers.append((yield from self._add(transaction, version)))
@@ -150,5 +150,5 @@ def _added(request: AddPartitionsToTxnRequest, found: list[Errors], version: int
         results.append(result)
         yield
     response = AddPartitionsToTxnResponse(results_by_transaction=results)
-    lower_add_partitions(response, version)
+    downgrade_add_partitions(response, version)
     return response

@@ -21,7 +21,7 @@ from moldau.replication.replica import Begun, Replica
 
 if TYPE_CHECKING:
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
-    from moldau.coordinators.transactions.exchange import AddPartitions
+    from moldau.coordinators.transactions.messages import AddPartitions
 
 KNOWS_ABORTABLE, ADDS_PARTITIONS = 11, 12
 """Versions of Produce: the first that knows TRANSACTION_ABORTABLE, and the first of version 2 of transactions."""
@@ -80,7 +80,7 @@ class Verifying:
         adds = version >= ADDS_PARTITIONS
         if not adds and not self._config().transaction_partition_verification_enable:
             return {}
-        from moldau.coordinators.transactions.exchange import AddPartitions
+        from moldau.coordinators.transactions.messages import AddPartitions
 
         firsts = [begun for _, begun in begins.values()]
         if _are_of_several(begins):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.coordinators.classic.group import NEXT, Group, Member, State
-from moldau.coordinators.outcome import Ticket
+from moldau.coordinators.classic.group import NEXT, ClassicGroup, ClassicGroupState, ClassicMember
+from moldau.coordinators.decision import Ticket
 from moldau.protocol import schema
 from moldau.protocol.consumer import ConsumerProtocolSubscription, OwnedPartitions
 from tests.coordinators.groups.scene import subscription
@@ -13,27 +13,33 @@ from tests.coordinators.groups.scene import subscription
 NAMES = st.lists(st.sampled_from(["range", "sticky", "roundrobin"]), min_size=1, unique=True)
 
 
-def member(name: str, *protocols: tuple[str, bytes], instance_id: str | None = None) -> Member:
-    return Member(name, instance_id, "c", "/h", 10_000, 30_000, protocols)
+def member(name: str, *protocols: tuple[str, bytes], instance_id: str | None = None) -> ClassicMember:
+    return ClassicMember(name, instance_id, "c", "/h", 10_000, 30_000, protocols)
 
 
-def group(*members: Member, protocol_type: str = "consumer") -> Group:
-    made = Group("g", protocol_type=protocol_type)
+def group(*members: ClassicMember, protocol_type: str = "consumer") -> ClassicGroup:
+    made = ClassicGroup("g", protocol_type=protocol_type)
     for one in members:
         made.add(one)
     return made
 
 
 def test_every_state_explains_itself_and_says_where_it_may_lead() -> None:
-    assert set(NEXT) == set(State)
-    assert all(len(state.meaning.split()) > 5 for state in State)
-    assert [state.value for state in State] == ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
+    assert set(NEXT) == set(ClassicGroupState)
+    assert all(len(state.meaning.split()) > 5 for state in ClassicGroupState)
+    assert [state.value for state in ClassicGroupState] == [
+        "Empty",
+        "PreparingRebalance",
+        "CompletingRebalance",
+        "Stable",
+        "Dead",
+    ]
 
 
-@pytest.mark.parametrize("start", State)
-@pytest.mark.parametrize("end", State)
-def test_a_move_that_is_not_in_the_table_is_a_defect(start: State, end: State) -> None:
-    one = Group("g", state=start)
+@pytest.mark.parametrize("start", ClassicGroupState)
+@pytest.mark.parametrize("end", ClassicGroupState)
+def test_a_move_that_is_not_in_the_table_is_a_defect(start: ClassicGroupState, end: ClassicGroupState) -> None:
+    one = ClassicGroup("g", state=start)
     if end in NEXT[start]:
         one.move_to(end, 7)
         assert (one.state, one.before, one.since_ms) == (end, start, 7)
@@ -84,7 +90,7 @@ def test_a_renamed_member_keeps_its_place_and_its_role() -> None:
 
 def test_a_group_is_subscribed_to_what_any_member_reads() -> None:
     one = group(member("a", ("range", subscription("t"))), member("b", ("range", subscription("u", "v"))))
-    one.move_to(State.PREPARING_REBALANCE, 0)
+    one.move_to(ClassicGroupState.PREPARING_REBALANCE, 0)
     one.begin_generation(0)
     assert [topic for topic in "tuvw" if one.is_subscribed(topic)] == ["t", "u", "v"]
 
@@ -95,7 +101,7 @@ def test_subscriptions_of_any_version_are_understood(version: int) -> None:
     said = ConsumerProtocolSubscription(topics=["t"], owned_partitions=owned, generation_id=1, rack_id="r")
     metadata = version.to_bytes(2) + schema.write(said, min(version, 3), False) + (b"more" if version > 3 else b"")
     one = group(member("a", ("range", bytes(metadata))))
-    one.move_to(State.PREPARING_REBALANCE, 0)
+    one.move_to(ClassicGroupState.PREPARING_REBALANCE, 0)
     one.begin_generation(0)
     assert one.topics == frozenset({"t"})
 
@@ -103,7 +109,7 @@ def test_subscriptions_of_any_version_are_understood(version: int) -> None:
 @pytest.mark.parametrize("version", [1, 2, 3, 99, -1])
 def test_a_member_that_says_another_version_than_it_writes_reads_what_version_0_says(version: int) -> None:
     one = group(member("a", ("range", version.to_bytes(2, signed=True) + subscription("t")[2:])))
-    one.move_to(State.PREPARING_REBALANCE, 0)
+    one.move_to(ClassicGroupState.PREPARING_REBALANCE, 0)
     one.begin_generation(0)
     assert [topic for topic in "tu" if one.is_subscribed(topic)] == ["t"]
 
@@ -111,12 +117,12 @@ def test_a_member_that_says_another_version_than_it_writes_reads_what_version_0_
 @given(st.binary(max_size=40))
 def test_metadata_that_is_no_subscription_leaves_the_topics_unknown(metadata: bytes) -> None:
     one = group(member("a", ("range", subscription("t"))), member("b", ("range", b"\0\1" + metadata[:3])))
-    one.move_to(State.PREPARING_REBALANCE, 0)
+    one.move_to(ClassicGroupState.PREPARING_REBALANCE, 0)
     one.begin_generation(0)
     assert one.topics is None
     assert one.is_subscribed("anything")
     other = group(member("a", ("range", metadata)), protocol_type="connect")
-    other.move_to(State.PREPARING_REBALANCE, 0)
+    other.move_to(ClassicGroupState.PREPARING_REBALANCE, 0)
     other.begin_generation(0)
     assert not other.is_subscribed("anything")
 
@@ -124,18 +130,18 @@ def test_metadata_that_is_no_subscription_leaves_the_topics_unknown(metadata: by
 def test_generations_go_on_after_the_largest() -> None:
     one = group(member("a", ("range", b"")))
     one.generation = 2**31 - 1
-    one.move_to(State.PREPARING_REBALANCE, 0)
+    one.move_to(ClassicGroupState.PREPARING_REBALANCE, 0)
     one.begin_generation(0)
     assert one.generation == 1
 
 
 def test_a_revived_group_is_what_was_written() -> None:
     one = group(member("a", ("range", subscription("t")), instance_id="A"), member("b", ("range", subscription("u"))))
-    one.move_to(State.PREPARING_REBALANCE, 5)
+    one.move_to(ClassicGroupState.PREPARING_REBALANCE, 5)
     one.begin_generation(6)
     one.members["a"].assignment = b"all"
-    again = Group.revived("g", one.value())
-    assert again.state is State.STABLE
+    again = ClassicGroup.revived("g", one.value())
+    assert again.state is ClassicGroupState.STABLE
     assert again.value() == one.value()
     assert (again.topics, again.statics, again.leader) == (frozenset({"t", "u"}), {"A": "a"}, "a")
     assert not any(m.new for m in again.members.values())

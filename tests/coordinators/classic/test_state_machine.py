@@ -13,25 +13,17 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, multiple, rule
 
-from moldau.coordinators.classic.group import State
-from moldau.coordinators.groups.exchange import (
-    Commit,
-    GroupSettings,
-    Join,
-    Joined,
-    Leaver,
-    NewOffset,
-    Sync,
-    Synced,
-    TransactionalCommit,
-)
-from moldau.coordinators.groups.offset_records import OffsetRecord
+from moldau.coordinators.classic.group import ClassicGroupState
+from moldau.coordinators.classic.messages import Join, Joined, Leaver, Sync, Synced
+from moldau.coordinators.decision import InternalRecord, Ticket, TransactionEnd
 from moldau.coordinators.groups.records import read_record
-from moldau.coordinators.outcome import Ending, Record, Ticket
+from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.records import OffsetRecord
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from tests.coordinators.groups.scene import TOPIC_ID, Stage, subscription
 from tests.coordinators.groups.transactional_model import offsets_of
+from tests.coordinators.settings import group_settings
 from tests.coordinators.slow_log import REFUSALS, OnASlowLog
 
 GROUPS = st.sampled_from(["g", "h"])
@@ -52,7 +44,7 @@ class GroupsUnderFire(OnASlowLog):
 
     @initialize(delay_ms=st.sampled_from([0, 3000]))
     def begin(self, delay_ms: int) -> None:
-        settings = GroupSettings(
+        settings = group_settings(
             initial_rebalance_delay_ms=delay_ms,
             max_size=4,
             offsets_retention_ms=300_000,
@@ -122,13 +114,13 @@ class GroupsUnderFire(OnASlowLog):
         live = self.stage.shard.groups.live.get(group)
         if live is None:
             return
-        if live.state is State.EMPTY and not live.expected:
+        if live.state is ClassicGroupState.EMPTY and not live.expected:
             self._join(group, "", None, protocols, 3)
-        if live.state is State.PREPARING_REBALANCE:
+        if live.state is ClassicGroupState.PREPARING_REBALANCE:
             for member in [m for m in live.members.values() if m.join is None]:
                 self._join(group, member.member_id, member.instance_id, member.protocols, 5)
             self.stage.wait(15_000)
-        if live.state is State.COMPLETING_REBALANCE:
+        if live.state is ClassicGroupState.COMPLETING_REBALANCE:
             for member in list(live.members.values()):
                 if leader_too or member.member_id != live.leader:
                     self.syncs((group, member.member_id, member.instance_id), 0)
@@ -156,7 +148,7 @@ class GroupsUnderFire(OnASlowLog):
         live = self.stage.shard.groups.live.get(group)
         generation = -1 if simple or live is None else live.generation
         self.commits += 1
-        ask = Commit(
+        ask = OffsetCommit(
             group_id=group,
             member_id="" if simple else member,
             instance_id=None if simple else instance,
@@ -173,7 +165,7 @@ class GroupsUnderFire(OnASlowLog):
         group, member, instance = who
         live = self.stage.shard.groups.live.get(group)
         self.commits += 1
-        ask = TransactionalCommit(
+        ask = TransactionalOffsetCommit(
             group_id=group,
             producer_id=producer,
             epoch=0,
@@ -186,7 +178,7 @@ class GroupsUnderFire(OnASlowLog):
 
     @rule(producer=st.integers(1, 2), commits=st.booleans())
     def a_transaction_ends(self, producer: int, commits: bool) -> None:
-        ending = Ending(producer, 0, 0, commits, 2)
+        ending = TransactionEnd(producer, 0, 0, commits, 2)
         self.stage.carry_out(self.stage.shard.end_transaction(ending, self._ask(ending), self.stage.now))
 
     @rule(group=GROUPS)
@@ -232,12 +224,12 @@ class GroupsUnderFire(OnASlowLog):
                 prefix = asked.member_id.partition("-")[0]  # a static member's id begins with its instance id
                 who = prefix if prefix in ("A", "B") else asked.member_id
                 assert generation.setdefault(answer.assignment.decode() or who, who) == who
-            case Commit(), [ErrorCode.NONE]:
+            case OffsetCommit(), [ErrorCode.NONE]:
                 offset = asked.offsets[0]
                 key = (asked.group_id, offset.partition)
                 assert offset.offset > self.acknowledged.get(key, 0)
                 self.acknowledged[key] = offset.offset
-            case Ending(), ErrorCode():
+            case TransactionEnd(), ErrorCode():
                 assert answer is ErrorCode.NONE or answer in REFUSALS
 
     @invariant()
@@ -246,7 +238,7 @@ class GroupsUnderFire(OnASlowLog):
             return
         written: dict[tuple[str, TopicPartition], int] = {}
         for record in self.stage.log:
-            known = read_record(record) if isinstance(record, Record) else None
+            known = read_record(record) if isinstance(record, InternalRecord) else None
             if isinstance(known, OffsetRecord) and known.value is not None:
                 written[known.group, known.partition] = known.value.offset
         assert all(written.get(key, 0) >= offset for key, offset in self.acknowledged.items())
@@ -273,13 +265,15 @@ class GroupsUnderFire(OnASlowLog):
             assert group.statics == {m.instance_id: m.member_id for m in members if m.instance_id is not None}
             spoken = {name for member in members for name, _ in member.protocols}
             assert {name: sum(name in dict(m.protocols) for m in members) for name in spoken} == dict(group.offers)
-            assert (group.state in (State.EMPTY, State.DEAD)) <= (not members)
+            assert (group.state in (ClassicGroupState.EMPTY, ClassicGroupState.DEAD)) <= (not members)
             assert group.leader is None if not members else group.leader in group.members
-            assert group.state is not State.STABLE or not any(m.join is not None or m.sync is not None for m in members)
+            assert group.state is not ClassicGroupState.STABLE or not any(
+                m.join is not None or m.sync is not None for m in members
+            )
             assert not (group.expected.keys() & group.members.keys())
             if group.since_ms < 0:  # deleted while a commit was under way, which made it anew
                 self.generations.pop(group.group_id, None)
-            if group.state is not State.DEAD:
+            if group.state is not ClassicGroupState.DEAD:
                 assert group.generation >= self.generations.get(group.group_id, 0)
                 self.generations[group.group_id] = group.generation
         self.generations = {group: n for group, n in self.generations.items() if group in self.stage.shard.groups.live}

@@ -10,8 +10,13 @@ from collections.abc import Iterable, Mapping
 
 from moldau.cluster.image import Image, PartitionImage, TopicImage
 from moldau.config import GROUP_SETTINGS, GroupConfig
-from moldau.coordinators.consumer.exchange import Assigned, Beat, Beaten, ConsumerSettings
-from moldau.coordinators.consumer.records import ConsumerGroupRecord, Kind
+from moldau.coordinators.consumer.messages import (
+    Assigned,
+    ConsumerGroupSettings,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
+)
+from moldau.coordinators.consumer.records import ConsumerGroupRecord, ConsumerRecordType
 from moldau.errors import ErrorCode
 
 LEADER = PartitionImage(1, 0, (1,), (1,))
@@ -44,20 +49,20 @@ def matching(expression: str, topics: Iterable[str]) -> list[str]:
 GROUP_FIELDS = {setting.field for setting in GROUP_SETTINGS.values()}
 
 
-def consumer_settings(given: Mapping[str, int]) -> ConsumerSettings:
+def consumer_settings(given: Mapping[str, int]) -> ConsumerGroupSettings:
     """`given` names settings of groups (`session_timeout_ms`) or of their coordinator (`max_size`)."""
     of_groups = {"assignment_interval_ms": 0, **given}
     rest = {name: of_groups.pop(name) for name in given if f"consumer_{name}" not in GROUP_FIELDS}
     config = GroupConfig(**{f"consumer_{name}": value for name, value in of_groups.items()})
-    return ConsumerSettings(of_group=lambda _: config, **rest)
+    return ConsumerGroupSettings(of_group=lambda _: config, **rest)
 
 
-def beat_of(name: str, pairs: Mapping[str, str]) -> Beat:
+def beat_of(name: str, pairs: Mapping[str, str]) -> ConsumerHeartbeat:
     """A heartbeat; one at epoch 0 says all it has to, one at another only what is written."""
     joins = pairs["epoch"] == "0"
     topics = pairs.get("topics", "t" if joins and "expression" not in pairs else None)
     owns = pairs.get("owns", "-" if joins else None)
-    return Beat(
+    return ConsumerHeartbeat(
         group_id=pairs.get("group", "g"),
         member_id=pairs.get("id", name),
         epoch=int(pairs["epoch"]),
@@ -85,7 +90,7 @@ def shown(assigned: Assigned) -> str:
     return "+".join(sorted(words)) or "nothing"
 
 
-def told(beaten: Beaten) -> str:
+def told(beaten: ConsumerHeartbeatReply) -> str:
     if beaten.error is not ErrorCode.NONE:
         return beaten.error.name
     assignment = "" if beaten.assignment is None else f", has {shown(beaten.assignment)}"
@@ -99,21 +104,21 @@ def said(record: ConsumerGroupRecord) -> str:
     if value is None:
         return f"{what} {who} deleted"
     match record.kind:
-        case Kind.EPOCH:
+        case ConsumerRecordType.EPOCH:
             return f"epoch {who} {value.epoch}"
-        case Kind.MEMBER:
+        case ConsumerRecordType.MEMBER:
             reads = "+".join(value.subscribed_topic_names) or "no topic"
             matches = f" and {value.subscribed_topic_regex}" if value.subscribed_topic_regex else ""
             return f"member {who} reads {reads}{matches}"
-        case Kind.TARGET_EPOCH:
+        case ConsumerRecordType.TARGET_EPOCH:
             return f"target epoch {who} {value.assignment_epoch}"
-        case Kind.TARGET:
+        case ConsumerRecordType.TARGET:
             return f"target {who}: {shown({t.topic_id: t.partitions for t in value.topic_partitions})}"
-        case Kind.CURRENT:
+        case ConsumerRecordType.CURRENT:
             has = shown({t.topic_id: t.partitions for t in value.assigned_partitions})
             back = {t.topic_id: t.partitions for t in value.partitions_pending_revocation}
             gives = f", gives back {shown(back)}" if back else ""
             return f"current {who}: epoch {value.member_epoch} after {value.previous_member_epoch}, has {has}{gives}"
-        case Kind.EXPRESSION:
+        case ConsumerRecordType.EXPRESSION:
             return f"expression {who}: {'+'.join(value.topics) or 'nothing'}"
     raise AssertionError(record)

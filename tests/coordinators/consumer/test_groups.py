@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import pytest
 
 from moldau.config import GroupConfig
-from moldau.coordinators.consumer.exchange import ConsumerSettings
-from moldau.coordinators.groups.exchange import GroupSettings
+from moldau.coordinators.consumer.messages import ConsumerGroupSettings
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from tests.coordinators.consumer.scene import consumer_settings
 from tests.coordinators.groups.scene import Actor, Stage
 
@@ -17,7 +17,7 @@ def test_a_decision_that_breaks_off_is_none() -> None:
             raise ZeroDivisionError
         return []
 
-    stage = Stage(GroupSettings(consumer=consumer_settings({})))
+    stage = Stage(GroupCoordinatorSettings(consumer=consumer_settings({})))
     actor = Actor(stage)
     for line in ("topic t 2", "beat a epoch=0", "hold", "beat b epoch=0"):
         actor.play(line)
@@ -35,7 +35,13 @@ def test_a_decision_that_breaks_off_is_none() -> None:
 
 def test_a_groups_own_settings_take_effect_with_the_next_heartbeat_and_for_no_other_group() -> None:
     own = {"g": GroupConfig(consumer_session_timeout_ms=1000, consumer_heartbeat_interval_ms=7)}
-    actor = Actor(Stage(GroupSettings(consumer=ConsumerSettings(of_group=lambda group: own.get(group, GroupConfig())))))
+    actor = Actor(
+        Stage(
+            GroupCoordinatorSettings(
+                consumer=ConsumerGroupSettings(of_group=lambda group: own.get(group, GroupConfig()))
+            )
+        )
+    )
     stage = actor.stage
     for line in ("beat a epoch=0", "beat b epoch=0 group=h"):
         actor.play(line)

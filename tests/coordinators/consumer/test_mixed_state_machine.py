@@ -13,8 +13,8 @@ from hypothesis.stateful import invariant, rule
 
 from moldau.assignors import range_assign
 from moldau.client.membership import assignment_of, read_subscription, versioned
-from moldau.coordinators.groups.exchange import Join, Joined, Leaver, Sync, Synced
-from moldau.coordinators.outcome import Ticket
+from moldau.coordinators.classic.messages import Join, Joined, Leaver, Sync, Synced
+from moldau.coordinators.decision import Ticket
 from moldau.errors import ErrorCode
 from moldau.protocol.stored import read_assignment
 from tests.coordinators.consumer.scene import topic_id

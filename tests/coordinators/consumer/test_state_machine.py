@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from moldau.coordinators.consumer.exchange import Beat, Beaten
-from moldau.coordinators.consumer.group import State
-from moldau.coordinators.groups.exchange import GroupSettings
+from moldau.coordinators.consumer.group import ConsumerGroupState
+from moldau.coordinators.consumer.messages import ConsumerHeartbeat, ConsumerHeartbeatReply
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.errors import ErrorCode
 from tests.coordinators.consumer.scene import consumer_settings, topic_id, with_topic
 from tests.coordinators.groups.scene import Stage
@@ -37,12 +37,12 @@ class Client:
     full: bool = True
     since_ms: int = 0
 
-    def beat(self) -> Beat:
+    def beat(self) -> ConsumerHeartbeat:
         owned: dict[uuid.UUID, frozenset[int]] = {}
         for topic, p in self.owned:
             owned[topic] = owned.get(topic, frozenset()) | {p}
         joins = self.epoch == 0
-        return Beat(
+        return ConsumerHeartbeat(
             group_id="g",
             member_id=self.name,
             epoch=self.epoch,
@@ -59,7 +59,7 @@ class ConsumersMachine(RuleBasedStateMachine):
     @initialize(interval_ms=st.sampled_from((0, 1000)))
     def begin(self, interval_ms: int) -> None:
         consumer = consumer_settings({"session_timeout_ms": SESSION_MS, "assignment_interval_ms": interval_ms})
-        self.stage = Stage(GroupSettings(consumer=consumer))
+        self.stage = Stage(GroupCoordinatorSettings(consumer=consumer))
         self.stage.image = with_topic(self.stage.image, "t", 4)
         self.clients: dict[str, Client] = {}
         for name, topics, static in (("a", {"t"}, True), ("b", {"t", "u"}, False)):
@@ -88,14 +88,14 @@ class ConsumersMachine(RuleBasedStateMachine):
         self.time_passes(ms)
         self.all_beat(losing)
 
-    def asked(self, ask: Beat) -> Beaten | None:
+    def asked(self, ask: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
         """The answer; None if it waits for the log."""
         ticket = self.stage.ticket()
         self.stage.carry_out(self.stage.shard.beat(ask, ticket, self.stage.now))
-        answer: Beaten | None = self.stage.answers.pop(ticket, None)
+        answer: ConsumerHeartbeatReply | None = self.stage.answers.pop(ticket, None)
         return answer
 
-    def answered(self, client: Client, answer: Beaten | None, lost: bool = False) -> None:
+    def answered(self, client: Client, answer: ConsumerHeartbeatReply | None, lost: bool = False) -> None:
         if answer is None or lost:
             client.full = True
         elif answer.error in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND):
@@ -118,7 +118,7 @@ class ConsumersMachine(RuleBasedStateMachine):
         client = self.clients.pop(name, None)
         if client is not None and client.epoch > 0:
             epoch = -2 if for_now and client.instance_id else -1
-            self.asked(Beat(group_id="g", member_id=name, epoch=epoch, instance_id=client.instance_id))
+            self.asked(ConsumerHeartbeat(group_id="g", member_id=name, epoch=epoch, instance_id=client.instance_id))
 
     @rule(name=st.sampled_from(NAMES))
     def dies(self, name: str) -> None:
@@ -195,7 +195,7 @@ class ConsumersMachine(RuleBasedStateMachine):
                 self.nobody_owns_what_another_does()
         group = self.stage.shard.consumers.live["g"]
         assert group.members.keys() == self.clients.keys()
-        assert group.state is State.STABLE
+        assert group.state is ConsumerGroupState.STABLE
         topics = self.stage.image.topics
         read = {name for client in self.clients.values() for name in client.topics if name in topics}
         wanted = {(topic_id(name), p) for name in read for p in range(len(topics[name].partitions))}

@@ -10,23 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from moldau.cluster.image import Image
-from moldau.coordinators.consumer.exchange import Beaten
+from moldau.coordinators.classic.messages import Join, Joined, Leaver, Left, Sync, Synced
+from moldau.coordinators.classic.records import ClassicGroupRecord
+from moldau.coordinators.consumer.messages import ConsumerHeartbeatReply
 from moldau.coordinators.consumer.records import ConsumerGroupRecord
-from moldau.coordinators.groups.exchange import (
-    Commit,
-    GroupSettings,
-    Join,
-    Joined,
-    Leaver,
-    Left,
-    NewOffset,
-    Sync,
-    Synced,
-    TransactionalCommit,
-)
-from moldau.coordinators.groups.records import GroupRecord, read_record
+from moldau.coordinators.decision import InternalRecord, Replies, Ticket, TransactionEnd
+from moldau.coordinators.groups.records import read_record
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
-from moldau.coordinators.outcome import Ending, Record, Replies, Ticket
+from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
 from moldau.coordinators.replaying import Step
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
@@ -40,6 +32,7 @@ from moldau.protocol.consumer import (
 from moldau.protocol.stored import read_assignment
 from tests.coordinators.consumer import scene as consumer_scene
 from tests.coordinators.held_log import HeldLog
+from tests.coordinators.settings import group_settings
 
 TOPIC_ID = uuid.UUID(int=7)
 
@@ -76,7 +69,7 @@ def assigned(data: bytes) -> str:
 class Stage(HeldLog[GroupShard]):
     """For groups and their offsets."""
 
-    def __init__(self, settings: GroupSettings):
+    def __init__(self, settings: GroupCoordinatorSettings):
         self.settings = settings
         self._ids = 0
         self.image = Image("")
@@ -94,11 +87,11 @@ class Stage(HeldLog[GroupShard]):
         self.start(shard)
         return shard
 
-    def _said(self, written: Record | Step) -> str:
+    def _said(self, written: InternalRecord | Step) -> str:
         return said(written)
 
-    def _applied(self, shard: GroupShard, written: Record | Step) -> Replies:
-        if isinstance(written, Record):
+    def _applied(self, shard: GroupShard, written: InternalRecord | Step) -> Replies:
+        if isinstance(written, InternalRecord):
             return shard.apply(written, self.now)
         if written.commits is not None:
             return shard.end(written.producer_id, written.commits, self.now)
@@ -116,7 +109,7 @@ class Stage(HeldLog[GroupShard]):
         self.refuse_held(error)
 
 
-def said(record: Record | Step) -> str:
+def said(record: InternalRecord | Step) -> str:
     """A record in words."""
     if isinstance(record, Step):
         producer = f"producer {record.producer_id}"
@@ -127,7 +120,7 @@ def said(record: Record | Step) -> str:
     assert known is not None
     if isinstance(known, ConsumerGroupRecord):
         return consumer_scene.said(known)
-    if isinstance(known, GroupRecord):
+    if isinstance(known, ClassicGroupRecord):
         if known.value is None:
             return f"group {known.group} deleted"
         members = " ".join(f"{m.member_id}={assigned(m.assignment) or '-'}" for m in known.value.members) or "nobody"
@@ -228,7 +221,7 @@ class Actor:
         ]
 
     def _commit_in_transaction(self, plain: list[str], pairs: dict[str, str]) -> None:
-        ask = TransactionalCommit(
+        ask = TransactionalOffsetCommit(
             group_id=pairs.get("group", "g"),
             producer_id=int(pairs.get("producer", "1")),
             epoch=0,
@@ -241,11 +234,11 @@ class Actor:
         self.stage.carry_out(self.stage.shard.commit_in_transaction(ask, None, ticket, now))
 
     def _end_transaction(self, plain: list[str], pairs: dict[str, str]) -> None:
-        ending = Ending(int(pairs.get("producer", "1")), 0, 0, plain[1] == "commits", 2)
+        ending = TransactionEnd(int(pairs.get("producer", "1")), 0, 0, plain[1] == "commits", 2)
         self.stage.carry_out(self.stage.shard.end_transaction(ending, self._ticket(plain[0]), self.stage.now))
 
     def _commit(self, plain: list[str], pairs: dict[str, str]) -> None:
-        ask = Commit(
+        ask = OffsetCommit(
             group_id=pairs.get("group", "g"),
             member_id=pairs.get("id", ""),
             instance_id=pairs.get("instance"),
@@ -333,7 +326,7 @@ def told(what: Any) -> str:
             return f"assigned {assigned(what.assignment) or 'nothing'}"
         case Synced():
             return what.error.name
-        case Beaten():
+        case ConsumerHeartbeatReply():
             return consumer_scene.told(what)
         case Left(error=ErrorCode.NONE):
             return " ".join(error.name for error in what.members) or "nobody"
@@ -362,7 +355,7 @@ def played(text: str) -> str:
     settings = {name.strip(): int(value) for name, _, value in lines}
     newer = {name.removeprefix("consumer."): settings.pop(name) for name in list(settings) if "consumer." in name}
     consumer = consumer_scene.consumer_settings(newer)
-    actor = Actor(Stage(GroupSettings(**settings, consumer=consumer)))
+    actor = Actor(Stage(group_settings(consumer, **settings)))
     parts = ["\n".join(first)]
     for script, _ in rest:
         trace = [row for line in script if not line.startswith("#") for row in actor.play(line)]

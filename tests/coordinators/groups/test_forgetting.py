@@ -2,24 +2,25 @@
 
 import uuid
 
-from moldau.coordinators.groups.exchange import GroupSettings
-from moldau.coordinators.groups.offset_records import is_offset, offset_record
+from moldau.coordinators.decision import Decision, Now
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import FORGET_LOOKS, FORGET_PAUSE_MS, GroupShard
-from moldau.coordinators.outcome import Now, Outcome
+from moldau.coordinators.offsets.records import is_offset, offset_record
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
+from tests.coordinators.settings import group_settings
 
 GROUPS = 3 * FORGET_LOOKS
 INTERVAL_MS, RETENTION_MS = 1000, 10_000
 
 
 def test_a_round_over_many_groups_leaves_pauses_and_misses_none() -> None:
-    settings = GroupSettings(offsets_retention_ms=RETENTION_MS, offsets_retention_check_interval_ms=INTERVAL_MS)
+    settings = group_settings(offsets_retention_ms=RETENTION_MS, offsets_retention_check_interval_ms=INTERVAL_MS)
     shard = GroupShard(settings, str)
     for number in range(GROUPS):
         value = OffsetCommitValue(offset=1, metadata="", commit_timestamp=0, topic_id=uuid.UUID(int=7))
         shard.apply(offset_record(f"g{number}", TopicPartition("t", 0), value), Now(0, 0))
-    list(shard.start(Now(0, 0), Outcome()))
+    list(shard.start(Now(0, 0), Decision()))
     goes = []
     due_ms = shard.next_ms()
     while len(list(shard.offsets.groups())) > 0:
@@ -40,7 +41,7 @@ def test_a_round_over_many_groups_leaves_pauses_and_misses_none() -> None:
 
 
 def test_the_offsets_of_a_deleted_topic_go_in_parts() -> None:
-    shard = GroupShard(GroupSettings(), str)
+    shard = GroupShard(GroupCoordinatorSettings(), str)
     value = OffsetCommitValue(offset=1, metadata="", commit_timestamp=0, topic_id=uuid.UUID(int=7))
     for number in range(GROUPS):
         shard.apply(offset_record(f"g{number}", TopicPartition("t", 0), value), Now(0, 0))

@@ -4,10 +4,16 @@ import asyncio
 import uuid
 from collections.abc import Iterator
 
-from moldau.coordinators.groups.offset_records import offset_record
+from moldau.coordinators.coordinator_runtime import (
+    LOAD_BYTES,
+    LOAD_RECORD_BYTES,
+    START_BITS,
+    CoordinatorRuntime,
+    partition_of,
+)
+from moldau.coordinators.decision import Decision, InternalRecord, Now, Replies
 from moldau.coordinators.groups.shard import GroupShard
-from moldau.coordinators.host import LOAD_BYTES, LOAD_RECORD_BYTES, START_BITS, Host, partition_of
-from moldau.coordinators.outcome import Now, Outcome, Record, Replies
+from moldau.coordinators.offsets.records import offset_record
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol import apis
@@ -112,14 +118,14 @@ class Counting:
         self._seen = seen
         self._partition = partition
 
-    def apply(self, record: Record, now: Now) -> Replies:
+    def apply(self, record: InternalRecord, now: Now) -> Replies:
         self._seen.append(self._partition)
         return []
 
-    def start(self, now: Now, out: Outcome) -> Iterator[int]:
+    def start(self, now: Now, out: Decision) -> Iterator[int]:
         yield from ()
 
-    def tick(self, now: Now) -> Outcome | None:
+    def tick(self, now: Now) -> Decision | None:
         return None
 
     def next_ms(self) -> int | None:
@@ -132,7 +138,7 @@ class Counting:
 def test_large_records_are_applied_one_by_one() -> None:
     async def scene() -> None:
         log, seen = FakeLog(), list[int]()
-        host = Host(log, lambda partition: Counting(seen, partition), LoopClock())
+        host = CoordinatorRuntime(log, lambda partition: Counting(seen, partition), LoopClock())
         log.batches = {0: [bytes(encode_batch([Row(b"k", b"v" * LOAD_BYTES, 1) for _ in range(TURNS)]))]}
         host.lead(0)
         loading, most, before = asyncio.ensure_future(host.loaded(0)), 0, 0
@@ -148,7 +154,7 @@ def test_large_records_are_applied_one_by_one() -> None:
 def test_partitions_that_are_loaded_together_take_turns_chunk_by_chunk() -> None:
     async def scene() -> None:
         log, seen = FakeLog(), list[int]()
-        host = Host(log, lambda partition: Counting(seen, partition), LoopClock())
+        host = CoordinatorRuntime(log, lambda partition: Counting(seen, partition), LoopClock())
         many, few = 4 * LOAD_RECORDS, 10
         log.batches = {0: [commits(0, many), commits(0, many)], 1: [commits(0, few)], 2: [commits(0, few)]}
         for partition in log.batches:

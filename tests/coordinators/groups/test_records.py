@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.coordinators.groups.offset_records import OffsetRecord, offset_record
-from moldau.coordinators.groups.records import GroupRecord, group_record, read_record
-from moldau.coordinators.outcome import Record
+from moldau.coordinators.classic.records import ClassicGroupRecord, classic_group_record
+from moldau.coordinators.decision import InternalRecord
+from moldau.coordinators.groups.records import read_record
+from moldau.coordinators.offsets.records import OffsetRecord, offset_record
 from moldau.errors import ProtocolViolation
 from moldau.names import TopicPartition
 from moldau.protocol import schema
@@ -39,7 +40,7 @@ def test_an_offset_with_an_expiry_of_its_own_is_written_in_the_version_that_has_
 
 
 def test_a_group_without_members_is_written_as_kafka_writes_it() -> None:
-    record = group_record(
+    record = classic_group_record(
         "g", GroupMetadataValue(protocol_type="", protocol=None, leader=None, current_state_timestamp=7)
     )
     assert record.key == b"\0\2\0\1g"
@@ -65,10 +66,10 @@ def test_what_is_written_is_read_back() -> None:
         current_state_timestamp=4,
         members=[member],
     )
-    assert read_record(group_record("g", group)) == GroupRecord("g", group)
+    assert read_record(classic_group_record("g", group)) == ClassicGroupRecord("g", group)
     offset = OffsetCommitValue(offset=-5, leader_epoch=9, metadata="", commit_timestamp=1, topic_id=uuid.UUID(int=1))
     assert read_record(offset_record("g", TP, offset)) == OffsetRecord("g", TP, offset)
-    assert read_record(group_record("g", None)) == GroupRecord("g", None)
+    assert read_record(classic_group_record("g", None)) == ClassicGroupRecord("g", None)
     assert read_record(offset_record("g", TP, None)) == OffsetRecord("g", TP, None)
 
 
@@ -77,7 +78,7 @@ def test_every_version_of_a_committed_offset_is_read(version: int) -> None:
     value = version.to_bytes(2) + (5).to_bytes(8) + ((8).to_bytes(4) if version >= 3 else b"")
     value += b"\2m" if version >= 4 else b"\0\1m"
     value += (1).to_bytes(8) + ((2).to_bytes(8) if version == 1 else b"") + (b"\0" if version >= 4 else b"")
-    record = read_record(Record(offset_record("g", TP, None).key, value))
+    record = read_record(InternalRecord(offset_record("g", TP, None).key, value))
     assert isinstance(record, OffsetRecord)
     assert record.value is not None
     assert (record.value.offset, record.value.metadata, record.value.commit_timestamp) == (5, "m", 1)
@@ -87,25 +88,25 @@ def test_every_version_of_a_committed_offset_is_read(version: int) -> None:
 
 def test_the_oldest_kind_of_key_is_an_offset_too() -> None:
     key = offset_record("g", TP, None).key
-    assert read_record(Record(b"\0\0" + key[2:], None)) == OffsetRecord("g", TP, None)
+    assert read_record(InternalRecord(b"\0\0" + key[2:], None)) == OffsetRecord("g", TP, None)
 
 
 def test_kinds_and_versions_nobody_knows_are_passed_over() -> None:
-    assert read_record(Record(b"\0\x0a\0\1g", b"\0\0")) is None
-    assert read_record(Record(b"\0\3\0\1g", b"\0\x09rest")) is None
-    assert read_record(Record(group_record("g", None).key, b"\0\x63rest")) is None
-    assert read_record(Record(offset_record("g", TP, None).key, b"\xff\xff")) is None
+    assert read_record(InternalRecord(b"\0\x0a\0\1g", b"\0\0")) is None
+    assert read_record(InternalRecord(b"\0\3\0\1g", b"\0\x09rest")) is None
+    assert read_record(InternalRecord(classic_group_record("g", None).key, b"\0\x63rest")) is None
+    assert read_record(InternalRecord(offset_record("g", TP, None).key, b"\xff\xff")) is None
 
 
 def test_a_record_that_is_cut_short_is_a_violation() -> None:
-    whole = group_record("g", GroupMetadataValue(protocol_type="consumer"))
+    whole = classic_group_record("g", GroupMetadataValue(protocol_type="consumer"))
     assert whole.value is not None
     for end in range(len(whole.value)):
         with pytest.raises(ProtocolViolation):
-            read_record(Record(whole.key, whole.value[:end]))
+            read_record(InternalRecord(whole.key, whole.value[:end]))
     for end in range(len(whole.key)):
         with pytest.raises(ProtocolViolation):
-            read_record(Record(whole.key[:end], whole.value))
+            read_record(InternalRecord(whole.key[:end], whole.value))
 
 
 @given(
@@ -140,7 +141,7 @@ def test_what_is_packed_by_hand_is_what_the_table_says(
 
 @given(st.binary(max_size=60))
 def test_a_value_of_any_bytes_is_read_as_the_table_reads_it_or_refused(rest: bytes) -> None:
-    record = Record(offset_record("g", TP, None).key, b"\0\4" + rest)
+    record = InternalRecord(offset_record("g", TP, None).key, b"\0\4" + rest)
     try:
         expected, _ = schema.read(OffsetCommitValue, 4, True, rest)
     except ProtocolViolation:
@@ -154,7 +155,7 @@ def test_a_value_of_any_bytes_is_read_as_the_table_reads_it_or_refused(rest: byt
 
 @given(st.binary(max_size=20))
 def test_a_key_of_any_bytes_is_read_as_the_table_reads_it_or_refused(rest: bytes) -> None:
-    record = Record(b"\0\1" + rest, None)
+    record = InternalRecord(b"\0\1" + rest, None)
     try:
         expected, _ = schema.read(OffsetCommitKey, 0, False, rest)
     except ProtocolViolation:

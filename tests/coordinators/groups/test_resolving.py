@@ -10,12 +10,12 @@ import pytest
 
 from moldau.cluster.image import Image, TopicImage
 from moldau.coordinators.consumer import expressions
-from moldau.coordinators.consumer.exchange import Beaten
 from moldau.coordinators.consumer.expressions import Expressions, compiled
+from moldau.coordinators.consumer.messages import ConsumerHeartbeatReply
 from moldau.coordinators.groups import resolving
 from moldau.coordinators.groups.coordinator import RESOLVE_WAIT_S, GroupCoordinator
-from moldau.coordinators.groups.exchange import GroupSettings
 from moldau.coordinators.groups.resolving import WANTED_MAX, Resolver
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.errors import ErrorCode
 from moldau.runtime import Runtime
 from moldau.simulation.loop import SimulatedLoop
@@ -35,11 +35,11 @@ class Members:
 
     def __init__(self) -> None:
         self.image = image_of(*(f"t{number}" for number in range(TOPICS)))
-        settings = GroupSettings(consumer=consumer_settings({}))
+        settings = GroupCoordinatorSettings(consumer=consumer_settings({}))
         runtime = Runtime(clock=LoopClock())
         self.coordinator = GroupCoordinator(settings, FakeLog(), runtime, lambda: 1, lambda: self.image)
 
-    async def beat(self, name: str, **pairs: str) -> Beaten:
+    async def beat(self, name: str, **pairs: str) -> ConsumerHeartbeatReply:
         answer = self.coordinator.beat(beat_of(name, pairs))
         return await answer if isawaitable(answer) else answer
 
@@ -55,11 +55,11 @@ def slow(seconds: float) -> None:
     loop.work_s = lambda: seconds
 
 
-def counted(beaten: Beaten) -> int | None:
+def counted(beaten: ConsumerHeartbeatReply) -> int | None:
     return None if beaten.assignment is None else sum(map(len, beaten.assignment.values()))
 
 
-async def joined(members: Members, name: str, expression: str) -> Beaten:
+async def joined(members: Members, name: str, expression: str) -> ConsumerHeartbeatReply:
     members.coordinator.lead(0)
     await members.coordinator.loaded("g")
     return await members.beat(name, epoch="0", expression=expression)

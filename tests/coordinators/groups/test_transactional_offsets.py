@@ -8,23 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from moldau.coordinators.groups.exchange import Commit, GroupSettings, NewOffset, TransactionalCommit
-from moldau.coordinators.groups.offset_records import offset_record, read_offset
-from moldau.coordinators.outcome import Ending, Record
+from moldau.coordinators.decision import InternalRecord, TransactionEnd
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
+from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.records import offset_record, read_offset
 from moldau.coordinators.replaying import Replaying, Step, steps
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
 from moldau.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_BIT, Row, encode_batch, encode_marker
 from tests.coordinators.groups.scene import TOPIC_ID, Stage
 from tests.coordinators.groups.transactional_model import Key, offsets_of
+from tests.coordinators.settings import group_settings
 from tests.coordinators.slow_log import OnASlowLog
 
 GROUPS, PARTITIONS, PRODUCERS = st.sampled_from(["g", "h"]), st.integers(0, 1), st.integers(1, 3)
 
 
-def batch_of(written: Record | Step) -> bytes:
+def batch_of(written: InternalRecord | Step) -> bytes:
     """The bytes of what stands in a stage's log."""
-    if isinstance(written, Record):
+    if isinstance(written, InternalRecord):
         return bytes(encode_batch([Row(written.key, written.value, 1)]))
     if written.commits is not None:
         return bytes(encode_marker(written.producer_id, 0, written.commits, 0, 1))
@@ -36,7 +38,7 @@ class OffsetsInTransactions(OnASlowLog):
     @initialize()
     def begin(self) -> None:
         hour_ms = 3_600_000
-        self.stage = Stage(GroupSettings(offsets_retention_ms=hour_ms, offsets_retention_check_interval_ms=hour_ms))
+        self.stage = Stage(group_settings(offsets_retention_ms=hour_ms, offsets_retention_check_interval_ms=hour_ms))
         self.commits = 0
 
     def _offset(self, partition: int) -> list[NewOffset]:
@@ -45,7 +47,7 @@ class OffsetsInTransactions(OnASlowLog):
 
     @rule(group=GROUPS, partition=PARTITIONS)
     def commits(self, group: str, partition: int) -> None:
-        ask = Commit(
+        ask = OffsetCommit(
             group_id=group,
             member_id="",
             instance_id=None,
@@ -57,7 +59,7 @@ class OffsetsInTransactions(OnASlowLog):
 
     @rule(group=GROUPS, partition=PARTITIONS, producer=PRODUCERS)
     def commits_in_a_transaction(self, group: str, partition: int, producer: int) -> None:
-        ask = TransactionalCommit(
+        ask = TransactionalOffsetCommit(
             group_id=group,
             producer_id=producer,
             epoch=0,
@@ -71,7 +73,7 @@ class OffsetsInTransactions(OnASlowLog):
 
     @rule(producer=PRODUCERS, commits=st.booleans())
     def a_transaction_ends(self, producer: int, commits: bool) -> None:
-        ending = Ending(producer, 0, 0, commits, 2)
+        ending = TransactionEnd(producer, 0, 0, commits, 2)
         self.stage.carry_out(self.stage.shard.end_transaction(ending, self.stage.ticket(), self.stage.now))
 
     @rule(group=GROUPS)
@@ -117,7 +119,7 @@ class OffsetsInTransactions(OnASlowLog):
         if not hasattr(self, "stage"):
             return
         chunk = b"".join(map(batch_of, self.stage.log))
-        read: list[Record | Step] = []
+        read: list[InternalRecord | Step] = []
         for step in steps(chunk):
             if step.producer_id == NO_PRODUCER_ID:
                 read += step.records
@@ -138,7 +140,7 @@ class OffsetsInTransactions(OnASlowLog):
 TestOffsetsInTransactions = OffsetsInTransactions.TestCase
 
 
-def offset(producer: int, number: int, group: str = "g") -> Record | Step:
+def offset(producer: int, number: int, group: str = "g") -> InternalRecord | Step:
     value = OffsetCommitValue(offset=number, metadata="", commit_timestamp=1, topic_id=TOPIC_ID)
     record = offset_record(group, TopicPartition("t", 0), value)
     return Step([record], producer) if producer else record
@@ -150,7 +152,7 @@ def test_the_order_of_markers_changes_nothing(written: list[int], ended: list[in
     log = [offset(producer, 10 + producer) for producer in written]
     log.insert(plain_at, offset(0, 10))
     log += [Step([], producer, True) for producer in ended]
-    stage = Stage(GroupSettings())
+    stage = Stage(GroupCoordinatorSettings())
     stage.log = log
     stage.crash()
     last = ([10 + producer for producer in written] if plain_at < 3 else [10])[-1]

@@ -3,21 +3,21 @@ it, and in no hurry."""
 
 from collections.abc import Iterable
 
-from moldau.coordinators.groups.offset_records import OffsetRecord
+from moldau.coordinators.decision import InternalRecord
 from moldau.coordinators.groups.records import read_record
-from moldau.coordinators.outcome import Record
+from moldau.coordinators.offsets.records import OffsetRecord
 from moldau.coordinators.replaying import Step
 from moldau.names import TopicPartition
 
 Key = tuple[str, TopicPartition]
 
 
-def offsets_of(log: Iterable[Record | Step]) -> tuple[dict[Key, int], set[Key]]:
+def offsets_of(log: Iterable[InternalRecord | Step]) -> tuple[dict[Key, int], set[Key]]:
     """The committed offsets, and the keys that are not stable."""
     counts: dict[Key, tuple[int, int]] = {}
     waits: dict[int, dict[Key, tuple[int, int]]] = {}
     for at, written in enumerate(log):
-        if isinstance(written, Record):
+        if isinstance(written, InternalRecord):
             known = read_record(written)
             if isinstance(known, OffsetRecord) and known.value is not None:
                 counts[known.group, known.partition] = at, known.value.offset

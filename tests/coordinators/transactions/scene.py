@@ -8,8 +8,8 @@ and epoch it has: what a line says otherwise is what somebody else says. Produce
 
 from typing import Any
 
-from moldau.coordinators.outcome import Record, Replies, Ticket
-from moldau.coordinators.transactions.exchange import (
+from moldau.coordinators.decision import InternalRecord, Replies, Ticket
+from moldau.coordinators.transactions.messages import (
     AddPartitions,
     Ended,
     EndTransaction,
@@ -18,8 +18,8 @@ from moldau.coordinators.transactions.exchange import (
     TransactionSettings,
 )
 from moldau.coordinators.transactions.records import read_record, transaction_record
-from moldau.coordinators.transactions.transaction import Transaction, unpack
-from moldau.coordinators.transactions.transactions import TransactionShard
+from moldau.coordinators.transactions.shard import TransactionShard
+from moldau.coordinators.transactions.transaction import TransactionMetadata, unpack
 from moldau.errors import ErrorCode
 from moldau.names import TransactionMarkers
 from tests.coordinators.groups.scene import blocks, milliseconds, partition
@@ -39,10 +39,10 @@ class TransactionStage(HeldLog[TransactionShard]):
         self.marking: dict[str, TransactionMarkers] = {}
         super().__init__()
 
-    def _said(self, written: Record) -> str:
+    def _said(self, written: InternalRecord) -> str:
         return said(written)
 
-    def _applied(self, shard: TransactionShard, written: Record) -> Replies:
+    def _applied(self, shard: TransactionShard, written: InternalRecord) -> Replies:
         return shard.apply(written, self.now)
 
     def _take_id(self) -> int | None:
@@ -73,7 +73,7 @@ class TransactionStage(HeldLog[TransactionShard]):
         return ticket
 
 
-def transaction_of(record: Record) -> tuple[str, Transaction | None]:
+def transaction_of(record: InternalRecord) -> tuple[str, TransactionMetadata | None]:
     """The id that a record is about, and what it says of it; None if it is gone."""
     known = read_record(record)
     assert known is not None
@@ -81,7 +81,7 @@ def transaction_of(record: Record) -> tuple[str, Transaction | None]:
     return known.transactional_id, unpack(value) if isinstance(value, bytes) else value
 
 
-def said(record: Record) -> str:
+def said(record: InternalRecord) -> str:
     """A record in words."""
     transactional_id, transaction = transaction_of(record)
     if transaction is None:

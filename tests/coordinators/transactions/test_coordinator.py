@@ -8,20 +8,20 @@ from collections.abc import Awaitable
 
 import pytest
 
-from moldau.coordinators.outcome import Now, Outcome
-from moldau.coordinators.transactions.exchange import (
+from moldau.coordinators.decision import Decision, Now
+from moldau.coordinators.transactions.messages import (
     AddPartitions,
+    DescribedTransaction,
     Ended,
     EndTransaction,
     Initialized,
     InitProducer,
     ListedTransaction,
-    TransactionDescription,
     TransactionSettings,
 )
 from moldau.coordinators.transactions.records import transaction_record
-from moldau.coordinators.transactions.transaction import State, Transaction
-from moldau.coordinators.transactions.transactions import TransactionShard
+from moldau.coordinators.transactions.shard import TransactionShard
+from moldau.coordinators.transactions.transaction import TransactionMetadata, TransactionState
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.names import TopicPartition
 from moldau.records.batch import encode_batch
@@ -115,7 +115,7 @@ def test_a_transaction_is_described_and_listed() -> None:
         await Producer(coordinator, "y").start()
         began_ms = YEAR_2013_MS + int(asyncio.get_running_loop().time() * 1000)
         await producer.add(T0, T1)
-        assert coordinator.describe("x") == TransactionDescription("x", "Ongoing", 1000, 0, 60_000, began_ms, (T0, T1))
+        assert coordinator.describe("x") == DescribedTransaction("x", "Ongoing", 1000, 0, 60_000, began_ms, (T0, T1))
         assert sorted(coordinator.listed()) == [
             ListedTransaction("x", 1000, "Ongoing", began_ms),
             ListedTransaction("y", 1001, "Empty", -1),
@@ -313,7 +313,9 @@ def test_transactions_are_completed_side_by_side_and_so_many_at_a_time() -> None
         world = World()
         world.log = log
         coordinator = world.coordinator()
-        prepared = Transaction(1, 0, 60_000, State.PREPARE_ABORT, YEAR_2013_MS, {T0: None, T1: None}, YEAR_2013_MS)
+        prepared = TransactionMetadata(
+            1, 0, 60_000, TransactionState.PREPARE_ABORT, YEAR_2013_MS, {T0: None, T1: None}, YEAR_2013_MS
+        )
         for number, one in enumerate(ids):
             key, value = transaction_record(one, prepared._replace(producer_id=number), 2)
             log.batches.setdefault(coordinator.partition_of(one), []).append(
@@ -395,13 +397,13 @@ def test_only_who_wrote_its_own_markers_completes_a_transaction() -> None:
 def test_a_million_idle_ids_would_fit_into_memory() -> None:
     now = Now(0, YEAR_2013_MS)
     shard = TransactionShard(TransactionSettings(), 1, lambda: None, lambda _, __: None)
-    idle = Transaction(10**6, 7, 60_000, State.COMPLETE_COMMIT, YEAR_2013_MS, {}, YEAR_2013_MS, 2, 6)
+    idle = TransactionMetadata(10**6, 7, 60_000, TransactionState.COMPLETE_COMMIT, YEAR_2013_MS, {}, YEAR_2013_MS, 2, 6)
     records = [transaction_record(f"transactional-id-{number}", idle, 2) for number in range(20_000)]
     tracemalloc.start()
     for record in records:
         shard.apply(record, now)
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    list(shard.start(now, Outcome()))
+    list(shard.start(now, Decision()))
     assert shard.describe("transactional-id-77") is not None
     assert size / len(records) < 300

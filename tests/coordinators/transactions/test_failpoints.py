@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from moldau.coordinators.transactions.transaction import State
+from moldau.coordinators.transactions.transaction import TransactionState
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from tests.coordinators.fake_log import in_virtual_time
@@ -32,7 +32,11 @@ async def settled(world: World) -> None:
     while True:
         records = world.log.records()
         last = transaction_of(records[-1])[1] if records else None
-        if last is None or last.state in (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT):
+        if last is None or last.state in (
+            TransactionState.EMPTY,
+            TransactionState.COMPLETE_COMMIT,
+            TransactionState.COMPLETE_ABORT,
+        ):
             return
         await asyncio.sleep(0.05)
 
@@ -74,16 +78,20 @@ async def story(world: World, producer: Producer) -> None:
 def check(world: World, producer: Producer) -> None:
     """What the log has decided is in every partition, and nothing else; what the client was told is so."""
     decided: dict[tuple[int, int], tuple[bool, frozenset[TopicPartition]]] = {}
-    before: State | None = None
+    before: TransactionState | None = None
     for record in world.log.records():
         _, found = transaction_of(record)
         state = None if found is None else found.state
-        if found is not None and found.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
-            commits = found.state is State.PREPARE_COMMIT
+        if found is not None and found.state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT):
+            commits = found.state is TransactionState.PREPARE_COMMIT
             assert (found.producer_id, found.epoch) not in decided, "decided twice"
             decided[found.producer_id, found.epoch] = (commits, frozenset(found.partitions))
-        if before in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
-            done = State.COMPLETE_COMMIT if before is State.PREPARE_COMMIT else State.COMPLETE_ABORT
+        if before in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT):
+            done = (
+                TransactionState.COMPLETE_COMMIT
+                if before is TransactionState.PREPARE_COMMIT
+                else TransactionState.COMPLETE_ABORT
+            )
             assert state is done, f"{before} was followed by {state}"
         before = state
     for (producer_id, epoch), (commits, partitions) in decided.items():

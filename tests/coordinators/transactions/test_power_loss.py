@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from moldau.coordinators.groups.coordinator import GroupCoordinator
-from moldau.coordinators.groups.exchange import Commit, GroupSettings, NewOffset, TransactionalCommit
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
+from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 from moldau.log.folder import LogFolder
 from moldau.names import OFFSETS_TOPIC, BrokerId, LeaderEpoch, TopicPartition
@@ -58,7 +59,7 @@ class Place:
         self.replica = Replica(TP, TOPIC_ID, log, settings, state, runtime)
         found = SimpleNamespace(find=lambda *_: self.replica)
         topic = InternalTopic(OFFSETS_TOPIC, cast(Replicas, found), 500, runtime)
-        self.groups = GroupCoordinator(GroupSettings(), topic, runtime, lambda: 1)
+        self.groups = GroupCoordinator(GroupCoordinatorSettings(), topic, runtime, lambda: 1)
         self.groups.lead(0)
         await self.groups.loaded("g")
 
@@ -73,12 +74,12 @@ class Place:
         who: dict[str, Any] = {"group_id": group, "member_id": "", "instance_id": None, "generation": -1}
         match self.chance.choices(["transaction", "plain", "end", "delete"], (5, 3, 3, 1))[0]:
             case "transaction":
-                ask = TransactionalCommit(**who, producer_id=producer, epoch=0, offsets=new)
+                ask = TransactionalOffsetCommit(**who, producer_id=producer, epoch=0, offsets=new)
                 assert await answered_list(self.groups.commit_in_transaction(ask, lambda: NONE)) == [NONE]
                 self.waits[producer].pop((group, tp), None)
                 self.waits[producer][group, tp] = number
             case "plain":
-                ask_plain = Commit(**who, retention_ms=-1, offsets=new)
+                ask_plain = OffsetCommit(**who, retention_ms=-1, offsets=new)
                 assert await answered_list(self.groups.commit(ask_plain)) == [NONE]
                 self.counts[group, tp] = number
             case "end":

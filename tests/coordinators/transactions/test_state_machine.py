@@ -13,8 +13,8 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, rule
 
-from moldau.coordinators.outcome import Ticket
-from moldau.coordinators.transactions.exchange import (
+from moldau.coordinators.decision import Ticket
+from moldau.coordinators.transactions.messages import (
     AddPartitions,
     Ended,
     EndTransaction,
@@ -22,7 +22,7 @@ from moldau.coordinators.transactions.exchange import (
     InitProducer,
     TransactionSettings,
 )
-from moldau.coordinators.transactions.transaction import IDLE, PREPARED, State, Transaction
+from moldau.coordinators.transactions.transaction import IDLE, PREPARED, TransactionMetadata, TransactionState
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition, TransactionMarkers
 from tests.coordinators.slow_log import OnASlowLog
@@ -222,7 +222,7 @@ class TransactionsUnderFire(OnASlowLog):
                 )
                 assert (transactional_id in self.stage.marking) == (transaction.state in PREPARED)
 
-    def _last(self, transactional_id: str) -> Transaction | None:
+    def _last(self, transactional_id: str) -> TransactionMetadata | None:
         found = None
         for name, transaction in map(transaction_of, self.stage.log):
             found = transaction if name == transactional_id else found
@@ -242,11 +242,11 @@ class TransactionsUnderFire(OnASlowLog):
                     assert again or who not in self.told, "two instances were told the same"
                     assert self.told.setdefault(who, ask.transactional_id) == ask.transactional_id
                 case EndTransaction() as ask, Ended(error=ErrorCode.NONE):
-                    wanted = State.PREPARE_COMMIT if ask.commits else State.PREPARE_ABORT
+                    wanted = TransactionState.PREPARE_COMMIT if ask.commits else TransactionState.PREPARE_ABORT
                     assert wanted in self._decisions(ask.producer_id, ask.epoch, ask.transaction_version)
         self.stage.answers.clear()
 
-    def _decisions(self, producer_id: int, epoch: int, version: int) -> list[State]:
+    def _decisions(self, producer_id: int, epoch: int, version: int) -> list[TransactionState]:
         written = epoch + 1 if version >= 2 else epoch
         return [
             one.state
@@ -258,7 +258,7 @@ class TransactionsUnderFire(OnASlowLog):
     def each_step_in_the_log_follows_from_the_one_before(self) -> None:
         if not hasattr(self, "stage") or self.seen == len(self.stage.log):
             return
-        before: dict[str, Transaction | None] = {}
+        before: dict[str, TransactionMetadata | None] = {}
         owners: dict[int, str] = {}
         for name, after in map(transaction_of, self.stage.log):
             was = before.get(name)
@@ -268,16 +268,20 @@ class TransactionsUnderFire(OnASlowLog):
                 continue
             assert owners.setdefault(after.producer_id, name) == name, "a producer id belongs to one id"
             if was is None:
-                assert after.state is State.EMPTY and after.epoch == 0
+                assert after.state is TransactionState.EMPTY and after.epoch == 0
             elif was.state in PREPARED:
-                done = State.COMPLETE_COMMIT if was.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT
+                done = (
+                    TransactionState.COMPLETE_COMMIT
+                    if was.state is TransactionState.PREPARE_COMMIT
+                    else TransactionState.COMPLETE_ABORT
+                )
                 assert after.state is done
             else:
                 assert after.producer_id != was.producer_id or after.epoch >= was.epoch, "epochs never go back"
-                if after.state in PREPARED and was.state is State.ONGOING:
+                if after.state in PREPARED and was.state is TransactionState.ONGOING:
                     assert after.partitions == was.partitions
-                if after.state is State.ONGOING:
-                    gone_on = was.state is State.ONGOING
+                if after.state is TransactionState.ONGOING:
+                    gone_on = was.state is TransactionState.ONGOING
                     assert not gone_on or (
                         after.start_ms == was.start_ms and was.partitions.items() <= after.partitions.items()
                     )
@@ -309,7 +313,7 @@ class TransactionsUnderFire(OnASlowLog):
         for tp, partition in self.partitions.items():
             assert not any(partition.open.values()), f"a transaction hangs in {tp}"
             for write, markers in partition.closed:
-                wanted = State.PREPARE_COMMIT if markers.commits else State.PREPARE_ABORT
+                wanted = TransactionState.PREPARE_COMMIT if markers.commits else TransactionState.PREPARE_ABORT
                 if self.version >= 2:
                     assert self._decisions(write.producer.producer_id, write.producer.epoch, 2) == [wanted]
 

@@ -12,9 +12,9 @@ from inspect import isawaitable
 from typing import Any
 
 from moldau.cluster.image import Image
-from moldau.coordinators.outcome import Record
+from moldau.coordinators.decision import InternalRecord
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
-from moldau.coordinators.transactions.exchange import (
+from moldau.coordinators.transactions.messages import (
     AddPartitions,
     Ended,
     EndTransaction,
@@ -66,7 +66,7 @@ class PointedLog(FakeLog):
         for name in names:
             await self.points.at(f"after {name}")
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[InternalRecord]:
         return [record for batches in self.batches.values() for batch in batches for record in records_of(batch)]
 
 
@@ -127,8 +127,8 @@ class World:
         return coordinator
 
 
-def records_of(batch: bytes | bytearray) -> list[Record]:
-    return [Record(row.key, row.value) for row in rows.iterate(batch)]
+def records_of(batch: bytes | bytearray) -> list[InternalRecord]:
+    return [InternalRecord(row.key, row.value) for row in rows.iterate(batch)]
 
 
 async def answered(what: Any) -> Any:

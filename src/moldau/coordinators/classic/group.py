@@ -1,17 +1,17 @@
-"""One classic consumer group in memory: its state, its members, and the counts that keep every question about it cheap.
+"""One classic group in memory: its state, its members, and the counts that answer questions about it cheaply.
 
-`State` says what a group may be and `NEXT` from where to where it may go. A group here is the live one, with parked
-replies and members that no record knows yet; what outlives the broker is its last `GroupMetadataValue`. This module
-decides nothing: see `groups`. Invariants: `joining` is the number of members with a parked JoinGroup; `offers`
-counts, for each protocol name, the members that can speak it; `statics` maps every instance id to the one member that
-holds it. Members stay in the order they joined.
+`ClassicGroupState` lists the states, and `NEXT` the changes of state that are allowed. This is the live group, with
+parked replies and with members that no record mentions yet; only its last `GroupMetadataValue` outlives the broker.
+Decisions are made in `groups`. Invariants: `joining` is the number of members with a parked JoinGroup; `offers` counts,
+for each protocol name, the members that support it; `statics` maps every instance id to the member that holds it.
+Members stay in the order in which they joined.
 """
 
 import enum
 from collections import Counter
 from dataclasses import dataclass, field
 
-from moldau.coordinators.outcome import Ticket
+from moldau.coordinators.decision import Ticket
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.consumer import ConsumerProtocolSubscription
@@ -22,12 +22,12 @@ VERSION_BYTES = 2
 """In front of a subscription."""
 
 
-class State(enum.Enum):
+class ClassicGroupState(enum.Enum):
     """Where a group is between two assignments; the value is Kafka's name for it."""
 
     meaning: str
 
-    def __new__(cls, title: str, meaning: str) -> "State":
+    def __new__(cls, title: str, meaning: str) -> "ClassicGroupState":
         member = object.__new__(cls)
         member._value_ = title
         member.meaning = meaning
@@ -46,19 +46,19 @@ class State(enum.Enum):
     DEAD = "Dead", "its deletion is on its way into the log: nothing is accepted any more"
 
 
-NEXT: dict[State, tuple[State, ...]] = {
-    State.EMPTY: (State.PREPARING_REBALANCE, State.DEAD),
-    State.PREPARING_REBALANCE: (State.COMPLETING_REBALANCE, State.EMPTY),
-    State.COMPLETING_REBALANCE: (State.STABLE, State.PREPARING_REBALANCE),
-    State.STABLE: (State.PREPARING_REBALANCE,),
-    State.DEAD: (State.EMPTY,),
+NEXT: dict[ClassicGroupState, tuple[ClassicGroupState, ...]] = {
+    ClassicGroupState.EMPTY: (ClassicGroupState.PREPARING_REBALANCE, ClassicGroupState.DEAD),
+    ClassicGroupState.PREPARING_REBALANCE: (ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.EMPTY),
+    ClassicGroupState.COMPLETING_REBALANCE: (ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE),
+    ClassicGroupState.STABLE: (ClassicGroupState.PREPARING_REBALANCE,),
+    ClassicGroupState.DEAD: (ClassicGroupState.EMPTY,),
 }
 
 Protocols = tuple[tuple[str, bytes], ...]
 
 
 @dataclass(slots=True)
-class Member:
+class ClassicMember:
     """One member. It is `new` until its first JoinGroup is answered, and cannot send heartbeats so long."""
 
     member_id: str
@@ -79,18 +79,18 @@ class Member:
 
 
 @dataclass(slots=True)
-class Group:
+class ClassicGroup:
     """One group. `before` is the state before this one; `since_ms` is the stamp of the last change of state."""
 
     group_id: str
-    state: State = State.EMPTY
-    before: State = State.EMPTY
+    state: ClassicGroupState = ClassicGroupState.EMPTY
+    before: ClassicGroupState = ClassicGroupState.EMPTY
     since_ms: int = -1
     generation: int = 0
     protocol_type: str | None = None
     protocol: str | None = None
     leader: str | None = None
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ClassicMember] = field(default_factory=dict)
     statics: dict[str, str] = field(default_factory=dict)
     offers: Counter[str] = field(default_factory=Counter)
     joining: int = 0
@@ -103,15 +103,15 @@ class Group:
     delay_left_ms: int = 0
     topics: frozenset[str] | None = None  # what the members subscribe to, if that can be known
 
-    def move_to(self, state: State, stamp_ms: int) -> None:
+    def move_to(self, state: ClassicGroupState, wall_ms: int) -> None:
         assert state in NEXT[self.state], f"group {self.group_id}: {self.state} -> {state}"
-        self.before, self.state, self.since_ms = self.state, state, stamp_ms
+        self.before, self.state, self.since_ms = self.state, state, wall_ms
 
     @property
     def is_consumer(self) -> bool:
         return self.protocol_type == CONSUMER_PROTOCOL
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicMember) -> None:
         self.members[member.member_id] = member
         self.expected.pop(member.member_id, None)
         if member.instance_id is not None:
@@ -120,7 +120,7 @@ class Group:
         if self.leader is None:
             self.leader = member.member_id
 
-    def remove(self, member_id: str) -> Member:
+    def remove(self, member_id: str) -> ClassicMember:
         """Take a member out; its parked replies are the caller's to answer, and are no longer counted."""
         member = self.members.pop(member_id)
         self.unsynced.pop(member_id, None)
@@ -133,7 +133,7 @@ class Group:
             self.leader = next(iter(self.members), None)
         return member
 
-    def offer(self, member: Member, protocols: Protocols) -> None:
+    def offer(self, member: ClassicMember, protocols: Protocols) -> None:
         """The member speaks these protocols from now on."""
         self._count(member.protocols, -1)
         member.protocols = protocols
@@ -145,7 +145,7 @@ class Group:
             if not self.offers[name]:
                 del self.offers[name]
 
-    def rename(self, member: Member, member_id: str) -> None:
+    def rename(self, member: ClassicMember, member_id: str) -> None:
         """A static member came back and gets a new id; its place in the order, its role and its assignment stay."""
         assert member.instance_id is not None
         old, member.member_id = member.member_id, member_id
@@ -155,7 +155,7 @@ class Group:
         if self.leader == old:
             self.leader = member_id
 
-    def park_join(self, member: Member, ticket: Ticket) -> Ticket | None:
+    def park_join(self, member: ClassicMember, ticket: Ticket) -> Ticket | None:
         """The member waits for its generation to begin; returns the ticket it waited with before, if any."""
         before, member.join = member.join, ticket
         self.joining += before is None
@@ -171,7 +171,7 @@ class Group:
                 return ErrorCode.FENCED_INSTANCE_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def take_join(self, member: Member) -> Ticket | None:
+    def take_join(self, member: ClassicMember) -> Ticket | None:
         ticket, member.join = member.join, None
         self.joining -= ticket is not None
         return ticket
@@ -211,17 +211,29 @@ class Group:
                 return True
         return False
 
-    def begin_generation(self, stamp_ms: int) -> None:
+    def begin_generation(self, wall_ms: int) -> None:
         """The join phase is over: a protocol is elected and syncs are awaited; without members the group is empty."""
         self.generation = self.generation + 1 if self.generation < 0x7FFFFFFF else 1
         self.protocol = self.elected_protocol() if self.members else None
         self.topics = self._subscribed()
         self.unsynced.clear()
-        self.move_to(State.COMPLETING_REBALANCE if self.members else State.EMPTY, stamp_ms)
+        self.move_to(ClassicGroupState.COMPLETING_REBALANCE if self.members else ClassicGroupState.EMPTY, wall_ms)
 
     def is_subscribed(self, topic: str) -> bool:
         """Whether members read the topic; consumers whose subscriptions nobody can parse may be reading any."""
         return topic in self.topics if self.topics is not None else self.is_consumer and bool(self.members)
+
+    @property
+    def lets_offsets_expire(self) -> bool:
+        """False while members hold the group, unless they are consumers whose subscriptions are known."""
+        if self.protocol_type is None or self.state is ClassicGroupState.EMPTY:
+            return True
+        return self.is_consumer and self.state is ClassicGroupState.STABLE and self.topics is not None
+
+    def retention_start_ms(self, commit_ms: int) -> int:
+        """When the retention of an offset starts: at its commit, or once the members of its group had left."""
+        became_empty = self.protocol_type is not None and self.state is ClassicGroupState.EMPTY
+        return self.since_ms if became_empty and self.since_ms >= 0 else commit_ms
 
     def value(self) -> GroupMetadataValue:
         """The group as it goes into the log now."""
@@ -247,14 +259,14 @@ class Group:
         )
 
     @classmethod
-    def revived(cls, group_id: str, value: GroupMetadataValue) -> "Group":
+    def revived(cls, group_id: str, value: GroupMetadataValue) -> "ClassicGroup":
         """The group that the log tells of: stable if it has members, who have what was assigned to them."""
         group = cls(group_id, since_ms=value.current_state_timestamp, generation=value.generation)
         group.protocol_type, group.protocol = value.protocol_type or None, value.protocol
         for m in value.members:
             protocols = ((value.protocol or "", m.subscription),)
             timeout_ms = m.rebalance_timeout if m.rebalance_timeout >= 0 else m.session_timeout
-            member = Member(
+            member = ClassicMember(
                 m.member_id,
                 m.group_instance_id,
                 m.client_id,
@@ -267,7 +279,7 @@ class Group:
             )
             group.add(member)
         group.leader = value.leader
-        group.state = group.before = State.STABLE if value.members else State.EMPTY
+        group.state = group.before = ClassicGroupState.STABLE if value.members else ClassicGroupState.EMPTY
         group.topics = group._subscribed()
         return group
 

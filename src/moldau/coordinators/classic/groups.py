@@ -10,35 +10,34 @@ Source: Apache Kafka 4.3's answers, asked one by one.
 
 from collections.abc import Callable, Iterator
 
-from moldau.coordinators.classic.group import Group, Member, State
-from moldau.coordinators.classic.rebalance import EXPECTED, SESSION, Key, Rebalance, joined, synced
-from moldau.coordinators.deadlines import Deadlines
-from moldau.coordinators.groups.exchange import (
-    Described,
-    DescribedMember,
-    GroupSettings,
+from moldau.coordinators.classic.group import ClassicGroup, ClassicGroupState, ClassicMember
+from moldau.coordinators.classic.messages import (
+    ClassicGroupSettings,
+    DescribedClassicGroup,
+    DescribedClassicMember,
     Join,
     Joined,
     Leaver,
     Left,
-    Listed,
     Sync,
     Synced,
-    TransactionalCommit,
 )
-from moldau.coordinators.groups.records import GroupRecord, group_record
-from moldau.coordinators.outcome import Now, Outcome, Replies, Ticket
+from moldau.coordinators.classic.rebalance import EXPECTED, SESSION, Key, Rebalance, joined, synced
+from moldau.coordinators.classic.records import ClassicGroupRecord, classic_group_record
+from moldau.coordinators.deadlines import Deadlines
+from moldau.coordinators.decision import Decision, Now, Replies, Ticket
+from moldau.coordinators.offsets.messages import TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 from moldau.protocol.internal import GroupMetadataValue
 
 
-class Groups:
+class ClassicGroups:
     """The groups of one partition of the offsets topic. `new_id` gives a string that was never given before."""
 
-    def __init__(self, settings: GroupSettings, new_id: Callable[[], str]):
+    def __init__(self, settings: ClassicGroupSettings, new_id: Callable[[], str]):
         self.settings = settings
         self.stored: dict[str, GroupMetadataValue] = {}
-        self.live: dict[str, Group] = {}
+        self.live: dict[str, ClassicGroup] = {}
         self.started = False
         self._new_id = new_id
         self._deadlines: Deadlines[Key] = Deadlines()
@@ -46,26 +45,26 @@ class Groups:
 
     # -- from the log
 
-    def apply(self, record: GroupRecord, now: Now) -> Replies:
+    def apply(self, record: ClassicGroupRecord, now: Now) -> Replies:
         """The record is committed. Returns the replies that waited for it."""
-        out = Outcome()
+        out = Decision()
         if record.value is None:
             self.stored.pop(record.group, None)
             group = self.live.get(record.group)
-            if group is not None and group.state is State.DEAD:
+            if group is not None and group.state is ClassicGroupState.DEAD:
                 del self.live[record.group]
             return []
         self.stored[record.group] = record.value
         group = self.live.get(record.group)
         if (
             group is not None
-            and group.state is State.COMPLETING_REBALANCE
+            and group.state is ClassicGroupState.COMPLETING_REBALANCE
             and group.generation == record.value.generation
         ):
             self._rebalance.settle(group, {m.member_id: m.assignment for m in record.value.members}, now, out)
         return out.replies
 
-    def start(self, now: Now, out: Outcome) -> Iterator[int]:
+    def start(self, now: Now, out: Decision) -> Iterator[int]:
         """Replaying is over: group by group they live, and their members have one session timeout to be heard of."""
         assert not self.started
         self.started = True
@@ -73,9 +72,9 @@ class Groups:
             self._revive(group_id, value, now, out)
             yield 1 + len(value.members)
 
-    def _revive(self, group_id: str, value: GroupMetadataValue, now: Now, out: Outcome) -> None:
+    def _revive(self, group_id: str, value: GroupMetadataValue, now: Now, out: Decision) -> None:
         """Its members join again if there are too many of them, or if nobody ever assigned to them (see `adopt`)."""
-        group = self.live[group_id] = Group.revived(group_id, value)
+        group = self.live[group_id] = ClassicGroup.revived(group_id, value)
         for member in group.members.values():
             self._rebalance.keep_alive(group, member, now)
         if group.members and (group.leader is None or len(group.members) > self.settings.max_size):
@@ -84,12 +83,12 @@ class Groups:
     def ensure(self, group_id: str) -> None:
         """A group that has offsets is a group, though nobody ever joined it."""
         if self.started and group_id not in self.live:
-            self.live[group_id] = Group(group_id)
+            self.live[group_id] = ClassicGroup(group_id)
 
     # -- from the members
 
-    def join(self, ask: Join, ticket: Ticket, now: Now) -> Outcome:
-        out = Outcome()
+    def join(self, ask: Join, ticket: Ticket, now: Now) -> Decision:
+        out = Decision()
         settings = self.settings
         if not ask.group_id:
             return self._no_join(out, ticket, ErrorCode.INVALID_GROUP_ID, ask.member_id)
@@ -99,9 +98,9 @@ class Groups:
         if group is None:
             if ask.member_id:
                 return self._no_join(out, ticket, ErrorCode.UNKNOWN_MEMBER_ID, ask.member_id)
-            group = self.live[ask.group_id] = Group(ask.group_id, since_ms=now.stamp_ms)
-            out.records.append(group_record(group.group_id, group.value()))
-        if group.state is State.DEAD:
+            group = self.live[ask.group_id] = ClassicGroup(ask.group_id, since_ms=now.wall_ms)
+            out.records.append(classic_group_record(group.group_id, group.value()))
+        if group.state is ClassicGroupState.DEAD:
             return self._no_join(out, ticket, ErrorCode.COORDINATOR_NOT_AVAILABLE, ask.member_id)
         if not self._has_room(group, ask.member_id):
             if ask.member_id in group.members:
@@ -116,8 +115,8 @@ class Groups:
         self._rebalance.go_on(group, now, out)
         return out
 
-    def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Outcome:
-        out = Outcome()
+    def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Decision:
+        out = Decision()
         group = self.live.get(ask.group_id)
         error = self._check_sync(group, ask)
         if error is not ErrorCode.NONE:
@@ -126,7 +125,7 @@ class Groups:
         assert group is not None
         member = group.members[ask.member_id]
         self._rebalance.has_synced(group, ask.member_id)
-        if group.state is State.STABLE:
+        if group.state is ClassicGroupState.STABLE:
             self._rebalance.keep_alive(group, member, now)
             out.reply(ticket, synced(group, member))
             return out
@@ -137,7 +136,7 @@ class Groups:
             value = group.value()
             for m in value.members:
                 m.assignment = ask.assignments.get(m.member_id, b"")
-            out.records.append(group_record(group.group_id, value))
+            out.records.append(classic_group_record(group.group_id, value))
             generation = group.generation
             out.refused = lambda error: self._assignment_refused(group, generation, error, now)
         return out
@@ -151,12 +150,14 @@ class Groups:
         if error is not ErrorCode.NONE:
             return error
         self._rebalance.keep_alive(group, group.members[member_id], now)
-        return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.PREPARING_REBALANCE else ErrorCode.NONE
+        return (
+            ErrorCode.REBALANCE_IN_PROGRESS if group.state is ClassicGroupState.PREPARING_REBALANCE else ErrorCode.NONE
+        )
 
-    def leave(self, group_id: str, leavers: list[Leaver], ticket: Ticket, now: Now) -> Outcome:
-        out = Outcome()
+    def leave(self, group_id: str, leavers: list[Leaver], ticket: Ticket, now: Now) -> Decision:
+        out = Decision()
         group = self.live.get(group_id)
-        if group is None or group.state is State.DEAD:
+        if group is None or group.state is ClassicGroupState.DEAD:
             if not group_id:
                 out.reply(ticket, Left(ErrorCode.INVALID_GROUP_ID))
             elif group is None:
@@ -166,7 +167,7 @@ class Groups:
             return out
         errors = [self._leave_one(group, leaver, out) for leaver in leavers]
         if ErrorCode.NONE in errors:
-            if group.state in (State.STABLE, State.COMPLETING_REBALANCE):
+            if group.state in (ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE):
                 self._rebalance.start(group, now, out)
             else:
                 self._rebalance.go_on(group, now, out)
@@ -182,61 +183,61 @@ class Groups:
         group = self.live.get(group_id)
         if group is None:
             return ErrorCode.NONE if generation < 0 else ErrorCode.GROUP_ID_NOT_FOUND
-        if group.state is State.DEAD:
+        if group.state is ClassicGroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if generation < 0 and group.state is State.EMPTY:
+        if generation < 0 and group.state is ClassicGroupState.EMPTY:
             return ErrorCode.NONE
         error = self._check_generation(group, generation, member_id, instance_id)
-        if error is ErrorCode.NONE and group.state is State.COMPLETING_REBALANCE:
+        if error is ErrorCode.NONE and group.state is ClassicGroupState.COMPLETING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         if error is ErrorCode.NONE:
             self._rebalance.keep_alive(group, group.members[member_id], now)
         return error
 
-    def check_commit_in_transaction(self, ask: TransactionalCommit) -> ErrorCode:
+    def check_commit_in_transaction(self, ask: TransactionalOffsetCommit) -> ErrorCode:
         """Whether these may commit offsets in a transaction; ILLEGAL_GENERATION for a member of no group. Who does not
         say who it is may, and so may members whose rebalance is not over."""
         group = self.live.get(ask.group_id)
         if group is None:
             return ErrorCode.NONE if ask.generation < 0 else ErrorCode.ILLEGAL_GENERATION
-        if group.state is State.DEAD:
+        if group.state is ClassicGroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         nobody = not ask.member_id and ask.instance_id is None
-        if ask.generation < 0 and (nobody or group.state is State.EMPTY):
+        if ask.generation < 0 and (nobody or group.state is ClassicGroupState.EMPTY):
             return ErrorCode.NONE
         return self._check_generation(group, ask.generation, ask.member_id, ask.instance_id)
 
     def check_delete(self, group_id: str) -> ErrorCode:
         group = self.live.get(group_id)
-        if group is None or group.state is State.DEAD:
+        if group is None or group.state is ClassicGroupState.DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        return ErrorCode.NONE if group.state is State.EMPTY else ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE if group.state is ClassicGroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
 
-    def delete(self, group_id: str, out: Outcome) -> None:
+    def delete(self, group_id: str, out: Decision) -> None:
         """Begin to delete an empty group: dead until its tombstone is committed; `undelete` if that fails."""
         group = self.live[group_id]
-        group.move_to(State.DEAD, group.since_ms)
-        out.records.append(group_record(group_id, None))
+        group.move_to(ClassicGroupState.DEAD, group.since_ms)
+        out.records.append(classic_group_record(group_id, None))
 
     def undelete(self, group_id: str) -> None:
         group = self.live[group_id]
-        group.move_to(State.EMPTY, group.since_ms)
+        group.move_to(ClassicGroupState.EMPTY, group.since_ms)
 
-    def adopt(self, group: Group, settled: bool, now: Now, out: Outcome) -> None:
+    def adopt(self, group: ClassicGroup, settled: bool, now: Now, out: Decision) -> None:
         """A group of the newer protocol is one of ours from now on. Unless it is settled its members join again: nobody
         leads it until they have, and so whoever reads that in the log knows it too. Kafka tells its members once, and
         forgets it at a crash."""
-        group.since_ms = now.stamp_ms
+        group.since_ms = now.wall_ms
         if not settled:
             group.leader = None
         self.live[group.group_id] = group
-        out.records.append(group_record(group.group_id, group.value()))
+        out.records.append(classic_group_record(group.group_id, group.value()))
         for member in group.members.values():
             self._rebalance.keep_alive(group, member, now)
         if not settled:
             self._rebalance.start(group, now, out)
 
-    def give_up(self, group: Group, error: ErrorCode, out: Outcome) -> None:
+    def give_up(self, group: ClassicGroup, error: ErrorCode, out: Decision) -> None:
         """The group is no longer ours: whoever waits in it is told so. Another may have its place by now."""
         if self.live.get(group.group_id) is group:
             del self.live[group.group_id]
@@ -246,7 +247,7 @@ class Groups:
             out.reply(member.sync, Synced(error=error))
             member.sync = None
 
-    def revive(self, group_id: str, now: Now, out: Outcome) -> None:
+    def revive(self, group_id: str, now: Now, out: Decision) -> None:
         """The group is what the log says, if it has it."""
         value = self.stored.get(group_id)
         if value is None:
@@ -254,14 +255,14 @@ class Groups:
         else:
             self._revive(group_id, value, now, out)
 
-    def describe(self, group_id: str) -> Described | None:
+    def describe(self, group_id: str) -> DescribedClassicGroup | None:
         group = self.live.get(group_id)
-        if group is None or group.state is State.DEAD:
+        if group is None or group.state is ClassicGroupState.DEAD:
             return None
-        stable = group.state is State.STABLE
+        stable = group.state is ClassicGroupState.STABLE
         protocol = group.protocol if stable else None
         members = [
-            DescribedMember(
+            DescribedClassicMember(
                 m.member_id,
                 m.instance_id,
                 m.client_id,
@@ -271,30 +272,30 @@ class Groups:
             )
             for m in group.members.values()
         ]
-        return Described(group.state.value, group.protocol_type or "", protocol or "", members)
+        return DescribedClassicGroup(group.state.value, group.protocol_type or "", protocol or "", members)
 
-    def listed(self, group_id: str) -> Listed | None:
-        """None for a group that is not there."""
+    def listed(self, group_id: str) -> tuple[str, str] | None:
+        """The group's protocol type and the name of its state; None if it does not exist."""
         group = self.live.get(group_id)
-        return None if group is None else Listed(group_id, group.protocol_type or "", group.state.value, "classic")
+        return None if group is None else (group.protocol_type or "", group.state.value)
 
     def next_ms(self) -> int | None:
         return self._deadlines.next_ms()
 
-    def tick(self, now: Now) -> Outcome | None:
+    def tick(self, now: Now) -> Decision | None:
         """Deal with the first deadline that has passed; None if none has."""
-        key = self._deadlines.take(now.ms)
+        key = self._deadlines.take(now.monotonic_ms)
         if key is None:
             return None
-        out = Outcome()
+        out = Decision()
         group = self.live.get(key[1])
-        if group is not None and group.state is not State.DEAD:
+        if group is not None and group.state is not ClassicGroupState.DEAD:
             self._rebalance.passed(key, group, now, out)
         return out
 
     def stop(self, error: ErrorCode) -> Replies:
         """This partition is no longer ours: everybody who waits is told so."""
-        out = Outcome()
+        out = Decision()
         for group in self.live.values():
             for member in group.members.values():
                 out.reply(group.take_join(member), Joined(error=error, member_id=member.member_id))
@@ -306,18 +307,20 @@ class Groups:
     # -- steps
 
     @staticmethod
-    def _no_join(out: Outcome, ticket: Ticket, error: ErrorCode, member_id: str) -> Outcome:
+    def _no_join(out: Decision, ticket: Ticket, error: ErrorCode, member_id: str) -> Decision:
         out.reply(ticket, Joined(error=error, member_id=member_id))
         return out
 
-    def _has_room(self, group: Group, member_id: str) -> bool:
+    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         """`group.max.size`; while members rejoin, those who came first stay."""
         member = group.members.get(member_id)
-        if group.state is State.PREPARING_REBALANCE:
+        if group.state is ClassicGroupState.PREPARING_REBALANCE:
             return (member is not None and member.join is not None) or group.joining < self.settings.max_size
-        return group.state is State.EMPTY or member is not None or len(group.members) < self.settings.max_size
+        return (
+            group.state is ClassicGroupState.EMPTY or member is not None or len(group.members) < self.settings.max_size
+        )
 
-    def _join_new(self, group: Group, ask: Join, ticket: Ticket, now: Now, out: Outcome) -> None:
+    def _join_new(self, group: ClassicGroup, ask: Join, ticket: Ticket, now: Now, out: Decision) -> None:
         member_id = f"{ask.client_id if ask.instance_id is None else ask.instance_id}-{self._new_id()}"
         if ask.instance_id is not None and ask.instance_id in group.statics:
             self._replace_static(group, group.members[group.statics[ask.instance_id]], member_id, ask, ticket, now, out)
@@ -327,12 +330,12 @@ class Groups:
                 del group.expected[oldest]
                 self._deadlines.cancel((EXPECTED, group.group_id, oldest))
             group.expected[member_id] = None
-            self._deadlines.set((EXPECTED, group.group_id, member_id), now.ms + ask.session_timeout_ms)
+            self._deadlines.set((EXPECTED, group.group_id, member_id), now.monotonic_ms + ask.session_timeout_ms)
             self._no_join(out, ticket, ErrorCode.MEMBER_ID_REQUIRED, member_id)
         else:
             self._add(group, member_id, ask, ticket, now, out)
 
-    def _join_known(self, group: Group, ask: Join, ticket: Ticket, now: Now, out: Outcome) -> None:
+    def _join_known(self, group: ClassicGroup, ask: Join, ticket: Ticket, now: Now, out: Decision) -> None:
         if ask.member_id in group.expected:
             if ask.instance_id is not None:  # only members without an instance id are made to wait for an id
                 self._no_join(out, ticket, ErrorCode.UNKNOWN_SERVER_ERROR, "")
@@ -346,36 +349,45 @@ class Groups:
         member = group.members[ask.member_id]
         leads = group.leader == member.member_id
         unchanged = member.protocols == ask.protocols
-        if group.state is State.COMPLETING_REBALANCE and unchanged:  # its answer got lost, say
+        if group.state is ClassicGroupState.COMPLETING_REBALANCE and unchanged:  # its answer got lost, say
             out.reply(ticket, joined(group, member, with_members=leads))
-        elif group.state is State.STABLE and unchanged and not leads:
+        elif group.state is ClassicGroupState.STABLE and unchanged and not leads:
             out.reply(ticket, joined(group, member, with_members=False))
         else:  # a leader that joins a stable group has seen something that calls for a new assignment
             self._update(group, member, ask, ticket, out)
             self._rebalance.start_or_go_on(group, now, out)
 
-    def _add(self, group: Group, member_id: str, ask: Join, ticket: Ticket, now: Now, out: Outcome) -> None:
-        if group.state is State.PREPARING_REBALANCE and group.before is State.EMPTY:
+    def _add(self, group: ClassicGroup, member_id: str, ask: Join, ticket: Ticket, now: Now, out: Decision) -> None:
+        if group.state is ClassicGroupState.PREPARING_REBALANCE and group.before is ClassicGroupState.EMPTY:
             group.grew = True
         if not group.members:
             group.protocol_type = ask.protocol_type
         self._deadlines.cancel((EXPECTED, group.group_id, member_id))
         timeouts = (ask.session_timeout_ms, ask.rebalance_timeout_ms)
-        member = Member(member_id, ask.instance_id, ask.client_id, ask.client_host, *timeouts, ask.protocols)
+        member = ClassicMember(member_id, ask.instance_id, ask.client_id, ask.client_host, *timeouts, ask.protocols)
         group.add(member)
         group.park_join(member, ticket)
-        self._deadlines.set((SESSION, group.group_id, member_id), now.ms + self.settings.new_member_join_timeout_ms)
+        self._deadlines.set(
+            (SESSION, group.group_id, member_id), now.monotonic_ms + self.settings.new_member_join_timeout_ms
+        )
         self._rebalance.start_or_go_on(group, now, out)
 
     @staticmethod
-    def _update(group: Group, member: Member, ask: Join, ticket: Ticket, out: Outcome) -> None:
+    def _update(group: ClassicGroup, member: ClassicMember, ask: Join, ticket: Ticket, out: Decision) -> None:
         group.offer(member, ask.protocols)
         member.session_timeout_ms, member.rebalance_timeout_ms = ask.session_timeout_ms, ask.rebalance_timeout_ms
         before = group.park_join(member, ticket)
         out.reply(before, Joined(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id))
 
     def _replace_static(
-        self, group: Group, member: Member, member_id: str, ask: Join, ticket: Ticket, now: Now, out: Outcome
+        self,
+        group: ClassicGroup,
+        member: ClassicMember,
+        member_id: str,
+        ask: Join,
+        ticket: Ticket,
+        now: Now,
+        out: Decision,
     ) -> None:
         """A static member came back without its id: the old id is fenced, its assignment stays, others hear nothing."""
         old_id, old_leader = member.member_id, group.leader
@@ -386,19 +398,19 @@ class Groups:
         group.rename(member, member_id)
         self._update(group, member, ask, ticket, out)
         self._rebalance.keep_alive(group, member, now)
-        if group.state is not State.STABLE or group.elected_protocol() != group.protocol:
+        if group.state is not ClassicGroupState.STABLE or group.elected_protocol() != group.protocol:
             self._rebalance.start_or_go_on(group, now, out)
             return
         group.take_join(member)
         leads = group.leader == member_id
-        out.records.append(group_record(group.group_id, group.value()))
+        out.records.append(classic_group_record(group.group_id, group.value()))
         out.refuse(ticket, lambda error: Joined(error=error))
         if ask.can_skip:
             out.reply(ticket, joined(group, member, with_members=leads, skip=leads))
         else:  # told of the old leader, it does not think that it has to assign
             out.reply(ticket, joined(group, member, with_members=False, leader=old_leader))
 
-    def _leave_one(self, group: Group, leaver: Leaver, out: Outcome) -> ErrorCode:
+    def _leave_one(self, group: ClassicGroup, leaver: Leaver, out: Decision) -> ErrorCode:
         member_id = leaver.member_id
         if not member_id:
             holder = group.statics.get(leaver.instance_id) if leaver.instance_id is not None else None
@@ -417,15 +429,15 @@ class Groups:
         return ErrorCode.NONE
 
     @staticmethod
-    def _check_generation(group: Group, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
-        if group.state is State.DEAD:
+    def _check_generation(group: ClassicGroup, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
+        if group.state is ClassicGroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         error = group.check_member(member_id, instance_id)
         if error is ErrorCode.NONE and generation != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
         return error
 
-    def _check_sync(self, group: Group | None, ask: Sync) -> ErrorCode:
+    def _check_sync(self, group: ClassicGroup | None, ask: Sync) -> ErrorCode:
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID if ask.group_id else ErrorCode.INVALID_GROUP_ID
         error = self._check_generation(group, ask.generation, ask.member_id, ask.instance_id)
@@ -433,13 +445,15 @@ class Groups:
             return error
         if ask.protocol_type not in (None, group.protocol_type) or ask.protocol not in (None, group.protocol):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.PREPARING_REBALANCE else ErrorCode.NONE
+        return (
+            ErrorCode.REBALANCE_IN_PROGRESS if group.state is ClassicGroupState.PREPARING_REBALANCE else ErrorCode.NONE
+        )
 
-    def _assignment_refused(self, group: Group, generation: int, error: ErrorCode, now: Now) -> Replies:
+    def _assignment_refused(self, group: ClassicGroup, generation: int, error: ErrorCode, now: Now) -> Replies:
         """The log did not take the assignment: all who wait for it hear the error, and the group begins anew."""
-        out = Outcome()
+        out = Decision()
         group.assigning = -1
-        if group.state is State.COMPLETING_REBALANCE and group.generation == generation:
+        if group.state is ClassicGroupState.COMPLETING_REBALANCE and group.generation == generation:
             self._rebalance.answer_syncs(group, error, now, out)
             self._rebalance.start(group, now, out)
         return out.replies

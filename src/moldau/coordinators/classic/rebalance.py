@@ -1,87 +1,90 @@
-"""How a classic group gets from one generation to the next: the join phase, the sync phase, and what a passed deadline
-does to them.
+"""How a classic group gets from one generation to the next: the join phase, the sync phase, and their deadlines.
 
-Everything here works on one `Group` and writes into the `Outcome` of whatever decision is being made. The rules are
-Kafka's: a rebalance that starts from an empty group is delayed for more members to come; one that starts later ends
-when all have rejoined or the largest rebalance timeout has passed; who has not rejoined then is out, unless it is
-static. Deadline keys: (what, group id, member id or "").
+Every function works on one `ClassicGroup` and writes into the `Decision` that is being made. The rules are Kafka's. A
+rebalance of an empty group waits `group.initial.rebalance.delay.ms` for more members. Any other rebalance ends when all
+members have rejoined, or when the largest rebalance timeout has passed: dynamic members that have not rejoined by then
+are removed, static members stay. Deadline keys: (what, group id, member id or "").
 """
 
-from moldau.coordinators.classic.group import Group, Member, State
+from moldau.coordinators.classic.group import ClassicGroup, ClassicGroupState, ClassicMember
+from moldau.coordinators.classic.messages import ClassicGroupSettings, Joined, JoinedMember, Synced
+from moldau.coordinators.classic.records import classic_group_record
 from moldau.coordinators.deadlines import Deadlines
-from moldau.coordinators.groups.exchange import GroupSettings, Joined, JoinedMember, Synced
-from moldau.coordinators.groups.records import group_record
-from moldau.coordinators.outcome import Now, Outcome
+from moldau.coordinators.decision import Decision, Now
 from moldau.errors import ErrorCode
 
 SESSION, EXPECTED, JOIN, SYNC = "session", "expected", "join", "sync"
 Key = tuple[str, str, str]
 
-REBALANCEABLE = (State.EMPTY, State.STABLE, State.COMPLETING_REBALANCE)
+REBALANCEABLE = (ClassicGroupState.EMPTY, ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE)
 
 
 class Rebalance:
     """The phases of all groups of one coordinator, and their deadlines."""
 
-    def __init__(self, settings: GroupSettings, deadlines: Deadlines[Key]):
+    def __init__(self, settings: ClassicGroupSettings, deadlines: Deadlines[Key]):
         self.settings = settings
         self.deadlines = deadlines
 
-    def start_or_go_on(self, group: Group, now: Now, out: Outcome) -> None:
+    def start_or_go_on(self, group: ClassicGroup, now: Now, out: Decision) -> None:
         """Something changed that every member must hear of."""
         if group.state in REBALANCEABLE:
             self.start(group, now, out)
         else:
             self.go_on(group, now, out)
 
-    def go_on(self, group: Group, now: Now, out: Outcome) -> None:
+    def go_on(self, group: ClassicGroup, now: Now, out: Decision) -> None:
         """End the join phase if nobody is missing; the delay of a first rebalance is always waited for."""
-        if group.state is State.PREPARING_REBALANCE and group.before is not State.EMPTY and group.all_joined():
+        if (
+            group.state is ClassicGroupState.PREPARING_REBALANCE
+            and group.before is not ClassicGroupState.EMPTY
+            and group.all_joined()
+        ):
             self.complete(group, now, out)
 
-    def start(self, group: Group, now: Now, out: Outcome) -> None:
-        if group.state is State.COMPLETING_REBALANCE:
+    def start(self, group: ClassicGroup, now: Now, out: Decision) -> None:
+        if group.state is ClassicGroupState.COMPLETING_REBALANCE:
             self.answer_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now, out)
         self.deadlines.cancel((SYNC, group.group_id, ""))
-        first = group.state is State.EMPTY
-        group.move_to(State.PREPARING_REBALANCE, now.stamp_ms)
+        first = group.state is ClassicGroupState.EMPTY
+        group.move_to(ClassicGroupState.PREPARING_REBALANCE, now.wall_ms)
         if first:
             delay_ms = self.settings.initial_rebalance_delay_ms
             group.grew = False
             group.delay_left_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
-            self.deadlines.set((JOIN, group.group_id, ""), now.ms + delay_ms)
+            self.deadlines.set((JOIN, group.group_id, ""), now.monotonic_ms + delay_ms)
         elif group.all_joined():
             self.complete(group, now, out)
         else:
-            self.deadlines.set((JOIN, group.group_id, ""), now.ms + group.rebalance_timeout_ms())
+            self.deadlines.set((JOIN, group.group_id, ""), now.monotonic_ms + group.rebalance_timeout_ms())
 
-    def complete(self, group: Group, now: Now, out: Outcome) -> None:
+    def complete(self, group: ClassicGroup, now: Now, out: Decision) -> None:
         """End the join phase with those who are there; put it off if none has rejoined and only static ones remain."""
         self.deadlines.cancel((JOIN, group.group_id, ""))
         for member in [m for m in group.members.values() if m.join is None and m.instance_id is None]:
             self.drop(group, member.member_id, out)
         if group.members and not group.elect_joined_leader():
-            self.deadlines.set((JOIN, group.group_id, ""), now.ms + group.rebalance_timeout_ms())
+            self.deadlines.set((JOIN, group.group_id, ""), now.monotonic_ms + group.rebalance_timeout_ms())
             return
-        group.begin_generation(now.stamp_ms)
-        if group.state is State.EMPTY:
-            out.records.append(group_record(group.group_id, group.value()))
+        group.begin_generation(now.wall_ms)
+        if group.state is ClassicGroupState.EMPTY:
+            out.records.append(classic_group_record(group.group_id, group.value()))
             return
         for member in group.members.values():
             out.reply(group.take_join(member), joined(group, member, with_members=member.member_id == group.leader))
             member.new = False
             group.unsynced[member.member_id] = None
             self.keep_alive(group, member, now)
-        self.deadlines.set((SYNC, group.group_id, ""), now.ms + group.rebalance_timeout_ms())
+        self.deadlines.set((SYNC, group.group_id, ""), now.monotonic_ms + group.rebalance_timeout_ms())
 
-    def settle(self, group: Group, assignments: dict[str, bytes], now: Now, out: Outcome) -> None:
+    def settle(self, group: ClassicGroup, assignments: dict[str, bytes], now: Now, out: Decision) -> None:
         """The leader's assignment is in the log: the group is stable, and whoever waits for its part gets it."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
-        group.move_to(State.STABLE, group.since_ms)
+        group.move_to(ClassicGroupState.STABLE, group.since_ms)
         self.answer_syncs(group, ErrorCode.NONE, now, out)
 
-    def answer_syncs(self, group: Group, error: ErrorCode, now: Now, out: Outcome) -> None:
+    def answer_syncs(self, group: ClassicGroup, error: ErrorCode, now: Now, out: Decision) -> None:
         """After an error members are still taken to have what they had: the group may go on to the newer protocol."""
         for member in group.members.values():
             if member.sync is not None:
@@ -89,28 +92,30 @@ class Rebalance:
                 out.reply(ticket, synced(group, member) if error is ErrorCode.NONE else Synced(error=error))
                 self.keep_alive(group, member, now)
 
-    def has_synced(self, group: Group, member_id: str) -> None:
+    def has_synced(self, group: ClassicGroup, member_id: str) -> None:
         group.unsynced.pop(member_id, None)
         if not group.unsynced:
             self.deadlines.cancel((SYNC, group.group_id, ""))
 
-    def keep_alive(self, group: Group, member: Member, now: Now) -> None:
-        self.deadlines.set((SESSION, group.group_id, member.member_id), now.ms + member.session_timeout_ms)
+    def keep_alive(self, group: ClassicGroup, member: ClassicMember, now: Now) -> None:
+        self.deadlines.set((SESSION, group.group_id, member.member_id), now.monotonic_ms + member.session_timeout_ms)
 
-    def forget(self, group: Group) -> None:
+    def forget(self, group: ClassicGroup) -> None:
         """Nothing is due in this group any more."""
         for what, names in ((SESSION, group.members), (EXPECTED, group.expected), (JOIN, ("",)), (SYNC, ("",))):
             for name in names:
                 self.deadlines.cancel((what, group.group_id, name))
 
-    def drop(self, group: Group, member_id: str, out: Outcome, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
+    def drop(
+        self, group: ClassicGroup, member_id: str, out: Decision, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID
+    ) -> None:
         """Take a member out of the group; what it waits for is answered with the error."""
         member = group.remove(member_id)
         self.deadlines.cancel((SESSION, group.group_id, member_id))
         out.reply(member.join, Joined(error=error))
         out.reply(member.sync, Synced(error=error))
 
-    def passed(self, key: Key, group: Group, now: Now, out: Outcome) -> None:
+    def passed(self, key: Key, group: ClassicGroup, now: Now, out: Decision) -> None:
         """The deadline with that key has passed."""
         what, _, member_id = key
         if what == EXPECTED:
@@ -126,7 +131,7 @@ class Rebalance:
                 self.drop(group, missing, out)
             self.start_or_go_on(group, now, out)
 
-    def _session_passed(self, group: Group, member_id: str, now: Now, out: Outcome) -> None:
+    def _session_passed(self, group: ClassicGroup, member_id: str, now: Now, out: Decision) -> None:
         """Whoever waits for us is alive, but for a newcomer: nothing else would tell that it is gone."""
         member = group.members.get(member_id)
         if member is None or (not member.new and (member.join is not None or member.sync is not None)):
@@ -134,20 +139,20 @@ class Rebalance:
         self.drop(group, member_id, out)
         self.start_or_go_on(group, now, out)
 
-    def _join_passed(self, group: Group, now: Now, out: Outcome) -> None:
-        if group.state is not State.PREPARING_REBALANCE:
+    def _join_passed(self, group: ClassicGroup, now: Now, out: Decision) -> None:
+        if group.state is not ClassicGroupState.PREPARING_REBALANCE:
             return
-        if group.before is State.EMPTY and group.grew and group.delay_left_ms > 0:
+        if group.before is ClassicGroupState.EMPTY and group.grew and group.delay_left_ms > 0:
             delay_ms = min(self.settings.initial_rebalance_delay_ms, group.delay_left_ms)
             group.grew = False
             group.delay_left_ms -= delay_ms
-            self.deadlines.set((JOIN, group.group_id, ""), now.ms + delay_ms)
+            self.deadlines.set((JOIN, group.group_id, ""), now.monotonic_ms + delay_ms)
         else:
             self.complete(group, now, out)
 
 
 def joined(
-    group: Group, member: Member, *, with_members: bool, leader: str | None = None, skip: bool = False
+    group: ClassicGroup, member: ClassicMember, *, with_members: bool, leader: str | None = None, skip: bool = False
 ) -> Joined:
     """The answer to a JoinGroup that is in the current generation; `leader` says another leader than the group has."""
     assert group.leader is not None
@@ -166,5 +171,5 @@ def joined(
     )
 
 
-def synced(group: Group, member: Member) -> Synced:
+def synced(group: ClassicGroup, member: ClassicMember) -> Synced:
     return Synced(protocol_type=group.protocol_type, protocol=group.protocol, assignment=member.assignment)

@@ -1,11 +1,10 @@
-"""Expressions that members subscribe with: which topics they match, as a whole, in the syntax of RE2 (KIP-848). Pure.
+"""Subscriptions by regular expression (KIP-848): the topics whose whole name an RE2 expression matches. Pure.
 
-With RE2 time grows with the lengths of expression and name and no faster, but a name may still take a hostile
-expression milliseconds, and 10,000 names take any a tenth of a second. So an answer is there at once only if little is
-to be done for it, counted in steps; the rest is a `Task`, done elsewhere: it touches nothing here until it is `taken`.
-Names that were matched once are not matched again: an answer costs what topics came since the last one for that
-expression. Invariant: of the names that were asked about last, each is in `left` of an answer until it has been looked
-at, and in `matched` afterwards if it was matched, where no others are.
+RE2 takes linear time, but one name can still take a hostile expression milliseconds, and 10,000 names take any
+expression a tenth of a second. So `match` answers at once only if the work is small, counted in steps. The rest is a
+`MatchTask`, which touches nothing here and may run in another thread; `taken` applies its result. Each name is matched
+once per expression: a later answer costs only the topics that were created since. Invariant: each of the current topic
+names is in `left` of an answer until it has been matched; afterwards it is in `matched` if the expression matches it.
 """
 
 from collections.abc import Collection
@@ -37,7 +36,7 @@ class _Answer:
     found: tuple[str, ...] | None = None
 
 
-class Task(NamedTuple):
+class MatchTask(NamedTuple):
     """Some names to be matched. May be run anywhere."""
 
     expression: str
@@ -81,20 +80,20 @@ class Expressions:
         if answer.left and self._steps > 0:
             names, steps = _next(answer, self._steps)
             self._steps -= steps
-            self._learn(answer, names, Task(expression, answer.pattern, names).run())
+            self._learn(answer, names, MatchTask(expression, answer.pattern, names).run())
         if answer.left:
             return None
         if answer.found is None:
             answer.found = tuple(sorted(answer.matched))
         return answer.found
 
-    def task(self, expression: str, topics: Collection[str]) -> Task | None:
+    def task(self, expression: str, topics: Collection[str]) -> MatchTask | None:
         """What is to be done next for an answer; None if it is there. Raises as `check` does."""
         self._look_at(topics)
         answer = self._answer(expression)
-        return Task(expression, answer.pattern, _next(answer, TASK_STEPS)[0]) if answer.left else None
+        return MatchTask(expression, answer.pattern, _next(answer, TASK_STEPS)[0]) if answer.left else None
 
-    def taken(self, task: Task, matched: list[str]) -> None:
+    def taken(self, task: MatchTask, matched: list[str]) -> None:
         """The task was done; what has been forgotten or deleted meanwhile stays so."""
         answer = self._answers.get(task.expression)
         if answer is not None and answer.left:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from moldau.coordinators.consumer.records import ConsumerGroupRecord, Kind
+from moldau.coordinators.consumer.records import ConsumerGroupRecord, ConsumerRecordType
 from moldau.protocol.internal import (
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -32,7 +32,7 @@ Owned: TypeAlias = Mapping[uuid.UUID, Mapping[int, int]]
 Target: TypeAlias = Mapping[uuid.UUID, frozenset[int]]
 
 
-class State(enum.Enum):
+class ConsumerGroupState(enum.Enum):
     """Where a group is, as Kafka calls it."""
 
     EMPTY = "Empty"
@@ -58,7 +58,7 @@ _PHASES = frozenset(int(phase) for phase in Phase)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ConsumerMember:
     """`topics` is sorted; a member subscribes to them, and to what `expression` matches unless that is empty."""
 
     member_id: str
@@ -77,7 +77,7 @@ class Member:
     assigned: Owned = field(default_factory=dict)
     revoking: Owned = field(default_factory=dict)
 
-    def at_epoch(self, epoch: int, phase: Phase, assigned: Owned, revoking: Owned) -> "Member":
+    def at_epoch(self, epoch: int, phase: Phase, assigned: Owned, revoking: Owned) -> "ConsumerMember":
         return replace(self, epoch=epoch, previous_epoch=self.epoch, phase=phase, assigned=assigned, revoking=revoking)
 
     def given_at(self, topic: uuid.UUID, partition: int) -> int | None:
@@ -100,7 +100,7 @@ class ConsumerGroup:
     group_id: str
     epoch: int = 1
     metadata_hash: int = 0
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
     statics: dict[str, str] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
     target_epoch: int = 0
@@ -130,16 +130,16 @@ class ConsumerGroup:
         return group
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConsumerGroupState:
         if not self.members:
-            return State.EMPTY
+            return ConsumerGroupState.EMPTY
         if self.epoch > self.target_epoch:
-            return State.ASSIGNING
+            return ConsumerGroupState.ASSIGNING
         if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
-            return State.STABLE
-        return State.RECONCILING
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
 
-    def topics_of(self, member: Member) -> Iterable[str]:
+    def topics_of(self, member: ConsumerMember) -> Iterable[str]:
         """The names of what a member subscribes to."""
         resolved = self.expressions.get(member.expression, ()) if member.expression else ()
         return dict.fromkeys((*member.topics, *resolved)) if resolved else member.topics
@@ -151,7 +151,14 @@ class ConsumerGroup:
     def is_subscribed(self, topic: str) -> bool:
         return any(topic in self.topics_of(member) for member in self.members.values())
 
-    def static_member(self, instance_id: str) -> Member | None:
+    @property
+    def lets_offsets_expire(self) -> bool:
+        return True
+
+    def retention_start_ms(self, commit_ms: int) -> int:
+        return commit_ms
+
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
         member_id = self.statics.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
@@ -172,31 +179,31 @@ class ConsumerGroup:
         """Everything but the tombstone of the group itself, which ends it."""
         value, name = record.value, record.name
         match record.kind:
-            case Kind.EPOCH:
+            case ConsumerRecordType.EPOCH:
                 self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
-            case Kind.TOPICS:
+            case ConsumerRecordType.TOPICS:
                 self.has_topics_record = value is not None
-            case Kind.MEMBER if value is None:
+            case ConsumerRecordType.MEMBER if value is None:
                 self._remove(name)
-            case Kind.MEMBER:
+            case ConsumerRecordType.MEMBER:
                 self._say(name, value)
-            case Kind.TARGET_EPOCH:
+            case ConsumerRecordType.TARGET_EPOCH:
                 self.target_epoch = 0 if value is None else value.assignment_epoch
                 self.target_stamp_ms = 0 if value is None else value.assignment_timestamp
-            case Kind.TARGET if value is None:
+            case ConsumerRecordType.TARGET if value is None:
                 self.targets.pop(name, None)
-            case Kind.TARGET:
+            case ConsumerRecordType.TARGET:
                 self.targets[name] = {t.topic_id: frozenset(t.partitions) for t in value.topic_partitions}
-            case Kind.CURRENT:
+            case ConsumerRecordType.CURRENT:
                 self._reach(name, value)
-            case Kind.EXPRESSION if value is None:
+            case ConsumerRecordType.EXPRESSION if value is None:
                 self.expressions.pop(name, None)
                 self.resolved.pop(name, None)
-            case Kind.EXPRESSION:
+            case ConsumerRecordType.EXPRESSION:
                 self.expressions[name] = tuple(value.topics)
 
     def _say(self, member_id: str, value: ConsumerGroupMemberMetadataValue) -> None:
-        member = self.members.get(member_id) or Member(member_id)
+        member = self.members.get(member_id) or ConsumerMember(member_id)
         self.members[member_id] = replace(
             member,
             instance_id=value.instance_id,
@@ -225,7 +232,7 @@ class ConsumerGroup:
         if member is None:
             if value is None:
                 return
-            member = Member(member_id)
+            member = ConsumerMember(member_id)
         self._disown(member)
         if value is None:
             member = replace(member, epoch=LEAVES, previous_epoch=LEAVES, phase=Phase.STABLE, assigned={}, revoking={})
@@ -241,13 +248,13 @@ class ConsumerGroup:
         self.members[member_id] = member
         self._own(member)
 
-    def _own(self, member: Member) -> None:
+    def _own(self, member: ConsumerMember) -> None:
         for owned in (member.assigned, member.revoking):
             for topic, partitions in owned.items():
                 for partition in partitions:
                     self.owners[topic, partition] = member.member_id
 
-    def _disown(self, member: Member) -> None:
+    def _disown(self, member: ConsumerMember) -> None:
         for owned in (member.assigned, member.revoking):
             for topic, partitions in owned.items():
                 for partition in partitions:
@@ -266,7 +273,7 @@ def _owned(given: Iterable[OwnedTopicPartitions], epoch: int) -> Owned:
     return owned
 
 
-def metadata_of(member: Member) -> ConsumerGroupMemberMetadataValue:
+def metadata_of(member: ConsumerMember) -> ConsumerGroupMemberMetadataValue:
     """What a member says about itself, as it goes into the log."""
     return ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
@@ -281,7 +288,7 @@ def metadata_of(member: Member) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def current_of(member: Member) -> ConsumerGroupCurrentMemberAssignmentValue:
+def current_of(member: ConsumerMember) -> ConsumerGroupCurrentMemberAssignmentValue:
     """How far a member has got, as it goes into the log."""
     return ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
@@ -308,6 +315,6 @@ def target_of(target: Target) -> ConsumerGroupTargetAssignmentMemberValue:
     )
 
 
-def expression_of(topics: Iterable[str], stamp_ms: int) -> ConsumerGroupRegularExpressionValue:
+def expression_of(topics: Iterable[str], wall_ms: int) -> ConsumerGroupRegularExpressionValue:
     """What an expression matched, as it goes into the log."""
-    return ConsumerGroupRegularExpressionValue(topics=list(topics), version=0, timestamp=stamp_ms)
+    return ConsumerGroupRegularExpressionValue(topics=list(topics), version=0, timestamp=wall_ms)

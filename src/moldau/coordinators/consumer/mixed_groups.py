@@ -9,37 +9,38 @@ whoever runs the classic ones takes over (`turned`). Source: KIP-848, and the an
 
 from dataclasses import replace
 
-from moldau.coordinators.classic.group import CONSUMER_PROTOCOL, Group
-from moldau.coordinators.consumer.exchange import Beat
+from moldau.coordinators.classic.group import CONSUMER_PROTOCOL, ClassicGroup
+from moldau.coordinators.classic.messages import Join, Joined, Sync, Synced
 from moldau.coordinators.consumer.group import (
     ConsumerGroup,
-    Member,
+    ConsumerGroupState,
+    ConsumerMember,
     Phase,
-    State,
     current_of,
     metadata_of,
     target_of,
 )
-from moldau.coordinators.consumer.groups import SESSION, ConsumerGroups, Refused, metadata_hash
-from moldau.coordinators.consumer.migrating import (
+from moldau.coordinators.consumer.groups import SESSION, ConsumerGroups, HeartbeatRefused
+from moldau.coordinators.consumer.messages import ConsumerHeartbeat
+from moldau.coordinators.consumer.migration import (
     CannotMigrate,
     assignment_for,
     by_id,
-    classic_of,
+    classic_group_of,
+    consumer_group_of,
     metadata_of_classic,
-    newer_of,
     subscription_of,
 )
-from moldau.coordinators.consumer.records import Kind
-from moldau.coordinators.groups.exchange import Join, Joined, Sync, Synced
-from moldau.coordinators.outcome import Now, Outcome, Ticket
+from moldau.coordinators.consumer.records import ConsumerRecordType
+from moldau.coordinators.consumer.target import metadata_hash
+from moldau.coordinators.decision import Decision, Now, Ticket
 from moldau.errors import ErrorCode
 from moldau.protocol.internal import ConsumerGroupMetadataValue, ConsumerGroupTargetAssignmentMetadataValue
 
 JOINS, SYNCS = "joins", "syncs"
 
 
-class NotJoined(Exception):
+class JoinRefused(Exception):
     """A JoinGroup that is not taken, and the member id that the answer has."""
 
     def __init__(self, code: ErrorCode, member_id: str = ""):
@@ -51,33 +52,33 @@ class NotJoined(Exception):
 class MixedGroups(ConsumerGroups):
     """`turned` are groups that are classic from now on, and whether their members have what they are to have."""
 
-    turned: tuple[tuple[Group, bool], ...] = ()
+    turned: tuple[tuple[ClassicGroup, bool], ...] = ()
 
     # -- from members of the classic protocol
 
-    def join(self, ask: Join, ticket: Ticket, now: Now) -> Outcome:
+    def join(self, ask: Join, ticket: Ticket, now: Now) -> Decision:
         """A JoinGroup to a group that has members."""
-        out = Outcome()
+        out = Decision()
         try:
             answer = self._join(self.live[ask.group_id], ask, now, out)
-        except NotJoined as refused:
+        except JoinRefused as refused:
             assert not out.records
             answer = Joined(error=refused.code, member_id=refused.member_id)
         out.reply(ticket, answer)
         out.refused = lambda error: [(ticket, Joined(error=error, member_id=ask.member_id))]
         return self.chained(out, now)
 
-    def _join(self, group: ConsumerGroup, ask: Join, now: Now, out: Outcome) -> Joined:
+    def _join(self, group: ConsumerGroup, ask: Join, now: Now, out: Decision) -> Joined:
         if ask.member_id not in group.members and len(group.members) >= self.settings.max_size:
-            raise NotJoined(ErrorCode.GROUP_MAX_SIZE_REACHED)
+            raise JoinRefused(ErrorCode.GROUP_MAX_SIZE_REACHED)
         if not _speaks(group, ask):
-            raise NotJoined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            raise JoinRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if not ask.member_id and ask.instance_id is None and ask.can_wait_for_id:
-            raise NotJoined(ErrorCode.MEMBER_ID_REQUIRED, self._new_id())
+            raise JoinRefused(ErrorCode.MEMBER_ID_REQUIRED, self._new_id())
         try:
             subscription = subscription_of(ask.protocols)
         except CannotMigrate:
-            raise NotJoined(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+            raise JoinRefused(ErrorCode.UNKNOWN_SERVER_ERROR) from None
         member, left = self._classic_member(group, ask)
         updated = replace(
             member,
@@ -96,10 +97,10 @@ class MixedGroups(ConsumerGroups):
         self._assign(group, now, out)
         owns = by_id(subscription.owned_partitions, self._image())
         owned = {topic: frozenset(partitions) for topic, partitions in owns.items()}
-        beat = Beat(group_id=ask.group_id, member_id=member.member_id, epoch=member.epoch, owned=owned)
+        beat = ConsumerHeartbeat(group_id=ask.group_id, member_id=member.member_id, epoch=member.epoch, owned=owned)
         beaten = self._reconcile(group, beat, member, resubscribed, now, out)
         self._deadlines.cancel((JOINS, group.group_id, member.member_id))
-        self._deadlines.set((SYNCS, group.group_id, member.member_id), now.ms + ask.rebalance_timeout_ms)
+        self._deadlines.set((SYNCS, group.group_id, member.member_id), now.monotonic_ms + ask.rebalance_timeout_ms)
         self._turn_back(group, [], out)
         return Joined(
             member_id=member.member_id,
@@ -108,25 +109,25 @@ class MixedGroups(ConsumerGroups):
             protocol=ask.protocols[0][0],
         )
 
-    def _classic_member(self, group: ConsumerGroup, ask: Join) -> tuple[Member, Member | None]:
+    def _classic_member(self, group: ConsumerGroup, ask: Join) -> tuple[ConsumerMember, ConsumerMember | None]:
         """Who joins, and the static member whose place it takes, if it does."""
         if ask.instance_id is None:
             member_id = ask.member_id or self._new_id()
-            return group.members.get(member_id) or Member(member_id), None
+            return group.members.get(member_id) or ConsumerMember(member_id), None
         member = group.static_member(ask.instance_id)
         if not ask.member_id:
-            new = Member(self._new_id())
+            new = ConsumerMember(self._new_id())
             if member is None:
                 return new, None
             return replace(member, member_id=new.member_id, epoch=0, previous_epoch=0), member
         if member is None:
-            raise NotJoined(ErrorCode.UNKNOWN_MEMBER_ID)
+            raise JoinRefused(ErrorCode.UNKNOWN_MEMBER_ID)
         if member.member_id != ask.member_id:
-            raise NotJoined(ErrorCode.FENCED_INSTANCE_ID)
+            raise JoinRefused(ErrorCode.FENCED_INSTANCE_ID)
         return member, None
 
-    def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Outcome:
-        out = Outcome()
+    def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Decision:
+        out = Decision()
         group = self.live[ask.group_id]
         error, member = self._check(group, ask.member_id, ask.instance_id, ask.generation)
         if error is ErrorCode.NONE:
@@ -170,16 +171,16 @@ class MixedGroups(ConsumerGroups):
         self._call(group, member, now)
         return ErrorCode.REBALANCE_IN_PROGRESS
 
-    def _call(self, group: ConsumerGroup, member: Member, now: Now) -> None:
+    def _call(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         """The member is told to join again, and has its rebalance timeout for that."""
         key = (JOINS, group.group_id, member.member_id)
         if key not in self._deadlines:
-            self._deadlines.set(key, now.ms + max(member.rebalance_timeout_ms, 0))
+            self._deadlines.set(key, now.monotonic_ms + max(member.rebalance_timeout_ms, 0))
 
     @staticmethod
     def _check(
         group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
-    ) -> tuple[ErrorCode, Member | None]:
+    ) -> tuple[ErrorCode, ConsumerMember | None]:
         member = group.members.get(member_id) if instance_id is None else group.static_member(instance_id)
         if member is not None and member.member_id != member_id:
             return ErrorCode.FENCED_INSTANCE_ID, None
@@ -187,7 +188,7 @@ class MixedGroups(ConsumerGroups):
             return ErrorCode.UNKNOWN_MEMBER_ID, None
         return (ErrorCode.NONE if generation == member.epoch else ErrorCode.ILLEGAL_GENERATION), member
 
-    def chained(self, out: Outcome, now: Now) -> Outcome:
+    def chained(self, out: Decision, now: Now) -> Decision:
         """An answer that waits for an earlier decision is refused in its own words if that is refused."""
         last, mine = self._last, out.refused
         waits = bool(out.replies) and not out.records
@@ -199,7 +200,7 @@ class MixedGroups(ConsumerGroups):
 
     # -- from one protocol to the other
 
-    def check_take_over(self, group: Group, ask: Beat) -> tuple[ErrorCode, str]:
+    def check_take_over(self, group: ClassicGroup, ask: ConsumerHeartbeat) -> tuple[ErrorCode, str]:
         """Whether a classic group with members can go on to the newer protocol for this member to join it."""
         if not self.settings.can_upgrade:
             return ErrorCode.GROUP_ID_NOT_FOUND, f"{ask.group_id} is a classic group, and is to stay one."
@@ -210,34 +211,38 @@ class MixedGroups(ConsumerGroups):
         try:
             if ask.expression:
                 self._check_expression(ask.expression)
-            newer_of(group, self._image())
-        except Refused as refused:
+            consumer_group_of(group, self._image())
+        except HeartbeatRefused as refused:
             return refused.code, refused.message
         except CannotMigrate as reason:
             return ErrorCode.GROUP_ID_NOT_FOUND, f"{ask.group_id} is a classic group, and {reason}."
         return ErrorCode.NONE, ""
 
-    def take_over(self, group: Group, now: Now, out: Outcome) -> None:
+    def take_over(self, group: ClassicGroup, now: Now, out: Decision) -> None:
         """A classic group goes on with the newer protocol; its tombstone and the decision after it are the caller's."""
-        newer = newer_of(group, self._image())
+        newer = consumer_group_of(group, self._image())
         members = list(newer.members.values())
         for member in members:
-            self._write(newer, Kind.MEMBER, member.member_id, metadata_of(member), out)
+            self._write(newer, ConsumerRecordType.MEMBER, member.member_id, metadata_of(member), out)
         found = metadata_hash(newer.subscribed(), self._image())
-        self._write(newer, Kind.EPOCH, "", ConsumerGroupMetadataValue(epoch=newer.epoch, metadata_hash=found), out)
+        self._write(
+            newer, ConsumerRecordType.EPOCH, "", ConsumerGroupMetadataValue(epoch=newer.epoch, metadata_hash=found), out
+        )
         for member in members:
-            self._write(newer, Kind.TARGET, member.member_id, target_of(newer.targets[member.member_id]), out)
+            self._write(
+                newer, ConsumerRecordType.TARGET, member.member_id, target_of(newer.targets[member.member_id]), out
+            )
         value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=newer.epoch)
-        self._write(newer, Kind.TARGET_EPOCH, "", value, out)
+        self._write(newer, ConsumerRecordType.TARGET_EPOCH, "", value, out)
         for member in members:
-            self._write(newer, Kind.CURRENT, member.member_id, current_of(member), out)
+            self._write(newer, ConsumerRecordType.CURRENT, member.member_id, current_of(member), out)
             self._keep_alive(self.live[group.group_id], member, now)
 
-    def fence(self, group: ConsumerGroup, members: list[Member], out: Outcome) -> None:
+    def fence(self, group: ConsumerGroup, members: list[ConsumerMember], out: Decision) -> None:
         if not (members and self._turn_back(group, members, out)):
             super().fence(group, members, out)
 
-    def _turn_back(self, group: ConsumerGroup, leaving: list[Member], out: Outcome) -> bool:
+    def _turn_back(self, group: ConsumerGroup, leaving: list[ConsumerMember], out: Decision) -> bool:
         """If all who stay speak the classic protocol, the group is classic from now on."""
         gone = {member.member_id for member in leaving}
         stay = [member for member in group.members.values() if member.member_id not in gone]
@@ -246,10 +251,10 @@ class MixedGroups(ConsumerGroups):
         if any(member.classic is None for member in stay):
             return False
         try:
-            classic = classic_of(group, stay, self._image())
+            classic = classic_group_of(group, stay, self._image())
         except CannotMigrate:
             return False
-        settled = not leaving and group.state is State.STABLE
+        settled = not leaving and group.state is ConsumerGroupState.STABLE
         for member in list(group.members.values()):
             self._remove(group, member, out)
         self.delete(group.group_id, out)
@@ -258,15 +263,15 @@ class MixedGroups(ConsumerGroups):
 
     # -- deadlines
 
-    def _keep_alive(self, group: ConsumerGroup, member: Member, now: Now) -> None:
+    def _keep_alive(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         member = group.members.get(member.member_id, member)
         if member.classic is None:
             super()._keep_alive(group, member, now)
             return
         timeout_ms = member.classic.session_timeout_ms
-        self._deadlines.set((SESSION, group.group_id, member.member_id), now.ms + timeout_ms)
+        self._deadlines.set((SESSION, group.group_id, member.member_id), now.monotonic_ms + timeout_ms)
 
-    def _remove(self, group: ConsumerGroup, member: Member, out: Outcome) -> None:
+    def _remove(self, group: ConsumerGroup, member: ConsumerMember, out: Decision) -> None:
         super()._remove(group, member, out)
         self._deadlines.cancel((JOINS, group.group_id, member.member_id))
         self._deadlines.cancel((SYNCS, group.group_id, member.member_id))

@@ -9,14 +9,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from moldau.coordinators.consumer.group import Member, Owned, Phase, Target
+from moldau.coordinators.consumer.group import ConsumerMember, Owned, Phase, Target
 
 Reported = Mapping[uuid.UUID, frozenset[int]] | None
 """What a member says it has; None if it says nothing, since nothing changed."""
 
 
 def reconciled(
-    member: Member,
+    member: ConsumerMember,
     target_epoch: int,
     target: Target,
     subscribed: Callable[[], frozenset[uuid.UUID]],
@@ -24,7 +24,7 @@ def reconciled(
     reported: Reported,
     *,
     resubscribed: bool,
-) -> Member:
+) -> ConsumerMember:
     """The member as it is after this heartbeat, itself if nothing changes.
 
     `subscribed` gives the ids of its topics, `owner` who has a partition or has still to give it back.
@@ -38,13 +38,13 @@ def reconciled(
 
 
 def _next(
-    member: Member,
+    member: ConsumerMember,
     target_epoch: int,
     target: Target,
     subscribed: frozenset[uuid.UUID],
     owner: Callable[[uuid.UUID, int], str | None],
     reported: Reported,
-) -> Member:
+) -> ConsumerMember:
     kept: dict[uuid.UUID, dict[int, int]] = {}
     revoking: dict[uuid.UUID, dict[int, int]] = {}
     coming: dict[uuid.UUID, list[int]] = {}
@@ -68,7 +68,7 @@ def _next(
     return member.at_epoch(target_epoch, Phase.UNRELEASED if unreleased else Phase.STABLE, kept, {})
 
 
-def _drop_unsubscribed(member: Member, subscribed: frozenset[uuid.UUID], reported: Reported) -> Member:
+def _drop_unsubscribed(member: ConsumerMember, subscribed: frozenset[uuid.UUID], reported: Reported) -> ConsumerMember:
     """A new target is still to come; what the member no longer subscribes to it gives back at once."""
     gone = {topic: partitions for topic, partitions in member.assigned.items() if topic not in subscribed}
     if not gone:

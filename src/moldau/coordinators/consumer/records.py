@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.coordinators.outcome import Record
+from moldau.coordinators.decision import InternalRecord
 from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.internal import (
@@ -28,7 +28,7 @@ from moldau.protocol.internal import (
 from moldau.protocol.primitives import read_int16, write_int16
 
 
-class Kind(enum.IntEnum):
+class ConsumerRecordType(enum.IntEnum):
     """What a record is about; the value is the number its key begins with."""
 
     EPOCH = 3
@@ -40,30 +40,30 @@ class Kind(enum.IntEnum):
     EXPRESSION = 16
 
 
-_VALUES: dict[Kind, type] = {
-    Kind.EPOCH: ConsumerGroupMetadataValue,
-    Kind.TOPICS: ConsumerGroupPartitionMetadataValue,
-    Kind.MEMBER: ConsumerGroupMemberMetadataValue,
-    Kind.TARGET_EPOCH: ConsumerGroupTargetAssignmentMetadataValue,
-    Kind.TARGET: ConsumerGroupTargetAssignmentMemberValue,
-    Kind.CURRENT: ConsumerGroupCurrentMemberAssignmentValue,
-    Kind.EXPRESSION: ConsumerGroupRegularExpressionValue,
+_VALUES: dict[ConsumerRecordType, type] = {
+    ConsumerRecordType.EPOCH: ConsumerGroupMetadataValue,
+    ConsumerRecordType.TOPICS: ConsumerGroupPartitionMetadataValue,
+    ConsumerRecordType.MEMBER: ConsumerGroupMemberMetadataValue,
+    ConsumerRecordType.TARGET_EPOCH: ConsumerGroupTargetAssignmentMetadataValue,
+    ConsumerRecordType.TARGET: ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerRecordType.CURRENT: ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerRecordType.EXPRESSION: ConsumerGroupRegularExpressionValue,
 }
-CONSUMER_KINDS = frozenset(int(kind) for kind in Kind)
-_OF_A_GROUP = frozenset({Kind.EPOCH, Kind.TOPICS, Kind.TARGET_EPOCH})
+CONSUMER_RECORD_TYPES = frozenset(int(kind) for kind in ConsumerRecordType)
+_OF_A_GROUP = frozenset({ConsumerRecordType.EPOCH, ConsumerRecordType.TOPICS, ConsumerRecordType.TARGET_EPOCH})
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupRecord:
     """`name` is a member id or an expression, empty for what is one to a group; without a value it is deleted."""
 
-    kind: Kind
+    kind: ConsumerRecordType
     group: str
     name: str
     value: Any
 
 
-def consumer_group_record(record: ConsumerGroupRecord) -> Record:
+def consumer_group_record(record: ConsumerGroupRecord) -> InternalRecord:
     """The record as bytes."""
     key = bytearray()
     write_int16(key, record.kind)
@@ -72,19 +72,19 @@ def consumer_group_record(record: ConsumerGroupRecord) -> Record:
     else:
         key += schema.write(ConsumerGroupMemberKey(group=record.group, member_id=record.name), 0, False)
     if record.value is None:
-        return Record(bytes(key), None)
+        return InternalRecord(bytes(key), None)
     value = bytearray()
     write_int16(value, 0)
     value += schema.write(record.value, 0, True)
-    return Record(bytes(key), bytes(value))
+    return InternalRecord(bytes(key), bytes(value))
 
 
-def read_consumer_group_record(number: int, record: Record, at: int) -> ConsumerGroupRecord | None:
+def read_consumer_group_record(number: int, record: InternalRecord, at: int) -> ConsumerGroupRecord | None:
     """The record whose key's fields begin at `at`; None for a version of a value that we do not know.
 
     Raises `ProtocolViolation` if it is cut short.
     """
-    kind = Kind(number)
+    kind = ConsumerRecordType(number)
     name = ""
     if kind in _OF_A_GROUP:
         group = schema.read(ConsumerGroupKey, 0, False, record.key, at)[0].group

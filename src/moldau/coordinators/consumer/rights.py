@@ -6,13 +6,13 @@ A commit is right at the member's epoch, and for partitions that it was given no
 
 import uuid
 
-from moldau.coordinators.consumer.exchange import DescribedConsumer, DescribedConsumers
-from moldau.coordinators.consumer.group import ConsumerGroup, Member
-from moldau.coordinators.groups.exchange import Commit, TransactionalCommit
+from moldau.coordinators.consumer.group import ConsumerGroup, ConsumerMember
+from moldau.coordinators.consumer.messages import DescribedConsumerGroup, DescribedConsumerMember
+from moldau.coordinators.offsets.messages import OffsetCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 
 
-def check_commit(group: ConsumerGroup, ask: Commit) -> list[ErrorCode]:
+def check_commit(group: ConsumerGroup, ask: OffsetCommit) -> list[ErrorCode]:
     """One error or none for each offset."""
     if ask.generation < 0 and not group.members:
         return [ErrorCode.NONE] * len(ask.offsets)
@@ -31,11 +31,11 @@ def check_commit(group: ConsumerGroup, ask: Commit) -> list[ErrorCode]:
     return errors
 
 
-def check_commit_in_transaction(group: ConsumerGroup, ask: TransactionalCommit) -> list[ErrorCode]:
+def check_commit_in_transaction(group: ConsumerGroup, ask: TransactionalOffsetCommit) -> list[ErrorCode]:
     """One error or none for each offset, in the words of classic groups, which are all that producers know."""
     if ask.generation < 0 and not ask.member_id and ask.instance_id is None:
         return [ErrorCode.NONE] * len(ask.offsets)
-    commit = Commit(
+    commit = OffsetCommit(
         group_id=ask.group_id,
         member_id=ask.member_id,
         instance_id=ask.instance_id,
@@ -57,14 +57,14 @@ def check_fetch(group: ConsumerGroup | None, member_id: str | None, epoch: int) 
     return ErrorCode.NONE if epoch == member.epoch else _stale(member)
 
 
-def _stale(member: Member) -> ErrorCode:
+def _stale(member: ConsumerMember) -> ErrorCode:
     return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
 
 
-def described(group: ConsumerGroup, assignor: str) -> DescribedConsumers:
+def described(group: ConsumerGroup, assignor: str) -> DescribedConsumerGroup:
     """The group as an administrator sees it."""
     members = [
-        DescribedConsumer(
+        DescribedConsumerMember(
             m.member_id,
             m.instance_id,
             m.rack_id,
@@ -79,15 +79,15 @@ def described(group: ConsumerGroup, assignor: str) -> DescribedConsumers:
         )
         for m in group.members.values()
     ]
-    return DescribedConsumers(group.state.value, group.epoch, group.target_epoch, assignor, members)
+    return DescribedConsumerGroup(group.state.value, group.epoch, group.target_epoch, assignor, members)
 
 
-def _held(member: Member) -> dict[uuid.UUID, list[int]]:
+def _held(member: ConsumerMember) -> dict[uuid.UUID, list[int]]:
     """With what it has still to give back."""
     topics = dict.fromkeys((*member.assigned, *member.revoking))
     return {t: sorted({*member.assigned.get(t, ()), *member.revoking.get(t, ())}) for t in topics}
 
 
-def partitions_of(member: Member) -> dict[uuid.UUID, list[int]]:
+def partitions_of(member: ConsumerMember) -> dict[uuid.UUID, list[int]]:
     """What a member has and may use."""
     return {topic: sorted(partitions) for topic, partitions in member.assigned.items()}

@@ -4,6 +4,8 @@ Members go to an assignor by what they subscribe to, as ids of topics that there
 before, so that it can leave partitions where they are.
 """
 
+import hashlib
+import struct
 import uuid
 from collections.abc import Iterable
 
@@ -37,3 +39,14 @@ def new_targets(group: ConsumerGroup, assign: Assign, image: Image) -> dict[str,
         member_id: {topic: frozenset(parts) for topic, parts in given.get(member_id, {}).items() if parts}
         for member_id in specs
     }
+
+
+def metadata_hash(topics: Iterable[str], image: Image) -> int:
+    """Changes whenever one of these topics is created, deleted or gets partitions; 0 if none of them exists."""
+    digest, known = hashlib.blake2b(digest_size=8), False
+    for name in topics:
+        topic = image.topics.get(name)
+        if topic is not None:
+            known = True
+            digest.update(struct.pack(">16si", topic.id.bytes, len(topic.partitions)))
+    return int.from_bytes(digest.digest(), "big", signed=True) if known else 0

@@ -12,29 +12,19 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from moldau.cluster.image import Image
-from moldau.coordinators.consumer.exchange import Beat, Beaten, DescribedConsumers
+from moldau.coordinators.classic.messages import DescribedClassicGroup, Join, Joined, Leaver, Left, Sync, Synced
 from moldau.coordinators.consumer.expressions import Expressions
+from moldau.coordinators.consumer.messages import ConsumerHeartbeat, ConsumerHeartbeatReply, DescribedConsumerGroup
 from moldau.coordinators.consumer.rights import check_fetch
-from moldau.coordinators.groups.exchange import (
-    Commit,
-    Described,
-    GroupSettings,
-    Join,
-    Joined,
-    Leaver,
-    Left,
-    Listed,
-    NewOffset,
-    Sync,
-    Synced,
-    TransactionalCommit,
-)
-from moldau.coordinators.groups.offsets import OffsetsOfGroup
+from moldau.coordinators.coordinator_runtime import error_for_client, partition_of
+from moldau.coordinators.decision import Decision, Now, Ticket, TransactionEnd
+from moldau.coordinators.groups.messages import ListedGroup
 from moldau.coordinators.groups.resolving import Resolver
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
-from moldau.coordinators.host import client_error, partition_of
-from moldau.coordinators.outcome import Ending, Now, Outcome, Ticket
-from moldau.coordinators.transactional_host import TransactionalHost, TransactionalLog
+from moldau.coordinators.offsets.committed import OffsetsOfGroup
+from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.transactional_runtime import TransactionalLog, TransactionalRuntime
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.producers.producers import VerificationGuard
 from moldau.names import TopicPartition
@@ -68,7 +58,7 @@ class GroupCoordinator:
 
     def __init__(
         self,
-        settings: GroupSettings,
+        settings: GroupCoordinatorSettings,
         internal: TransactionalLog,
         runtime: Runtime,
         partitions: Callable[[], int],
@@ -83,7 +73,7 @@ class GroupCoordinator:
 
         self._internal = internal
         self._unfinished: dict[asyncio.Task[Any], None] = {}
-        self._host: TransactionalHost[GroupShard] = TransactionalHost(internal, shard, runtime.clock)
+        self._host: TransactionalRuntime[GroupShard] = TransactionalRuntime(internal, shard, runtime.clock)
 
     def lead(self, partition: int) -> None:
         """Load that partition of the offsets topic and answer for it."""
@@ -124,19 +114,21 @@ class GroupCoordinator:
 
         return self._ask(ask.group_id, lambda shard, ticket, now: shard.join(ask, ticket, now), refused)
 
-    def beat(self, ask: Beat) -> Beaten | Awaitable[Beaten]:
+    def beat(self, ask: ConsumerHeartbeat) -> ConsumerHeartbeatReply | Awaitable[ConsumerHeartbeatReply]:
         """An expression that takes long to resolve is waited for a moment, so that its member has topics at once."""
         later = self._resolver.resolving(ask.expression) if ask.expression else None
         return self._beat(ask) if later is None else self._beat_once_resolved(ask, later)
 
-    async def _beat_once_resolved(self, ask: Beat, later: asyncio.Future[None]) -> Beaten:
+    async def _beat_once_resolved(self, ask: ConsumerHeartbeat, later: asyncio.Future[None]) -> ConsumerHeartbeatReply:
         await asyncio.wait([later], timeout=RESOLVE_WAIT_S)
         answer = self._beat(ask)
         return await answer if isawaitable(answer) else answer
 
-    def _beat(self, ask: Beat) -> Beaten | Awaitable[Beaten]:
+    def _beat(self, ask: ConsumerHeartbeat) -> ConsumerHeartbeatReply | Awaitable[ConsumerHeartbeatReply]:
         return self._ask(
-            ask.group_id, lambda shard, ticket, now: shard.beat(ask, ticket, now), lambda error: Beaten(error=error)
+            ask.group_id,
+            lambda shard, ticket, now: shard.beat(ask, ticket, now),
+            lambda error: ConsumerHeartbeatReply(error=error),
         )
 
     def sync(self, ask: Sync) -> Synced | Awaitable[Synced]:
@@ -159,14 +151,14 @@ class GroupCoordinator:
     def leave(self, group_id: str, leavers: list[Leaver]) -> Left | Awaitable[Left]:
         return self._ask(group_id, lambda shard, ticket, now: shard.leave(group_id, leavers, ticket, now), Left)
 
-    def commit(self, ask: Commit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+    def commit(self, ask: OffsetCommit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """One error for each offset. More than `OF_A_DECISION` are as many commits as it takes, one after the other, as
         if the member had sent them so: each is allowed or refused, and written, as a whole."""
         if len(ask.offsets) <= OF_A_DECISION:
             return self._commit(ask)
         return self._to_the_end(self._in_parts(ask.offsets, lambda some: self._commit(replace(ask, offsets=some))))
 
-    def _commit(self, ask: Commit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+    def _commit(self, ask: OffsetCommit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         return self._ask(
             ask.group_id,
             lambda shard, ticket, now: shard.commit(ask, ticket, now),
@@ -175,7 +167,7 @@ class GroupCoordinator:
         )
 
     def commit_in_transaction(
-        self, ask: TransactionalCommit, may_begin: Callable[[], ErrorCode | Awaitable[ErrorCode]]
+        self, ask: TransactionalOffsetCommit, may_begin: Callable[[], ErrorCode | Awaitable[ErrorCode]]
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """One error for each offset; many are several commits, as by `commit`. Where the producer's transaction has not
         begun in the group's partition of the offsets topic, `may_begin` says whether its coordinator agrees that it
@@ -189,7 +181,7 @@ class GroupCoordinator:
         return self._to_the_end(self._in_parts(ask.offsets, commit))
 
     def _commit_or_begin(
-        self, ask: TransactionalCommit, may_begin: Callable[[], ErrorCode | Awaitable[ErrorCode]]
+        self, ask: TransactionalOffsetCommit, may_begin: Callable[[], ErrorCode | Awaitable[ErrorCode]]
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         partition = self.partition_of(ask.group_id)
         if not ask.group_id or len(ask.group_id.encode()) > ID_BYTES_MAX:
@@ -197,7 +189,7 @@ class GroupCoordinator:
         try:
             shown = self._internal.begin(partition, ask.producer_id, ask.epoch)
         except KafkaError as error:
-            return [client_error(error.code)] * len(ask.offsets)
+            return [error_for_client(error.code)] * len(ask.offsets)
         if shown is None:
             return self._commit_in_transaction(ask, None)
         refusal = may_begin()
@@ -206,7 +198,7 @@ class GroupCoordinator:
         return self._commit_in_transaction(ask, shown) if refusal is ErrorCode.NONE else [refusal] * len(ask.offsets)
 
     async def _commit_once_begun(
-        self, ask: TransactionalCommit, shown: VerificationGuard, may_begin: Awaitable[ErrorCode]
+        self, ask: TransactionalOffsetCommit, shown: VerificationGuard, may_begin: Awaitable[ErrorCode]
     ) -> list[ErrorCode]:
         error = await may_begin
         if error is not ErrorCode.NONE:
@@ -215,7 +207,7 @@ class GroupCoordinator:
         return await answer if isawaitable(answer) else answer
 
     def _commit_in_transaction(
-        self, ask: TransactionalCommit, shown: VerificationGuard | None
+        self, ask: TransactionalOffsetCommit, shown: VerificationGuard | None
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """A batch of no producer would belong to no transaction, whoever agreed to it."""
         if ask.producer_id < 0 or ask.epoch < 0:
@@ -239,7 +231,7 @@ class GroupCoordinator:
         """Write the marker of a producer's transaction into a partition of the offsets topic; then its offsets there
         count, or never will. Errors are as of any partition: NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
         TRANSACTION_COORDINATOR_FENCED."""
-        ending = Ending(producer_id, epoch, coordinator_epoch, commits, transaction_version)
+        ending = TransactionEnd(producer_id, epoch, coordinator_epoch, commits, transaction_version)
         try:
             answer: ErrorCode | Awaitable[ErrorCode] = self._host.ask(
                 partition, lambda shard, ticket, now: shard.end_transaction(ending, ticket, now)
@@ -312,11 +304,11 @@ class GroupCoordinator:
         gone = frozenset(topics)
         await self._host.tell(lambda shard, now: shard.forget_topics(gone, now))
 
-    def describe(self, group_id: str) -> Described | None:
+    def describe(self, group_id: str) -> DescribedClassicGroup | None:
         """None for a group that is not there. Raises `KafkaError` as `offsets` does."""
         return self._host.machine(self.partition_of(group_id)).groups.describe(group_id)
 
-    def describe_consumers(self, group_id: str) -> DescribedConsumers:
+    def describe_consumers(self, group_id: str) -> DescribedConsumerGroup:
         """A group of the newer protocol. Raises `KafkaError` as `offsets` does, and GROUP_ID_NOT_FOUND."""
         shard = self._host.machine(self.partition_of(group_id))
         described = shard.consumers.describe(group_id)
@@ -326,7 +318,7 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, what)
         return described
 
-    def listed(self) -> Iterator[Listed]:
+    def listed(self) -> Iterator[ListedGroup]:
         """All groups of this broker, each as it is when its turn comes. Raises `KafkaError`
         (COORDINATOR_LOAD_IN_PROGRESS)."""
         return chain.from_iterable(shard.listed() for shard in self._host.machines())
@@ -352,7 +344,7 @@ class GroupCoordinator:
     def _ask(
         self,
         group_id: str,
-        decide: Callable[[GroupShard, Ticket, Now], Outcome],
+        decide: Callable[[GroupShard, Ticket, Now], Decision],
         refused: Callable[[ErrorCode], A],
         *,
         may_be_empty: bool = False,

@@ -13,21 +13,21 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from moldau.cluster.image import Image
-from moldau.coordinators.host import Host, InternalLog, partition_of
-from moldau.coordinators.outcome import Now, Outcome, Ticket
-from moldau.coordinators.transactions.exchange import (
+from moldau.coordinators.coordinator_runtime import CoordinatorRuntime, InternalLog, partition_of
+from moldau.coordinators.decision import Decision, Now, Ticket
+from moldau.coordinators.transactions.markers import MarkerRound, MarkerRounds
+from moldau.coordinators.transactions.messages import (
     AddPartitions,
+    DescribedTransaction,
     Ended,
     EndTransaction,
     Initialized,
     InitProducer,
     ListedTransaction,
-    MarkerWriter,
-    TransactionDescription,
     TransactionSettings,
+    WriteMarkers,
 )
-from moldau.coordinators.transactions.markers import MarkerRounds, Round
-from moldau.coordinators.transactions.transactions import TransactionShard
+from moldau.coordinators.transactions.shard import TransactionShard
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition, TransactionMarkers
 from moldau.runtime import Runtime
@@ -49,7 +49,7 @@ class TransactionCoordinator:
         runtime: Runtime,
         partitions: Callable[[], int],
         next_producer_id: Callable[[], int | Awaitable[int]],
-        write_markers: MarkerWriter,
+        write_markers: WriteMarkers,
         image: Callable[[], Image],
     ):
         self.settings = settings
@@ -62,7 +62,7 @@ class TransactionCoordinator:
         self._markers = MarkerRounds(
             write_markers, self._complete, lambda tp: image().partition(tp) is not None, pauses_ms
         )
-        self._host: Host[TransactionShard] = Host(internal, self._shard, runtime.clock)
+        self._host: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(internal, self._shard, runtime.clock)
 
     def _shard(self, partition: int) -> TransactionShard:
         def mark(transactional_id: str, markers: TransactionMarkers) -> None:
@@ -135,7 +135,7 @@ class TransactionCoordinator:
         """Answered once the decision is committed; the markers are written after that."""
         return self._ask(ask.transactional_id, lambda shard, ticket, now: shard.end(ask, ticket, now), Ended)
 
-    def describe(self, transactional_id: str) -> TransactionDescription:
+    def describe(self, transactional_id: str) -> DescribedTransaction:
         """Raises `KafkaError` (INVALID_REQUEST, TRANSACTIONAL_ID_NOT_FOUND, NOT_COORDINATOR,
         COORDINATOR_LOAD_IN_PROGRESS)."""
         error = _check_id(transactional_id)
@@ -154,7 +154,7 @@ class TransactionCoordinator:
     def _ask(
         self,
         transactional_id: str,
-        decide: Callable[[TransactionShard, Ticket, Now], Outcome],
+        decide: Callable[[TransactionShard, Ticket, Now], Decision],
         refused: Callable[[ErrorCode], A],
     ) -> A | Awaitable[A]:
         error = _check_id(transactional_id)
@@ -174,7 +174,7 @@ class TransactionCoordinator:
     async def _ask_with_id(
         self,
         partition: int,
-        decide: Callable[[TransactionShard, Ticket, Now], Outcome],
+        decide: Callable[[TransactionShard, Ticket, Now], Decision],
         refused: Callable[[ErrorCode], A],
     ) -> A:
         """The decision takes a producer id: wait until there is one, and ask again."""
@@ -216,7 +216,7 @@ class TransactionCoordinator:
 
     # -- markers
 
-    async def _complete(self, one: Round) -> ErrorCode:
+    async def _complete(self, one: MarkerRound) -> ErrorCode:
         try:
             answer: Any = self._host.ask(
                 one.partition,

@@ -11,7 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 
-from moldau.coordinators.transactions.exchange import MarkerWriter
+from moldau.coordinators.transactions.messages import WriteMarkers
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition, TransactionMarkers
 
@@ -24,7 +24,7 @@ COMPLETED = frozenset({ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE, ErrorCode.NO
 """Answers to the wish to complete after which nothing is left to do: whoever loads the partition begins anew."""
 
 
-class Round:
+class MarkerRound:
     """`left` are the partitions that lack the marker."""
 
     __slots__ = ("left", "markers", "partition", "timer", "transactional_id", "wait_ms")
@@ -43,8 +43,8 @@ class MarkerRounds:
 
     def __init__(
         self,
-        write: MarkerWriter,
-        complete: Callable[[Round], Awaitable[ErrorCode]],
+        write: WriteMarkers,
+        complete: Callable[[MarkerRound], Awaitable[ErrorCode]],
         exists: Callable[[TopicPartition], bool],
         pauses_ms: tuple[int, int],
     ):
@@ -52,9 +52,9 @@ class MarkerRounds:
         self._complete = complete
         self._exists = exists
         self._pause_ms_min, self._pause_ms_max = pauses_ms
-        self._rounds: dict[int, dict[str, Round]] = {}
-        self._ready: deque[Round] = deque()
-        self._waiting: dict[Round, None] = {}
+        self._rounds: dict[int, dict[str, MarkerRound]] = {}
+        self._ready: deque[MarkerRound] = deque()
+        self._waiting: dict[MarkerRound, None] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def __len__(self) -> int:
@@ -66,7 +66,7 @@ class MarkerRounds:
         before = rounds.get(transactional_id)
         if before is not None:
             self._unwait(before)
-        begun = rounds[transactional_id] = Round(partition, transactional_id, markers)
+        begun = rounds[transactional_id] = MarkerRound(partition, transactional_id, markers)
         self._ready.append(begun)
         self._begin()
 
@@ -102,7 +102,7 @@ class MarkerRounds:
         del self._tasks[task]
         self._begin()
 
-    async def _run(self, begun: Round) -> None:
+    async def _run(self, begun: MarkerRound) -> None:
         try:
             if begun.left:
                 errors = await self._write(begun.markers._replace(partitions=begun.left))
@@ -118,7 +118,7 @@ class MarkerRounds:
         if self._is_current(begun):
             self._wait(begun)
 
-    def _refused(self, begun: Round, errors: Mapping[TopicPartition, ErrorCode]) -> tuple[TopicPartition, ...]:
+    def _refused(self, begun: MarkerRound, errors: Mapping[TopicPartition, ErrorCode]) -> tuple[TopicPartition, ...]:
         """The partitions that are to be tried again."""
         left = []
         for partition in begun.left:
@@ -132,21 +132,21 @@ class MarkerRounds:
                 log.warning("the %s of %s waits for %s: %s", what, begun.transactional_id, partition, error.sentence)
         return tuple(left)
 
-    def _wait(self, begun: Round) -> None:
+    def _wait(self, begun: MarkerRound) -> None:
         begun.wait_ms = min(max(2 * begun.wait_ms, self._pause_ms_min), self._pause_ms_max)
         self._waiting[begun] = None
         begun.timer = asyncio.get_running_loop().call_later(begun.wait_ms / 1000, self._again, begun)
 
-    def _again(self, waiting: Round) -> None:
+    def _again(self, waiting: MarkerRound) -> None:
         self._unwait(waiting)
         self._ready.append(waiting)
         self._begin()
 
-    def _unwait(self, waiting: Round) -> None:
+    def _unwait(self, waiting: MarkerRound) -> None:
         self._waiting.pop(waiting, None)
         if waiting.timer is not None:
             waiting.timer.cancel()
             waiting.timer = None
 
-    def _is_current(self, one: Round) -> bool:
+    def _is_current(self, one: MarkerRound) -> bool:
         return self._rounds.get(one.partition, {}).get(one.transactional_id) is one

@@ -15,8 +15,14 @@ markers would forget the id that the client was given. What we do not know is sk
 import struct
 from typing import NamedTuple
 
-from moldau.coordinators.outcome import Record
-from moldau.coordinators.transactions.transaction import NO_PRODUCER_ID, Partitions, State, Transaction, pack_idle
+from moldau.coordinators.decision import InternalRecord
+from moldau.coordinators.transactions.transaction import (
+    NO_PRODUCER_ID,
+    Partitions,
+    TransactionMetadata,
+    TransactionState,
+    pack_idle,
+)
 from moldau.errors import ProtocolViolation
 from moldau.names import TopicPartition
 from moldau.protocol import schema
@@ -30,8 +36,8 @@ _KIND_BYTES = b"\0\0"
 _VERSION_BYTES = {version: version.to_bytes(2, "big") for version in (PLAIN_VERSION, VERSION)}
 _IDLE = struct.Struct(">hqhibBqq")
 _IDLE_ENDS = {b"\0": 0, b"\1\2\2\0\1": 1, b"\1\2\2\0\2": 2}
-_IDLE_STATES = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
-_STATES = frozenset(State) - {State.DEAD, State.PREPARE_EPOCH_FENCE}
+_IDLE_STATES = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
+_STATES = frozenset(TransactionState) - {TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE}
 assert _IDLE.size == 34
 
 
@@ -39,15 +45,17 @@ class TransactionRecord(NamedTuple):
     """Packed bytes stand for one that is idle; without a value it is gone."""
 
     transactional_id: str
-    value: Transaction | bytes | None
+    value: TransactionMetadata | bytes | None
 
 
-def transaction_record(transactional_id: str, transaction: Transaction | None, server_version: int) -> Record:
+def transaction_record(
+    transactional_id: str, transaction: TransactionMetadata | None, server_version: int
+) -> InternalRecord:
     """What is written of it; None says that it is gone."""
     name = transactional_id.encode()
     key = b"".join((_KIND_BYTES, len(name).to_bytes(2, "big"), name))
     if transaction is None:
-        return Record(key, None)
+        return InternalRecord(key, None)
     version = VERSION if server_version >= 1 else PLAIN_VERSION
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
@@ -56,15 +64,17 @@ def transaction_record(transactional_id: str, transaction: Transaction | None, s
         producer_epoch=transaction.epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state,
-        transaction_partitions=None if transaction.state is State.EMPTY else _by_topic(transaction.partitions),
+        transaction_partitions=None
+        if transaction.state is TransactionState.EMPTY
+        else _by_topic(transaction.partitions),
         transaction_last_update_timestamp_ms=transaction.update_ms,
         transaction_start_timestamp_ms=transaction.start_ms,
         client_transaction_version=transaction.client_version,
     )
-    return Record(key, _VERSION_BYTES[version] + schema.write(value, version, version >= VERSION))
+    return InternalRecord(key, _VERSION_BYTES[version] + schema.write(value, version, version >= VERSION))
 
 
-def read_record(record: Record) -> TransactionRecord | None:
+def read_record(record: InternalRecord) -> TransactionRecord | None:
     """None for what we do not know. Raises `ProtocolViolation` if it is cut short."""
     if record.value is not None and record.key.startswith(_KIND_BYTES):
         packed = _packed(record.value)
@@ -79,11 +89,11 @@ def read_record(record: Record) -> TransactionRecord | None:
         return TransactionRecord(transactional_id, None)
     if value.transaction_status not in _STATES:
         return None
-    transaction = Transaction(
+    transaction = TransactionMetadata(
         producer_id=value.producer_id,
         epoch=value.producer_epoch,
         timeout_ms=value.transaction_timeout_ms,
-        state=State(value.transaction_status),
+        state=TransactionState(value.transaction_status),
         update_ms=value.transaction_last_update_timestamp_ms,
         partitions=_partitions(value.transaction_partitions or []),
         start_ms=value.transaction_start_timestamp_ms,

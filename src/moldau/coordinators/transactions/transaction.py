@@ -19,7 +19,7 @@ import enum
 import struct
 from typing import NamedTuple
 
-from moldau.coordinators.outcome import Now
+from moldau.coordinators.decision import Now
 from moldau.names import TopicPartition
 
 NO_PRODUCER_ID, NO_EPOCH, NO_TIMESTAMP = -1, -1, -1
@@ -28,7 +28,7 @@ EPOCH_EXHAUSTED = EPOCH_MAX - 1
 """The last epoch that is given to a producer: the one after it is kept for fencing it."""
 
 
-class State(enum.IntEnum):
+class TransactionState(enum.IntEnum):
     """By the numbers that are written; `label` as Kafka spells it to clients."""
 
     EMPTY = 0
@@ -45,20 +45,20 @@ class State(enum.IntEnum):
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 
-IDLE = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
-PREPARED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
+IDLE = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
+PREPARED = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 
 Partitions = dict[TopicPartition, None]
-"""A set in the order of adding; never changed once it is part of a `Transaction`."""
+"""A set in the order of adding; never changed once it is part of a `TransactionMetadata`."""
 
 _PACKED = struct.Struct(">qqhhibhqq")
 
 
-class Transaction(NamedTuple):
+class TransactionMetadata(NamedTuple):
     producer_id: int
     epoch: int
     timeout_ms: int
-    state: State
+    state: TransactionState
     update_ms: int
     partitions: Partitions
     start_ms: int = NO_TIMESTAMP
@@ -87,10 +87,10 @@ class Transaction(NamedTuple):
         )
 
 
-def unpack(data: bytes) -> Transaction:
+def unpack(data: bytes) -> TransactionMetadata:
     producer_id, previous, epoch, last_epoch, timeout_ms, state, version, update_ms, start_ms = _PACKED.unpack(data)
-    return Transaction(
-        producer_id, epoch, timeout_ms, State(state), update_ms, {}, start_ms, version, last_epoch, previous
+    return TransactionMetadata(
+        producer_id, epoch, timeout_ms, TransactionState(state), update_ms, {}, start_ms, version, last_epoch, previous
     )
 
 
@@ -109,30 +109,34 @@ def is_expired(packed: bytes, before_ms: int) -> bool:
 # -- steps
 
 
-def created(producer_id: int, timeout_ms: int, now: Now) -> Transaction:
-    return Transaction(producer_id, 0, timeout_ms, State.EMPTY, now.stamp_ms, {})
+def created(producer_id: int, timeout_ms: int, now: Now) -> TransactionMetadata:
+    return TransactionMetadata(producer_id, 0, timeout_ms, TransactionState.EMPTY, now.wall_ms, {})
 
 
-def bumped(was: Transaction, timeout_ms: int, recovers: bool, now: Now) -> Transaction:
+def bumped(was: TransactionMetadata, timeout_ms: int, recovers: bool, now: Now) -> TransactionMetadata:
     """InitProducerId; a producer that `recovers` says which epoch it had, and may ask again should the reply be
     lost."""
     return was._replace(
         epoch=was.epoch + 1,
         last_epoch=was.epoch if recovers else NO_EPOCH,
         timeout_ms=timeout_ms,
-        state=State.EMPTY,
-        update_ms=now.stamp_ms,
+        state=TransactionState.EMPTY,
+        update_ms=now.wall_ms,
         start_ms=NO_TIMESTAMP,
         previous_producer_id=NO_PRODUCER_ID,
     )
 
 
-def repeated(was: Transaction, timeout_ms: int, now: Now) -> Transaction:
+def repeated(was: TransactionMetadata, timeout_ms: int, now: Now) -> TransactionMetadata:
     """The reply to an InitProducerId was lost: the same epoch again."""
-    return was._replace(timeout_ms=timeout_ms, state=State.EMPTY, update_ms=now.stamp_ms, start_ms=NO_TIMESTAMP)
+    return was._replace(
+        timeout_ms=timeout_ms, state=TransactionState.EMPTY, update_ms=now.wall_ms, start_ms=NO_TIMESTAMP
+    )
 
 
-def rotated(was: Transaction, producer_id: int, timeout_ms: int, recovers: bool, now: Now) -> Transaction:
+def rotated(
+    was: TransactionMetadata, producer_id: int, timeout_ms: int, recovers: bool, now: Now
+) -> TransactionMetadata:
     """InitProducerId when the epochs of the producer id are used up."""
     return was._replace(
         producer_id=producer_id,
@@ -140,25 +144,29 @@ def rotated(was: Transaction, producer_id: int, timeout_ms: int, recovers: bool,
         epoch=0,
         last_epoch=was.epoch if recovers else NO_EPOCH,
         timeout_ms=timeout_ms,
-        state=State.EMPTY,
-        update_ms=now.stamp_ms,
+        state=TransactionState.EMPTY,
+        update_ms=now.wall_ms,
         start_ms=NO_TIMESTAMP,
     )
 
 
-def with_partitions(was: Transaction, partitions: Partitions, client_version: int, now: Now) -> Transaction:
+def with_partitions(
+    was: TransactionMetadata, partitions: Partitions, client_version: int, now: Now
+) -> TransactionMetadata:
     """More of them in an ongoing transaction; the first begin one."""
     return was._replace(
-        state=State.ONGOING,
+        state=TransactionState.ONGOING,
         partitions=was.partitions | partitions,
-        start_ms=was.start_ms if was.state is State.ONGOING else now.stamp_ms,
-        update_ms=now.stamp_ms,
+        start_ms=was.start_ms if was.state is TransactionState.ONGOING else now.wall_ms,
+        update_ms=now.wall_ms,
         client_version=client_version,
         previous_producer_id=NO_PRODUCER_ID,
     )
 
 
-def prepared(was: Transaction, commits: bool, client_version: int, next_producer_id: int, now: Now) -> Transaction:
+def prepared(
+    was: TransactionMetadata, commits: bool, client_version: int, next_producer_id: int, now: Now
+) -> TransactionMetadata:
     """The decision. With version 2 the epoch is bumped, and what has no partitions begins now and ends at once."""
     epoch, last_epoch = was.epoch, was.last_epoch
     if client_version >= 2:
@@ -167,16 +175,16 @@ def prepared(was: Transaction, commits: bool, client_version: int, next_producer
     return was._replace(
         epoch=epoch,
         last_epoch=last_epoch,
-        state=State.PREPARE_COMMIT if commits else State.PREPARE_ABORT,
-        start_ms=was.start_ms if was.state is State.ONGOING else now.stamp_ms,
-        update_ms=now.stamp_ms,
+        state=TransactionState.PREPARE_COMMIT if commits else TransactionState.PREPARE_ABORT,
+        start_ms=was.start_ms if was.state is TransactionState.ONGOING else now.wall_ms,
+        update_ms=now.wall_ms,
         client_version=client_version,
         previous_producer_id=NO_PRODUCER_ID,
         next_producer_id=next_producer_id,
     )
 
 
-def fenced(was: Transaction, server_version: int, next_producer_id: int, now: Now) -> Transaction:
+def fenced(was: TransactionMetadata, server_version: int, next_producer_id: int, now: Now) -> TransactionMetadata:
     """An ongoing transaction is aborted because its time is over or a new instance of the producer is there: the old
     one is fenced by the epoch, whichever version it has."""
     if server_version >= 2:
@@ -185,12 +193,14 @@ def fenced(was: Transaction, server_version: int, next_producer_id: int, now: No
     return prepared(fence, False, 0, NO_PRODUCER_ID, now)
 
 
-def completed(was: Transaction, now: Now) -> Transaction:
+def completed(was: TransactionMetadata, now: Now) -> TransactionMetadata:
     """Every partition has its marker."""
     done = was._replace(
-        state=State.COMPLETE_COMMIT if was.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT,
+        state=TransactionState.COMPLETE_COMMIT
+        if was.state is TransactionState.PREPARE_COMMIT
+        else TransactionState.COMPLETE_ABORT,
         partitions={},
-        update_ms=now.stamp_ms,
+        update_ms=now.wall_ms,
         next_producer_id=NO_PRODUCER_ID,
     )
     if was.next_producer_id == NO_PRODUCER_ID:

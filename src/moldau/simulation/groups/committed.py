@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from moldau.broker import Broker
-from moldau.coordinators.consumer.group import Member, Target
-from moldau.coordinators.consumer.records import ConsumerGroupRecord, Kind
-from moldau.coordinators.groups.records import GroupRecord, read_record
+from moldau.coordinators.classic.records import ClassicGroupRecord
+from moldau.coordinators.consumer.group import ConsumerMember, Target
+from moldau.coordinators.consumer.records import ConsumerGroupRecord, ConsumerRecordType
+from moldau.coordinators.decision import InternalRecord
+from moldau.coordinators.groups.records import read_record
 from moldau.coordinators.groups.shard import GroupShard
-from moldau.coordinators.outcome import Record
 from moldau.coordinators.replaying import Replaying
 from moldau.errors import KafkaError
 from moldau.names import OFFSETS_TOPIC, TopicPartition
@@ -25,7 +26,7 @@ from moldau.simulation.workload import Broken
 READ_BYTES = 1 << 20
 STORED = ("epoch", "metadata_hash", "members", "statics", "targets", "target_epoch", "target_stamp_ms", "expressions")
 """What the log says of a group of the newer protocol."""
-Newer = dict[tuple[Kind, str], Any]
+Newer = dict[tuple[ConsumerRecordType, str], Any]
 
 
 class Replayed:
@@ -33,7 +34,7 @@ class Replayed:
 
     def __init__(self) -> None:
         self.offset = 0
-        self.records: list[Record] = []
+        self.records: list[InternalRecord] = []
         self.offsets: dict[str, dict[TopicPartition, Any]] = {}
         self.classic: dict[str, Any] = {}
         self.newer: dict[str, Newer] = {}
@@ -51,11 +52,11 @@ class Replayed:
                 self._apply(record, gone)
             self.offset = last.next_offset
 
-    def _apply(self, record: Record, gone: Callable[[str], None]) -> None:
+    def _apply(self, record: InternalRecord, gone: Callable[[str], None]) -> None:
         known = read_record(record)
         if known is None:
             return
-        if isinstance(known, GroupRecord):
+        if isinstance(known, ClassicGroupRecord):
             if known.value is None:
                 self.classic.pop(known.group, None)
                 gone(known.group)
@@ -69,7 +70,7 @@ class Replayed:
             self.offsets.setdefault(known.group, {})[known.partition] = known.value
 
     def _apply_newer(self, known: ConsumerGroupRecord, gone: Callable[[str], None]) -> None:
-        if known.kind is Kind.EPOCH and known.value is None:
+        if known.kind is ConsumerRecordType.EPOCH and known.value is None:
             self.newer.pop(known.group, None)
             gone(known.group)
         elif known.value is not None:
@@ -106,7 +107,7 @@ class Committed:
         self.follow(broker)
         known: set[str] = set()
         for log in self._partitions.values():
-            known.update(name for kind, name in log.newer.get(group, {}) if kind is Kind.MEMBER)
+            known.update(name for kind, name in log.newer.get(group, {}) if kind is ConsumerRecordType.MEMBER)
             if group in log.classic:
                 known.update(member.member_id for member in log.classic[group].members)
         return known
@@ -166,27 +167,27 @@ class Committed:
             raise Broken(f"the coordinator has the groups {[*shard.consumers.stored]}, the log {[*log.newer]}")
         for group_id, records in log.newer.items():
             group = shard.consumers.stored[group_id]
-            members = {name for kind, name in records if kind is Kind.MEMBER}
-            epoch = records[Kind.EPOCH, ""].epoch
+            members = {name for kind, name in records if kind is ConsumerRecordType.MEMBER}
+            epoch = records[ConsumerRecordType.EPOCH, ""].epoch
             if (group.epoch, set(group.members)) != (epoch, members):
                 raise Broken(f"{group_id} is at epoch {group.epoch} with {[*group.members]}, in the log at {epoch}")
-            target = records.get((Kind.TARGET_EPOCH, ""))
+            target = records.get((ConsumerRecordType.TARGET_EPOCH, ""))
             if group.target_epoch != (0 if target is None else target.assignment_epoch):
                 raise Broken(f"the target of {group_id} is of {group.target_epoch}, in the log {target}")
             for name, member in group.members.items():
                 _check_member(group_id, member, records, group.targets.get(name, {}))
 
 
-def _check_member(group_id: str, member: Member, records: Newer, target: Target) -> None:
+def _check_member(group_id: str, member: ConsumerMember, records: Newer, target: Target) -> None:
     """It has, and is to have and to give back, what the log says."""
-    current = records.get((Kind.CURRENT, member.member_id))
+    current = records.get((ConsumerRecordType.CURRENT, member.member_id))
     if current is not None:
         ours = member.epoch, _places(member.assigned), _places(member.revoking)
         given, back = current.assigned_partitions, current.partitions_pending_revocation
         logged = current.member_epoch, _logged(given), _logged(back)
         if ours != logged:
             raise Broken(f"{member.member_id} of {group_id} is at {ours}, in the log at {logged}")
-    wanted = records.get((Kind.TARGET, member.member_id))
+    wanted = records.get((ConsumerRecordType.TARGET, member.member_id))
     if _places(target) != (set() if wanted is None else _logged(wanted.topic_partitions)):
         raise Broken(f"{member.member_id} of {group_id} is to have {target}, in the log {wanted}")
 

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.coordinators.groups.exchange import GroupSettings
-from moldau.coordinators.groups.offset_records import (
+from moldau.coordinators.decision import InternalRecord
+from moldau.coordinators.offsets.committed import CommittedOffsets
+from moldau.coordinators.offsets.messages import OffsetSettings
+from moldau.coordinators.offsets.records import (
     OffsetRecord,
     Stamps,
     is_offset,
@@ -21,8 +23,6 @@ from moldau.coordinators.groups.offset_records import (
     split_key,
     stamps,
 )
-from moldau.coordinators.groups.offsets import Offsets
-from moldau.coordinators.outcome import Record
 from moldau.errors import ProtocolViolation
 from moldau.names import TopicPartition
 from moldau.protocol import schema
@@ -129,7 +129,7 @@ def test_a_key_is_read_as_the_schema_reads_it(key: bytes) -> None:
     partition = TopicPartition(expected.topic, expected.partition)
     assert (str(group, "utf-8"), partition_at(place)) == (expected.group, partition)
     assert place_of(partition) == place
-    assert read_offset(Record(key, None)) == OffsetRecord(expected.group, partition, None)
+    assert read_offset(InternalRecord(key, None)) == OffsetRecord(expected.group, partition, None)
 
 
 @pytest.mark.parametrize("key", [b"\x80\0" + b"g" * 0x8000 + b"\0\1t\0\0\0\0", b"\0\1g\x80\0" + b"t" * 0x8004])
@@ -149,10 +149,10 @@ FEW_KEYS = st.sampled_from(
 
 @given(st.lists(st.tuples(damaged(FEW_KEYS).filter(is_offset) | FEW_KEYS, st.none() | VALUES), max_size=12))
 def test_offsets_are_whatever_the_records_say_one_after_the_other(records: list[tuple[bytes, bytes | None]]) -> None:
-    offsets = Offsets(GroupSettings())
+    offsets = CommittedOffsets(OffsetSettings())
     expected: dict[str, dict[TopicPartition, OffsetCommitValue]] = {}
     for key, data in records:
-        outcome(offsets.apply, Record(key, data))
+        outcome(offsets.apply, InternalRecord(key, data))
         where, value = outcome(key_by_schema, key), None if data is None else outcome(by_schema, data)
         if where is ProtocolViolation or value is ProtocolViolation or (data is not None and value is None):
             continue
@@ -171,7 +171,7 @@ def test_offsets_are_whatever_the_records_say_one_after_the_other(records: list[
 
 
 def test_an_offset_that_was_not_committed_is_not_there() -> None:
-    kept = Offsets(GroupSettings()).of("g")
+    kept = CommittedOffsets(OffsetSettings()).of("g")
     for partition in (TopicPartition("t", 0), TopicPartition("t" * 40_000, 0)):
         assert partition not in kept
         assert kept.get(partition) is None

@@ -12,9 +12,14 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 
 from moldau.cluster.image import Image
-from moldau.coordinators.classic.group import CONSUMER_PROTOCOL, Group, Protocols, State
-from moldau.coordinators.classic.group import Member as ClassicMember
-from moldau.coordinators.consumer.group import ConsumerGroup, Member
+from moldau.coordinators.classic.group import (
+    CONSUMER_PROTOCOL,
+    ClassicGroup,
+    ClassicGroupState,
+    ClassicMember,
+    Protocols,
+)
+from moldau.coordinators.consumer.group import ConsumerGroup, ConsumerMember
 from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.consumer import (
@@ -32,7 +37,7 @@ class CannotMigrate(ValueError):
     """Members say or have what only they understand."""
 
 
-def newer_of(group: Group, image: Image) -> ConsumerGroup:
+def consumer_group_of(group: ClassicGroup, image: Image) -> ConsumerGroup:
     """The classic group as one of the newer protocol. Raises `CannotMigrate`."""
     if group.protocol_type != CONSUMER_PROTOCOL:
         raise CannotMigrate("its members are no consumers")
@@ -47,7 +52,7 @@ def newer_of(group: Group, image: Image) -> ConsumerGroup:
             if left := [p for p in sorted(partitions) if (topic, p) not in taken]:
                 owned.setdefault(topic, {}).update(dict.fromkeys(left, group.generation))
                 taken.update((topic, p) for p in left)
-        newer.members[classic.member_id] = Member(
+        newer.members[classic.member_id] = ConsumerMember(
             classic.member_id,
             instance_id=classic.instance_id,
             rack_id=subscription.rack_id,
@@ -64,9 +69,9 @@ def newer_of(group: Group, image: Image) -> ConsumerGroup:
     return newer
 
 
-def classic_of(group: ConsumerGroup, members: Iterable[Member], image: Image) -> Group:
+def classic_group_of(group: ConsumerGroup, members: Iterable[ConsumerMember], image: Image) -> ClassicGroup:
     """A classic group of these members, stable. Raises `CannotMigrate` if they have no protocol in common."""
-    classic = Group(group.group_id, generation=group.epoch, protocol_type=CONSUMER_PROTOCOL)
+    classic = ClassicGroup(group.group_id, generation=group.epoch, protocol_type=CONSUMER_PROTOCOL)
     everyone = list(members)
     for member in everyone:
         assert member.classic is not None
@@ -85,7 +90,7 @@ def classic_of(group: ConsumerGroup, members: Iterable[Member], image: Image) ->
     if not any(count == len(classic.members) for count in classic.offers.values()):
         raise CannotMigrate("its members have no protocol in common")
     classic.protocol = classic.elected_protocol()
-    classic.state = classic.before = State.STABLE
+    classic.state = classic.before = ClassicGroupState.STABLE
     classic.topics = frozenset(topic for member in everyone for topic in member.topics)
     return classic
 
@@ -103,7 +108,7 @@ def subscription_of(protocols: Protocols) -> ConsumerProtocolSubscription:
         raise CannotMigrate("a member's subscription cannot be read") from None
 
 
-def assignment_for(member: Member, target: Mapping[uuid.UUID, Collection[int]], image: Image) -> bytes:
+def assignment_for(member: ConsumerMember, target: Mapping[uuid.UUID, Collection[int]], image: Image) -> bytes:
     """Partitions in the words of the classic protocol, as the member speaks it; topics that are gone are left out."""
     assert member.classic is not None
     version = min(read_int16(member.classic.supported_protocols[0].metadata, 0)[0], MEMBER_PROTOCOL_VERSION_MAX)

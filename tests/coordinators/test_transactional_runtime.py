@@ -7,21 +7,21 @@ from collections.abc import Awaitable
 import pytest
 
 from moldau.coordinators.groups.coordinator import GroupCoordinator
-from moldau.coordinators.groups.exchange import NewOffset, TransactionalCommit
+from moldau.coordinators.offsets.messages import NewOffset, TransactionalOffsetCommit
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records.batch import read_header
 from tests.coordinators.fake_log import FakeLog, answered, coordinator, in_virtual_time, leading
 from tests.coordinators.groups.scene import TOPIC_ID
-from tests.coordinators.test_host import commit
+from tests.coordinators.test_coordinator_runtime import commit
 
 NONE = ErrorCode.NONE
 TP = TopicPartition("t", 0)
 GROUP = "simple"
 
 
-def offsets(number: int, producer: int = 7, epoch: int = 0, group: str = GROUP) -> TransactionalCommit:
-    return TransactionalCommit(
+def offsets(number: int, producer: int = 7, epoch: int = 0, group: str = GROUP) -> TransactionalOffsetCommit:
+    return TransactionalOffsetCommit(
         group_id=group,
         producer_id=producer,
         epoch=epoch,
@@ -36,7 +36,7 @@ def agreed() -> ErrorCode:
     return NONE
 
 
-async def write(groups: GroupCoordinator, ask: TransactionalCommit) -> ErrorCode:
+async def write(groups: GroupCoordinator, ask: TransactionalOffsetCommit) -> ErrorCode:
     (error,) = await answered(groups.commit_in_transaction(ask, agreed))
     assert isinstance(error, ErrorCode)
     return error

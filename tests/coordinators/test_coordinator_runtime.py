@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from moldau.coordinators.groups.exchange import Commit, Joined, Leaver, Left, NewOffset, Synced
-from moldau.coordinators.host import BATCH_BYTES_MAX, partition_of
+from moldau.coordinators.classic.messages import Joined, Leaver, Left, Synced
+from moldau.coordinators.coordinator_runtime import BATCH_BYTES_MAX, partition_of
+from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records import rows
@@ -26,9 +27,9 @@ from tests.coordinators.groups.scene import TOPIC_ID
 TP = TopicPartition("t", 0)
 
 
-def commit(offset: int, group: str = "simple", metadata: str = "") -> Commit:
+def commit(offset: int, group: str = "simple", metadata: str = "") -> OffsetCommit:
     offsets = [NewOffset(TP, offset, -1, metadata, TOPIC_ID)]
-    return Commit(group_id=group, member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets)
+    return OffsetCommit(group_id=group, member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,9 @@ def test_many_records_go_out_in_several_batches() -> None:
         log = FakeLog()
         groups = await leading(log, "simple")
         offsets = [NewOffset(TopicPartition("t", n), n, -1, "x" * 4000, TOPIC_ID) for n in range(200)]
-        ask = Commit(group_id="simple", member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets)
+        ask = OffsetCommit(
+            group_id="simple", member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets
+        )
         assert await answered(groups.commit(ask)) == [ErrorCode.NONE] * 200
         sizes = [len(batch) for batch in log.batches[groups.partition_of("simple")]]
         assert len(sizes) == 2
@@ -423,7 +426,7 @@ def test_a_defect_answers_with_an_error_and_starts_over(monkeypatch: pytest.Monk
             raise ZeroDivisionError
 
         with monkeypatch.context() as broken:
-            broken.setattr("moldau.coordinators.groups.offsets.Offsets.apply", explode)
+            broken.setattr("moldau.coordinators.offsets.committed.CommittedOffsets.apply", explode)
             assert await answered(groups.commit(commit(1))) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
         await groups.loaded("simple")
         assert groups.offsets("simple")[TP].offset == 1, "it was in the log, though nobody was told"

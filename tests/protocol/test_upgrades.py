@@ -3,7 +3,7 @@
 import pytest
 
 from moldau.errors import ErrorCode
-from moldau.protocol import lifts
+from moldau.protocol import upgrades
 from moldau.protocol.apis import FIND_COORDINATOR, LEAVE_GROUP, OFFSET_FETCH, Api
 from moldau.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
@@ -27,11 +27,11 @@ def versions(api: Api) -> range:
 def test_one_coordinator_key_is_a_list_of_one(version: int) -> None:
     single = version < 4
     request = FindCoordinatorRequest(key="g" if single else "", coordinator_keys=[] if single else ["g", "h"])
-    lifts.lift_find_coordinator(request, version)
+    upgrades.upgrade_find_coordinator(request, version)
     assert request.coordinator_keys == (["g"] if single else ["g", "h"])
     found = Coordinator(key="g", node_id=1, host="here", port=9092, error_code=15, error_message="soon")
     response = FindCoordinatorResponse(coordinators=[found])
-    lifts.lower_find_coordinator(response, version)
+    upgrades.downgrade_find_coordinator(response, version)
     lowered = (response.node_id, response.host, response.port, response.error_code, response.error_message)
     assert lowered == ((1, "here", 9092, 15, "soon") if single else (0, "", 0, 0, ""))
 
@@ -42,13 +42,13 @@ def test_one_leaver_is_a_list_of_one_and_its_error_that_of_the_whole(version: in
     request = LeaveGroupRequest(
         member_id="m" if single else "", members=[] if single else [MemberIdentity(member_id="n")]
     )
-    lifts.lift_leave_group(request, version)
+    upgrades.upgrade_leave_group(request, version)
     assert [member.member_id for member in request.members] == ["m" if single else "n"]
     response = LeaveGroupResponse(members=[MemberResponse(member_id="m", error_code=25)])
-    lifts.lower_leave_group(response, version)
+    upgrades.downgrade_leave_group(response, version)
     assert response.error_code == (25 if single else 0)
     response = LeaveGroupResponse(error_code=16)
-    lifts.lower_leave_group(response, version)
+    upgrades.downgrade_leave_group(response, version)
     assert response.error_code == 16
 
 
@@ -61,13 +61,13 @@ def test_one_group_is_a_list_of_one_and_its_error_that_of_the_whole(version: int
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=newer)])
     if single:
         request = OffsetFetchRequest(group_id="g", topics=older)
-    lifts.lift_offset_fetch(request, version)
+    upgrades.upgrade_offset_fetch(request, version)
     assert request.groups == [OffsetFetchRequestGroup(group_id="g", topics=newer)]
 
     part = OffsetFetchResponsePartitions(partition_index=1, committed_offset=5, metadata="note")
     topic = OffsetFetchResponseTopics(name="t", partitions=[part])
     response = OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="g", topics=[topic])])
-    lifts.lower_offset_fetch(request, response, version)
+    upgrades.downgrade_offset_fetch(request, response, version)
     lowered = [
         (t.name, p.partition_index, p.committed_offset, p.metadata) for t in response.topics for p in t.partitions
     ]
@@ -75,7 +75,7 @@ def test_one_group_is_a_list_of_one_and_its_error_that_of_the_whole(version: int
 
     failed = OffsetFetchResponseGroup(group_id="g", error_code=ErrorCode.NOT_COORDINATOR)
     response = OffsetFetchResponse(groups=[failed])
-    lifts.lower_offset_fetch(request, response, version)
+    upgrades.downgrade_offset_fetch(request, response, version)
     assert response.error_code == (ErrorCode.NOT_COORDINATOR if single else 0)
     in_parts = [(p.partition_index, p.error_code) for t in response.topics for p in t.partitions]
     assert in_parts == ([(0, 16), (1, 16)] if version < 2 and not everything else [])

@@ -80,13 +80,13 @@ class Ended(NamedTuple):
     epoch: int = -1
 
 
-class MarkerWriter(Protocol):
+class WriteMarkers(Protocol):
     """Writes them and says how it went for each partition; never raises `KafkaError`."""
 
     async def __call__(self, markers: TransactionMarkers) -> Mapping[TopicPartition, ErrorCode]: ...
 
 
-class TransactionDescription(NamedTuple):
+class DescribedTransaction(NamedTuple):
     """`state` as Kafka spells it; `start_ms` is -1 while there is no transaction."""
 
     transactional_id: str

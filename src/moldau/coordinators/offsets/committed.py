@@ -7,13 +7,13 @@ a transaction waits in `pending` for its end. There may be millions of offsets: 
 records, and made into objects when somebody asks.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
 
-from moldau.coordinators.classic.group import Group, State
-from moldau.coordinators.consumer.group import ConsumerGroup
-from moldau.coordinators.groups.exchange import GroupSettings, NewOffset
-from moldau.coordinators.groups.offset_records import (
+from moldau.coordinators.decision import Decision, InternalRecord
+from moldau.coordinators.offsets.messages import NewOffset, OffsetSettings
+from moldau.coordinators.offsets.pending import PendingOffsets
+from moldau.coordinators.offsets.records import (
     Stamps,
     is_value,
     offset_record,
@@ -24,11 +24,25 @@ from moldau.coordinators.groups.offset_records import (
     stamps,
     topic_at,
 )
-from moldau.coordinators.groups.pending_offsets import PendingOffsets
-from moldau.coordinators.outcome import Outcome, Record
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
+
+
+class SubscribedGroup(Protocol):
+    """A group of any kind, as far as its offsets' retention depends on it."""
+
+    @property
+    def group_id(self) -> str: ...
+    @property
+    def lets_offsets_expire(self) -> bool:
+        """False while the group may be using all of its offsets."""
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether members consume the topic; its offsets then neither expire nor can be deleted."""
+
+    def retention_start_ms(self, commit_ms: int) -> int:
+        """When the retention of an offset that was committed at `commit_ms` starts to count."""
 
 
 class Applied(NamedTuple):
@@ -80,16 +94,16 @@ def _value(data: bytes) -> OffsetCommitValue:
     return value
 
 
-class Offsets:
+class CommittedOffsets:
     """The offsets of all groups of one partition of the offsets topic."""
 
-    def __init__(self, settings: GroupSettings):
+    def __init__(self, settings: OffsetSettings):
         self.settings = settings
         self._by_group: dict[bytes, dict[bytes, bytes]] = {}
         self.pending = PendingOffsets()
         self._waiting = self.pending.by_group  # false but for where transactions are open
 
-    def apply(self, record: Record) -> Applied | None:
+    def apply(self, record: InternalRecord) -> Applied | None:
         """A record whose key is an offset's; None if it is of a version we do not know, which is passed over.
 
         Raises `ProtocolViolation`, and nothing has changed.
@@ -112,7 +126,7 @@ class Offsets:
             self.pending.overtake(group, place)
         return Applied(group, True)
 
-    def apply_pending(self, producer_id: int, record: Record) -> Applied | None:
+    def apply_pending(self, producer_id: int, record: InternalRecord) -> Applied | None:
         """A record as `apply` takes it, written in a producer's transaction. A deletion waits for nothing, as in Kafka,
         which writes none in transactions."""
         key, value = record
@@ -150,12 +164,12 @@ class Offsets:
         return OffsetsOfGroup(self._by_group.get(group_id.encode(), {}))
 
     def commit(
-        self, group_id: str, offsets: Iterable[NewOffset], retention_ms: int, stamp_ms: int, out: Outcome
+        self, group_id: str, offsets: Iterable[NewOffset], retention_ms: int, wall_ms: int, out: Decision
     ) -> list[ErrorCode]:
         """One error or none for each offset; those without one are in `out`'s records."""
         errors = []
         for new in offsets:
-            if len(new.metadata) > self.settings.offset_metadata_max_bytes:
+            if len(new.metadata) > self.settings.metadata_max_bytes:
                 errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             errors.append(ErrorCode.NONE)
@@ -163,8 +177,8 @@ class Offsets:
                 offset=new.offset,
                 leader_epoch=new.leader_epoch,
                 metadata=new.metadata,
-                commit_timestamp=stamp_ms,
-                expire_timestamp=-1 if retention_ms < 0 else stamp_ms + retention_ms,
+                commit_timestamp=wall_ms,
+                expire_timestamp=-1 if retention_ms < 0 else wall_ms + retention_ms,
                 topic_id=new.topic_id,
             )
             out.records.append(offset_record(group_id, new.partition, value))
@@ -175,18 +189,19 @@ class Offsets:
         group = group_id.encode()
         return dict.fromkeys((*self._by_group.get(group, ()), *self.pending.of(group)))
 
-    def delete_all(self, group_id: str, out: Outcome) -> None:
+    def delete_all(self, group_id: str, out: Decision) -> None:
         out.records += self._tombstones(group_id, map(partition_at, self._places(group_id)))
 
-    def delete_topics(self, group_id: str, topics: frozenset[str], out: Outcome) -> None:
+    def delete_topics(self, group_id: str, topics: frozenset[str], out: Decision) -> None:
         names = frozenset(map(str.encode, topics))
         gone = [partition_at(place) for place in self._places(group_id) if topic_at(place) in names]
         out.records += self._tombstones(group_id, gone)
 
-    def delete(
-        self, group: Group | ConsumerGroup, partitions: Iterable[TopicPartition], out: Outcome
-    ) -> list[ErrorCode]:
-        """Forget these offsets, but for topics that the group's members are reading (KIP-496)."""
+    def delete(self, group: SubscribedGroup, partitions: Iterable[TopicPartition], out: Decision) -> list[ErrorCode]:
+        """Delete the offsets of these partitions, except of topics that the group's members consume (KIP-496).
+
+        One error or NONE for each partition.
+        """
         known, pending = self.of(group.group_id), self.pending_of(group.group_id)
         errors = []
         for partition in partitions:
@@ -198,36 +213,22 @@ class Offsets:
                 out.records += self._tombstones(group.group_id, [partition])
         return errors
 
-    def expire(self, group: Group | ConsumerGroup, stamp_ms: int, out: Outcome) -> bool:
-        """Forget what is past `offsets.retention.minutes` (KIP-211), but for what a transaction is about to change;
-        whether none is left."""
-        since = self._retained_since(group)
-        if since is None:
+    def expire(self, group: SubscribedGroup, wall_ms: int, out: Decision) -> bool:
+        """Delete the offsets past `offsets.retention.minutes` (KIP-211), except those that an open transaction may
+        change. Returns whether the group has no offsets left."""
+        if not group.lets_offsets_expire:
             return False
         offsets, pending = self.of(group.group_id), self.pending_of(group.group_id)
-        past = (partition_at(place) for place, when in offsets.stamps() if self._is_old(when, since(when), stamp_ms))
-        old = [tp for tp in past if not group.is_subscribed(tp.topic) and tp not in pending]
-        out.records += self._tombstones(group.group_id, old)
-        return len(old) == len(offsets) and not pending
+        past = (partition_at(place) for place, stamps in offsets.stamps() if self._is_expired(group, stamps, wall_ms))
+        expired = [tp for tp in past if not group.is_subscribed(tp.topic) and tp not in pending]
+        out.records += self._tombstones(group.group_id, expired)
+        return len(expired) == len(offsets) and not pending
 
-    def _is_old(self, when: Stamps, since_ms: int, stamp_ms: int) -> bool:
-        if when.expire_ms >= 0:
-            return stamp_ms >= when.expire_ms
-        return stamp_ms - since_ms >= self.settings.offsets_retention_ms
-
-    @staticmethod
-    def _retained_since(group: Group | ConsumerGroup) -> Callable[[Stamps], int] | None:
-        """From when on the retention of an offset counts; None while its group is busy with it."""
-        if isinstance(group, ConsumerGroup):
-            return lambda when: when.commit_ms
-        if group.protocol_type is None:  # nobody ever joined: its commits are all there is
-            return lambda when: when.commit_ms
-        if group.state is State.EMPTY:
-            return lambda when: group.since_ms if group.since_ms >= 0 else when.commit_ms
-        if group.is_consumer and group.state is State.STABLE and group.topics is not None:
-            return lambda when: when.commit_ms
-        return None
+    def _is_expired(self, group: SubscribedGroup, stamps: Stamps, wall_ms: int) -> bool:
+        if stamps.expire_ms >= 0:
+            return wall_ms >= stamps.expire_ms
+        return wall_ms - group.retention_start_ms(stamps.commit_ms) >= self.settings.retention_ms
 
     @staticmethod
-    def _tombstones(group_id: str, partitions: Iterable[TopicPartition]) -> list[Record]:
+    def _tombstones(group_id: str, partitions: Iterable[TopicPartition]) -> list[InternalRecord]:
         return [offset_record(group_id, partition, None) for partition in partitions]

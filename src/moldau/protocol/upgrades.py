@@ -28,30 +28,30 @@ OFFSET_FETCH_ERROR = 2
 ADD_PARTITIONS_BATCHES = 4
 
 
-def lift_find_coordinator(request: FindCoordinatorRequest, version: int) -> None:
+def upgrade_find_coordinator(request: FindCoordinatorRequest, version: int) -> None:
     if version < FIND_COORDINATOR_BATCHES:
         request.coordinator_keys = [request.key]
 
 
-def lower_find_coordinator(response: FindCoordinatorResponse, version: int) -> None:
+def downgrade_find_coordinator(response: FindCoordinatorResponse, version: int) -> None:
     if version < FIND_COORDINATOR_BATCHES:
         only = response.coordinators[0]
         response.error_code, response.error_message = only.error_code, only.error_message
         response.node_id, response.host, response.port = only.node_id, only.host, only.port
 
 
-def lift_leave_group(request: LeaveGroupRequest, version: int) -> None:
+def upgrade_leave_group(request: LeaveGroupRequest, version: int) -> None:
     if version < LEAVE_GROUP_BATCHES:
         request.members = [MemberIdentity(member_id=request.member_id)]
 
 
-def lower_leave_group(response: LeaveGroupResponse, version: int) -> None:
+def downgrade_leave_group(response: LeaveGroupResponse, version: int) -> None:
     """The one member's error is the error of the whole."""
     if version < LEAVE_GROUP_BATCHES and not response.error_code and response.members:
         response.error_code = response.members[0].error_code
 
 
-def lift_offset_fetch(request: OffsetFetchRequest, version: int) -> None:
+def upgrade_offset_fetch(request: OffsetFetchRequest, version: int) -> None:
     if version < OFFSET_FETCH_GROUPS:
         topics = request.topics
         lifted = (
@@ -62,7 +62,7 @@ def lift_offset_fetch(request: OffsetFetchRequest, version: int) -> None:
         request.groups = [OffsetFetchRequestGroup(group_id=request.group_id, topics=lifted)]
 
 
-def lower_offset_fetch(request: OffsetFetchRequest, response: OffsetFetchResponse, version: int) -> None:
+def downgrade_offset_fetch(request: OffsetFetchRequest, response: OffsetFetchResponse, version: int) -> None:
     """The one group's error is the error of the whole, or before version 2 that of each partition asked for."""
     if version >= OFFSET_FETCH_GROUPS:
         return
@@ -100,7 +100,7 @@ def lower_offset_fetch(request: OffsetFetchRequest, response: OffsetFetchRespons
     ]
 
 
-def lift_add_partitions(request: AddPartitionsToTxnRequest, version: int) -> None:
+def upgrade_add_partitions(request: AddPartitionsToTxnRequest, version: int) -> None:
     if version < ADD_PARTITIONS_BATCHES:
         only = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
@@ -111,6 +111,6 @@ def lift_add_partitions(request: AddPartitionsToTxnRequest, version: int) -> Non
         request.transactions = [only]
 
 
-def lower_add_partitions(response: AddPartitionsToTxnResponse, version: int) -> None:
+def downgrade_add_partitions(response: AddPartitionsToTxnResponse, version: int) -> None:
     if version < ADD_PARTITIONS_BATCHES:
         response.results_by_topic_v3_and_below = response.results_by_transaction[0].topic_results

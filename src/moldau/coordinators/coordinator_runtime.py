@@ -1,11 +1,11 @@
-"""Runs coordinators: loads a partition of an internal topic, and then decides, appends, applies, answers. Knows no
-group.
+"""Runs coordinators: loads a partition of an internal topic; after that decides, appends, applies and replies.
 
-A `Machine` is the pure state of one partition. Its decisions come here as `Outcome`s; their records go into the log
-in the order of the decisions, as many in one batch as have gathered while the batch before was being committed; each
-is applied once it is committed, and then the replies go out. What is only asked, or only parked, is answered without
-a task. Should the log not say whether it took a batch, the partition is loaded anew: its state is always what
-replaying gives. Waiting is the loop's, stamps are the clock's; nothing here reads the time otherwise.
+A `StateMachine` is the pure state of one partition; this module does not know whether it holds groups or transactions.
+The records of its `Decision`s are appended in the order of the decisions. The decisions that were made while one batch
+was being committed share the next batch. Records are applied once they are committed, and then the replies go out. A
+decision without records is answered without a task. If an append fails without saying whether the log holds the batch,
+the partition is loaded again: the state is always the result of replaying the log. Waiting uses the event loop's
+time, record timestamps the clock's.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
-from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
+from moldau.coordinators.decision import Decision, InternalRecord, Now, Replies, Ticket
 from moldau.coordinators.replaying import Buffer, Step, steps
 from moldau.errors import ErrorCode, KafkaError
 from moldau.notices import Notices
@@ -68,19 +68,19 @@ class InternalLog(Protocol):
         """Append one batch; returns once it is committed. Raises `KafkaError`."""
 
 
-class Machine(Protocol):
+class StateMachine(Protocol):
     """The state of one partition: only `apply` changes what lasts."""
 
-    def apply(self, record: Record, now: Now) -> Replies: ...
-    def start(self, now: Now, out: Outcome) -> Iterator[int]:
+    def apply(self, record: InternalRecord, now: Now) -> Replies: ...
+    def start(self, now: Now, out: Decision) -> Iterator[int]:
         """All is read back: bit by bit, get ready to decide; gives how much there was to each bit."""
 
-    def tick(self, now: Now) -> Outcome | None: ...
+    def tick(self, now: Now) -> Decision | None: ...
     def next_ms(self) -> int | None: ...
     def stop(self, error: ErrorCode) -> Replies: ...
 
 
-M = TypeVar("M", bound=Machine)
+M = TypeVar("M", bound=StateMachine)
 
 
 @lru_cache(4096)
@@ -94,7 +94,7 @@ def partition_of(key: str, count: int) -> int:
     return (value if value < 1 << 31 else ((1 << 32) - value) & 0x7FFFFFFF) % count
 
 
-def client_error(error: ErrorCode) -> ErrorCode:
+def error_for_client(error: ErrorCode) -> ErrorCode:
     """What a client is told when the log answered `error`: to try again, to look elsewhere, or that it cannot be."""
     match error:
         case ErrorCode.NOT_LEADER_OR_FOLLOWER | ErrorCode.KAFKA_STORAGE_ERROR | ErrorCode.NOT_COORDINATOR:
@@ -106,29 +106,29 @@ def client_error(error: ErrorCode) -> ErrorCode:
     return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-class Coordinated(Generic[M]):
+class LedPartition(Generic[M]):
     """One partition. `queue` and `appending` hold the decisions whose records are not committed yet, in order."""
 
     def __init__(self, partition: int, machine: M):
         self.partition = partition
         self.machine = machine
         self.loaded = False
-        self.queue: list[Outcome] = []
-        self.appending: list[Outcome] = []
+        self.queue: list[Decision] = []
+        self.appending: list[Decision] = []
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ms = 0
         self.patient_until_ms = 0
 
 
-class Host(Generic[M]):
+class CoordinatorRuntime(Generic[M]):
     """The partitions of one internal topic that this broker coordinates."""
 
     def __init__(self, internal: InternalLog, machine: Callable[[int], M], clock: Clock):
         self._log = internal
         self._machine = machine
         self._clock = clock
-        self._replica: dict[int, Coordinated[M]] = {}
+        self._replica: dict[int, LedPartition[M]] = {}
         self._loading = asyncio.Lock()
         self._waiting: dict[Ticket, asyncio.Future[Any]] = {}
         self._tickets = 0
@@ -187,7 +187,7 @@ class Host(Generic[M]):
     def now(self) -> Now:
         return Now(int(asyncio.get_running_loop().time() * 1000), self._clock.now_ms())
 
-    def ask(self, partition: int, decide: Callable[[M, Ticket, Now], Outcome]) -> Any | Awaitable[Any]:
+    def ask(self, partition: int, decide: Callable[[M, Ticket, Now], Decision]) -> Any | Awaitable[Any]:
         """Let the machine decide; the answer, or what to await for it.
 
         Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS); an awaited answer carries its own error.
@@ -208,7 +208,7 @@ class Host(Generic[M]):
         self._carry_out(replica, outcome)
         return future
 
-    async def tell(self, decide: Callable[[M, Now], Iterator[Outcome]]) -> None:
+    async def tell(self, decide: Callable[[M, Now], Iterator[Decision]]) -> None:
         """Let every machine that answers decide something nobody waits for, in parts. Others have a turn in between."""
         for replica in [replica for replica in self._replica.values() if replica.loaded]:
             for outcome in decide(replica.machine, self.now()):
@@ -217,13 +217,13 @@ class Host(Generic[M]):
                 self._carry_out(replica, outcome)
                 await asyncio.sleep(0)
 
-    def _find(self, partition: int) -> Coordinated[M]:
+    def _find(self, partition: int) -> LedPartition[M]:
         replica = self._replica.get(partition)
         if replica is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return replica
 
-    def _answering(self, partition: int) -> Coordinated[M]:
+    def _answering(self, partition: int) -> LedPartition[M]:
         replica = self._find(partition)
         if not replica.loaded:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -231,7 +231,7 @@ class Host(Generic[M]):
 
     # -- carrying out
 
-    def _carry_out(self, replica: Coordinated[M], outcome: Outcome) -> None:
+    def _carry_out(self, replica: LedPartition[M], outcome: Decision) -> None:
         if outcome.records or outcome.transaction is not None:
             replica.queue.append(outcome)
             if replica.task is None:
@@ -240,7 +240,7 @@ class Host(Generic[M]):
             self._answer(outcome.replies)
         self._set_timer(replica)
 
-    async def _append_queued(self, replica: Coordinated[M]) -> None:
+    async def _append_queued(self, replica: LedPartition[M]) -> None:
         """Commit what is queued, batch by batch, until nothing is."""
         try:
             while replica.queue:
@@ -258,7 +258,7 @@ class Host(Generic[M]):
             replica.task = None
 
     @staticmethod
-    def _next_batch(replica: Coordinated[M]) -> list[Outcome]:
+    def _next_batch(replica: LedPartition[M]) -> list[Decision]:
         """What has to do with a transaction stands alone."""
         size = count = 0
         for outcome in replica.queue:
@@ -271,7 +271,7 @@ class Host(Generic[M]):
         taken, replica.queue = replica.queue[:count], replica.queue[count:]
         return taken
 
-    async def _append(self, replica: Coordinated[M], outcomes: list[Outcome]) -> None:
+    async def _append(self, replica: LedPartition[M], outcomes: list[Decision]) -> None:
         """Commit these together, or one by one if together they are refused. Raises `KafkaError` if nobody knows."""
         for outcome in [outcome for outcome in outcomes if outcome.chain is not None and outcome.chain.broken]:
             self._refuse(outcome, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -292,23 +292,23 @@ class Host(Generic[M]):
                     replica.partition, "cannot be written", error, "Change its settings, or repair its replicas"
                 )
             for outcome in outcomes:
-                self._refuse(outcome, client_error(error.code))
+                self._refuse(outcome, error_for_client(error.code))
             return
         for outcome in outcomes:
             self._answer(outcome.replies)
         self._set_timer(replica)
 
-    async def _commit(self, replica: Coordinated[M], outcomes: list[Outcome]) -> None:
+    async def _commit(self, replica: LedPartition[M], outcomes: list[Decision]) -> None:
         """Append and apply what was decided. Raises `KafkaError`."""
-        for records in parts([record for outcome in outcomes for record in outcome.records]):
-            stamp_ms = self._clock.now_ms()
-            batch = encode_batch([(record.key, record.value, stamp_ms, []) for record in records])
+        for records in split_into_batches([record for outcome in outcomes for record in outcome.records]):
+            wall_ms = self._clock.now_ms()
+            batch = encode_batch([(record.key, record.value, wall_ms, []) for record in records])
             await self._log.append(replica.partition, batch)
             now = self.now()
             for record in records:
                 self._answer(replica.machine.apply(record, now))
 
-    def _refuse(self, outcome: Outcome, error: ErrorCode) -> None:
+    def _refuse(self, outcome: Decision, error: ErrorCode) -> None:
         self._answer(outcome.replies if outcome.refused is None else outcome.refused(error))
 
     def _answer(self, replies: Replies) -> None:
@@ -319,7 +319,7 @@ class Host(Generic[M]):
 
     # -- time
 
-    def _set_timer(self, replica: Coordinated[M]) -> None:
+    def _set_timer(self, replica: LedPartition[M]) -> None:
         due_ms = replica.machine.next_ms()
         if due_ms is not None:
             due_ms = max(due_ms, replica.patient_until_ms)
@@ -332,11 +332,11 @@ class Host(Generic[M]):
             replica.timer_ms = due_ms
             replica.timer = asyncio.get_running_loop().call_at((due_ms + 1) / 1000, self._tick, replica)
 
-    def _tick(self, replica: Coordinated[M]) -> None:
+    def _tick(self, replica: LedPartition[M]) -> None:
         replica.timer = None
         now = self.now()
-        if now.ms - replica.timer_ms > STOOD_STILL_MS_MIN:
-            replica.patient_until_ms = now.ms + HEAR_FIRST_MS
+        if now.monotonic_ms - replica.timer_ms > STOOD_STILL_MS_MIN:
+            replica.patient_until_ms = now.monotonic_ms + HEAR_FIRST_MS
             self._set_timer(replica)
             return
         while (outcome := replica.machine.tick(now)) is not None:
@@ -346,7 +346,7 @@ class Host(Generic[M]):
     # -- loading
 
     def _load(self, partition: int) -> None:
-        replica = self._replica[partition] = Coordinated(partition, self._machine(partition))
+        replica = self._replica[partition] = LedPartition(partition, self._machine(partition))
         replica.task = asyncio.get_running_loop().create_task(self._replay(replica))
 
     def _complain(self, partition: int, what: str, error: Exception, remedy: str) -> None:
@@ -356,13 +356,13 @@ class Host(Generic[M]):
             self._log.name, partition, what, error, remedy,
         )  # fmt: skip
 
-    def _start_over(self, replica: Coordinated[M], error: KafkaError) -> None:
+    def _start_over(self, replica: LedPartition[M], error: KafkaError) -> None:
         log.warning("%s-%d is loaded again: %s", self._log.name, replica.partition, error)
         if self._replica.get(replica.partition) is replica:
-            self.resign(replica.partition, client_error(error.code))
+            self.resign(replica.partition, error_for_client(error.code))
             self._load(replica.partition)
 
-    async def _replay(self, replica: Coordinated[M]) -> None:
+    async def _replay(self, replica: LedPartition[M]) -> None:
         """Apply the whole log, some records at a time, so that the broker answers others meanwhile.
 
         Partitions that are loaded at the same time take turns, chunk by chunk: no more than one is in memory.
@@ -387,8 +387,8 @@ class Host(Generic[M]):
         replica.loaded = True
         self._carry_out(replica, out)
 
-    async def _start(self, machine: M) -> Outcome:
-        out, room = Outcome(), START_BITS
+    async def _start(self, machine: M) -> Decision:
+        out, room = Decision(), START_BITS
         for bits in machine.start(self.now(), out):
             room -= bits
             if room <= 0:
@@ -396,7 +396,7 @@ class Host(Generic[M]):
                 room = START_BITS
         return out
 
-    async def _replay_chunk(self, replica: Coordinated[M], chunks: AsyncIterator[Buffer]) -> bool:
+    async def _replay_chunk(self, replica: LedPartition[M], chunks: AsyncIterator[Buffer]) -> bool:
         """Whether there was one more."""
         chunk = await anext(chunks, None)
         if chunk is None:
@@ -412,19 +412,19 @@ class Host(Generic[M]):
                     now, room = self.now(), LOAD_BYTES
         return True
 
-    def _applying(self, machine: M, step: Step, now: Now) -> Callable[[Record, Now], Replies]:
+    def _applying(self, machine: M, step: Step, now: Now) -> Callable[[InternalRecord, Now], Replies]:
         """What takes the step's records; if there are none it has been taken. Transactions are for those hosts that
         know them: here a record counts as it is read."""
         return machine.apply
 
 
-def _size(record: Record) -> int:
+def _size(record: InternalRecord) -> int:
     return len(record.key) + len(record.value or b"") + 32
 
 
-def parts(records: list[Record]) -> list[list[Record]]:
+def split_into_batches(records: list[InternalRecord]) -> list[list[InternalRecord]]:
     """The records in order, in parts that make a batch each."""
-    found: list[list[Record]] = [[]]
+    found: list[list[InternalRecord]] = [[]]
     size = 0
     for record in records:
         size += _size(record)

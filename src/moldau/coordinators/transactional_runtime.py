@@ -9,8 +9,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol, TypeVar
 
-from moldau.coordinators.host import Coordinated, Host, InternalLog, Machine, parts
-from moldau.coordinators.outcome import Ending, InTransaction, Now, Outcome, Record, Replies
+from moldau.coordinators.coordinator_runtime import (
+    CoordinatorRuntime,
+    InternalLog,
+    LedPartition,
+    StateMachine,
+    split_into_batches,
+)
+from moldau.coordinators.decision import Decision, InternalRecord, InTransaction, Now, Replies, TransactionEnd
 from moldau.coordinators.replaying import Step
 from moldau.log.producers.producers import VerificationGuard
 from moldau.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_BIT, Marker, encode_batch
@@ -34,38 +40,40 @@ class TransactionalLog(InternalLog, Protocol):
         TRANSACTION_COORDINATOR_FENCED and what `append` raises."""
 
 
-class TransactionalMachine(Machine, Protocol):
-    def apply_pending(self, producer_id: int, record: Record, now: Now) -> Replies:
+class TransactionalStateMachine(StateMachine, Protocol):
+    def apply_pending(self, producer_id: int, record: InternalRecord, now: Now) -> Replies:
         """The record waits for the end of the producer's transaction."""
 
     def end(self, producer_id: int, commits: bool, now: Now) -> Replies:
         """What waits for the producer's transaction counts from now on, or never."""
 
 
-M = TypeVar("M", bound=TransactionalMachine)
+M = TypeVar("M", bound=TransactionalStateMachine)
 
 
-class TransactionalHost(Host[M]):
+class TransactionalRuntime(CoordinatorRuntime[M]):
     def __init__(self, internal: TransactionalLog, machine: Callable[[int], M], clock: Clock):
         super().__init__(internal, machine, clock)
         self._internal = internal
 
-    async def _commit(self, replica: Coordinated[M], outcomes: list[Outcome]) -> None:
+    async def _commit(self, replica: LedPartition[M], outcomes: list[Decision]) -> None:
         match outcomes[0].transaction:
             case None:
                 await super()._commit(replica, outcomes)
             case InTransaction() as transaction:
-                for records in parts(outcomes[0].records):
+                for records in split_into_batches(outcomes[0].records):
                     await self._commit_pending(replica, records, transaction)
-            case Ending(producer_id, epoch, coordinator_epoch, commits, version):
+            case TransactionEnd(producer_id, epoch, coordinator_epoch, commits, version):
                 marker = Marker(commits, coordinator_epoch)
                 await self._internal.append_marker(replica.partition, producer_id, epoch, marker, version)
                 self._answer(replica.machine.end(producer_id, commits, self.now()))
 
-    async def _commit_pending(self, replica: Coordinated[M], records: list[Record], transaction: InTransaction) -> None:
-        stamp_ms, (producer_id, epoch, shown) = self._clock.now_ms(), transaction
+    async def _commit_pending(
+        self, replica: LedPartition[M], records: list[InternalRecord], transaction: InTransaction
+    ) -> None:
+        wall_ms, (producer_id, epoch, shown) = self._clock.now_ms(), transaction
         batch = encode_batch(
-            [(record.key, record.value, stamp_ms, []) for record in records],
+            [(record.key, record.value, wall_ms, []) for record in records],
             attributes=TRANSACTIONAL_BIT,
             producer_id=producer_id,
             producer_epoch=epoch,
@@ -75,7 +83,7 @@ class TransactionalHost(Host[M]):
         for record in records:
             self._answer(replica.machine.apply_pending(producer_id, record, now))
 
-    def _applying(self, machine: M, step: Step, now: Now) -> Callable[[Record, Now], Replies]:
+    def _applying(self, machine: M, step: Step, now: Now) -> Callable[[InternalRecord, Now], Replies]:
         if step.producer_id == NO_PRODUCER_ID:
             return machine.apply
         if step.commits is not None:

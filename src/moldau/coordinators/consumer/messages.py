@@ -1,6 +1,7 @@
-"""What members of groups of the newer protocol say to the coordinator, and what they hear, in its own words.
+"""What members of consumer groups ask of the coordinator, and what it answers. Handlers translate from and to the
+protocol's messages.
 
-Handlers translate from and to the protocol's. A field that is None in a `Beat` did not change since the last one.
+A field that is None in a `ConsumerHeartbeat` has not changed since the last heartbeat.
 """
 
 import uuid
@@ -15,7 +16,7 @@ _DEFAULTS = GroupConfig()
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerSettings:
+class ConsumerGroupSettings:
     """Kafka's settings for groups of the newer protocol; `of_group` returns those that a group may have of its own."""
 
     of_group: Callable[[str], GroupConfig] = lambda _: _DEFAULTS
@@ -35,7 +36,7 @@ class ConsumerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class ConsumerHeartbeat:
     """One heartbeat. `owned` is what the member says it has; `epoch` 0 joins, -1 leaves, -2 leaves for now."""
 
     group_id: str
@@ -62,7 +63,7 @@ Assigned = Mapping[uuid.UUID, list[int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beaten:
+class ConsumerHeartbeatReply:
     """The answer. `assignment` is None if it did not change."""
 
     error: ErrorCode = ErrorCode.NONE
@@ -73,7 +74,7 @@ class Beaten:
     assignment: Assigned | None = None
 
 
-class DescribedConsumer(NamedTuple):
+class DescribedConsumerMember(NamedTuple):
     """`is_classic`: it speaks the classic protocol to a group that has gone on to the newer one."""
 
     member_id: str
@@ -90,9 +91,9 @@ class DescribedConsumer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DescribedConsumers:
+class DescribedConsumerGroup:
     state: str
     epoch: int
     target_epoch: int
     assignor: str
-    members: list[DescribedConsumer] = field(default_factory=list)
+    members: list[DescribedConsumerMember] = field(default_factory=list)

@@ -1,34 +1,27 @@
-"""What is asked of the group coordinator and what it answers, in its own words: handlers translate from and to the
-protocol's.
+"""What members of classic groups ask of the coordinator, and what it answers. Handlers translate from and to the
+protocol's messages.
 
-Byte strings (a member's metadata and assignment) are opaque here; only `group.Group.begin_generation` looks into
-them.
+A member's metadata and assignment are bytes that clients agree on. Only `ClassicGroup.begin_generation` reads
+subscriptions, to know which topics a group consumes.
 """
 
-import uuid
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from moldau.coordinators.classic.group import Protocols
-from moldau.coordinators.consumer.exchange import ConsumerSettings
 from moldau.errors import ErrorCode
-from moldau.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSettings:
-    """Kafka's settings for groups; two are constants in Kafka, and `consumer` is for those of the newer protocol."""
+class ClassicGroupSettings:
+    """Kafka's settings for classic groups. Kafka has the last two as constants."""
 
     initial_rebalance_delay_ms: int = 3000
     min_session_timeout_ms: int = 6000
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 0x7FFFFFFF
-    offset_metadata_max_bytes: int = 4096
-    offsets_retention_ms: int = 10080 * 60_000
-    offsets_retention_check_interval_ms: int = 600_000
     new_member_join_timeout_ms: int = 300_000
     expected_members_max: int = 10_000
-    consumer: ConsumerSettings = field(default_factory=ConsumerSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +93,7 @@ class Left:
     members: list[ErrorCode] = field(default_factory=list)
 
 
-class DescribedMember(NamedTuple):
+class DescribedClassicMember(NamedTuple):
     member_id: str
     instance_id: str | None
     client_id: str
@@ -110,53 +103,8 @@ class DescribedMember(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedClassicGroup:
     state: str
     protocol_type: str
     protocol: str
-    members: list[DescribedMember]
-
-
-class Listed(NamedTuple):
-    group_id: str
-    protocol_type: str
-    state: str
-    group_type: str
-
-
-class NewOffset(NamedTuple):
-    """One offset to be committed; `topic_id` is zero where it is not known."""
-
-    partition: TopicPartition
-    offset: int
-    leader_epoch: int
-    metadata: str
-    topic_id: uuid.UUID
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """`retention_ms` is -1 unless the client asks for an expiry of its own (OffsetCommit 2 to 4); `generation` is an
-    epoch in a group of the newer protocol, whose members must say so (`knows_epochs`: OffsetCommit 9)."""
-
-    group_id: str
-    member_id: str
-    instance_id: str | None
-    generation: int
-    retention_ms: int
-    offsets: list[NewOffset]
-    knows_epochs: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionalCommit:
-    """Offsets that count once the producer's transaction is committed. Who names no member and no generation is not
-    compared with the group (KIP-447: TxnOffsetCommit before 3)."""
-
-    group_id: str
-    producer_id: int
-    epoch: int
-    member_id: str
-    instance_id: str | None
-    generation: int
-    offsets: list[NewOffset]
+    members: list[DescribedClassicMember]

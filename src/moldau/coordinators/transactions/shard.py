@@ -12,15 +12,15 @@ every `abort_timed_out_interval_ms`, as by Kafka, and only where one has passed.
 from collections.abc import Callable, Iterator
 
 from moldau.coordinators.deadlines import Deadlines
-from moldau.coordinators.outcome import Now, Outcome, Record, Replies, Ticket
-from moldau.coordinators.transactions.exchange import (
+from moldau.coordinators.decision import Decision, InternalRecord, Now, Replies, Ticket
+from moldau.coordinators.transactions.messages import (
     AddPartitions,
+    DescribedTransaction,
     Ended,
     EndTransaction,
     Initialized,
     InitProducer,
     ListedTransaction,
-    TransactionDescription,
     TransactionSettings,
 )
 from moldau.coordinators.transactions.records import id_of, read_record, transaction_record
@@ -31,8 +31,8 @@ from moldau.coordinators.transactions.transaction import (
     NO_PRODUCER_ID,
     PREPARED,
     Partitions,
-    State,
-    Transaction,
+    TransactionMetadata,
+    TransactionState,
     bumped,
     completed,
     created,
@@ -68,22 +68,22 @@ class TransactionShard:
         self._take_id = take_id
         self._mark = mark
         self._idle: dict[str, bytes] = {}
-        self._open: dict[str, Transaction] = {}
-        self._pending: dict[str, Transaction | None] = {}
+        self._open: dict[str, TransactionMetadata] = {}
+        self._pending: dict[str, TransactionMetadata | None] = {}
         self._deadlines: Deadlines[str] = Deadlines()
         self._expiry_ms: int | None = None
         self._to_look_at: list[str] = []
 
     # -- what lasts
 
-    def apply(self, record: Record, now: Now) -> Replies:
+    def apply(self, record: InternalRecord, now: Now) -> Replies:
         if self._expiry_ms is None:
             self._replay(record)
             return []
         transactional_id = id_of(record.key)
         transaction = self._pending.pop(transactional_id)
         self._put(transactional_id, transaction)
-        if transaction is not None and transaction.state is State.ONGOING:
+        if transaction is not None and transaction.state is TransactionState.ONGOING:
             self._set_deadline(transactional_id, transaction, now)
         else:
             self._deadlines.cancel(transactional_id)
@@ -91,7 +91,7 @@ class TransactionShard:
             self._mark(transactional_id, self._markers(transaction))
         return []
 
-    def _replay(self, record: Record) -> None:
+    def _replay(self, record: InternalRecord) -> None:
         """Records that nobody understands, of newer brokers or damaged ones, stand for nothing."""
         try:
             known = read_record(record)
@@ -105,7 +105,7 @@ class TransactionShard:
         else:
             self._put(known.transactional_id, known.value)
 
-    def _put(self, transactional_id: str, transaction: Transaction | None) -> None:
+    def _put(self, transactional_id: str, transaction: TransactionMetadata | None) -> None:
         if transaction is None:
             self._open.pop(transactional_id, None)
             self._idle.pop(transactional_id, None)
@@ -115,22 +115,22 @@ class TransactionShard:
         else:
             self._open[transactional_id] = transaction
 
-    def _markers(self, transaction: Transaction) -> TransactionMarkers:
+    def _markers(self, transaction: TransactionMetadata) -> TransactionMarkers:
         return TransactionMarkers(
             producer_id=transaction.producer_id,
             epoch=transaction.epoch,
             coordinator_epoch=self._coordinator_epoch,
-            commits=transaction.state is State.PREPARE_COMMIT,
+            commits=transaction.state is TransactionState.PREPARE_COMMIT,
             transaction_version=transaction.client_version,
             partitions=tuple(transaction.partitions),
         )
 
     # -- time
 
-    def start(self, now: Now, out: Outcome) -> Iterator[int]:
-        self._expiry_ms = now.ms + self.settings.remove_expired_interval_ms
+    def start(self, now: Now, out: Decision) -> Iterator[int]:
+        self._expiry_ms = now.monotonic_ms + self.settings.remove_expired_interval_ms
         for transactional_id, transaction in self._open.items():
-            if transaction.state is State.ONGOING:
+            if transaction.state is TransactionState.ONGOING:
                 self._set_deadline(transactional_id, transaction, now)
             else:
                 self._mark(transactional_id, self._markers(transaction))
@@ -145,47 +145,47 @@ class TransactionShard:
             return self._expiry_ms
         return min(time_out, self._expiry_ms)
 
-    def tick(self, now: Now) -> Outcome | None:
+    def tick(self, now: Now) -> Decision | None:
         """Abort one transaction whose time is over, or look at the next ids that may have expired."""
-        while (transactional_id := self._deadlines.take(now.ms)) is not None:
+        while (transactional_id := self._deadlines.take(now.monotonic_ms)) is not None:
             outcome = self._time_out(transactional_id, now)
             if outcome is not None:
                 return outcome
-        if self._expiry_ms is None or now.ms < self._expiry_ms:
+        if self._expiry_ms is None or now.monotonic_ms < self._expiry_ms:
             return None
         return self._expire(now)
 
-    def _set_deadline(self, transactional_id: str, transaction: Transaction, now: Now) -> None:
-        left_ms = transaction.start_ms + transaction.timeout_ms - now.stamp_ms
-        self._look_at(transactional_id, now.ms + min(max(left_ms, 0), transaction.timeout_ms) + 1)
+    def _set_deadline(self, transactional_id: str, transaction: TransactionMetadata, now: Now) -> None:
+        left_ms = transaction.start_ms + transaction.timeout_ms - now.wall_ms
+        self._look_at(transactional_id, now.monotonic_ms + min(max(left_ms, 0), transaction.timeout_ms) + 1)
 
     def _look_at(self, transactional_id: str, due_ms: int) -> None:
         interval_ms = self.settings.abort_timed_out_interval_ms
         self._deadlines.set(transactional_id, -(-due_ms // interval_ms) * interval_ms)
 
-    def _time_out(self, transactional_id: str, now: Now) -> Outcome | None:
+    def _time_out(self, transactional_id: str, now: Now) -> Decision | None:
         was = self._open.get(transactional_id)
-        if was is None or was.state is not State.ONGOING:
+        if was is None or was.state is not TransactionState.ONGOING:
             return None
-        out = Outcome()
+        out = Decision()
         if transactional_id in self._pending or not self._abort(transactional_id, was, out, now):
-            self._look_at(transactional_id, now.ms + 1)
+            self._look_at(transactional_id, now.monotonic_ms + 1)
             return None
 
         def refused(error: ErrorCode) -> Replies:
             self._pending.pop(transactional_id, None)
-            self._look_at(transactional_id, now.ms + 1)
+            self._look_at(transactional_id, now.monotonic_ms + 1)
             return []
 
         out.refused = refused
         return out
 
-    def _expire(self, now: Now) -> Outcome:
+    def _expire(self, now: Now) -> Decision:
         """Ids that nobody used for long, among the next that are to be looked at."""
         if not self._to_look_at:
             self._to_look_at = list(self._idle)
-        before_ms = now.stamp_ms - self.settings.id_expiration_ms
-        out, gone = Outcome(), []
+        before_ms = now.wall_ms - self.settings.id_expiration_ms
+        out, gone = Decision(), []
         for _ in range(min(EXPIRY_LOOKS, len(self._to_look_at))):
             transactional_id = self._to_look_at.pop()
             packed = self._idle.get(transactional_id)
@@ -195,7 +195,7 @@ class TransactionShard:
                 out.records.append(transaction_record(transactional_id, None, self.settings.transaction_version))
                 gone.append(transactional_id)
         pause_ms = EXPIRY_PAUSE_MS if self._to_look_at else self.settings.remove_expired_interval_ms
-        self._expiry_ms = now.ms + pause_ms
+        self._expiry_ms = now.monotonic_ms + pause_ms
 
         def refused(error: ErrorCode) -> Replies:
             for transactional_id in gone:
@@ -207,9 +207,9 @@ class TransactionShard:
 
     # -- decisions
 
-    def init(self, ask: InitProducer, ticket: Ticket, now: Now) -> Outcome:
+    def init(self, ask: InitProducer, ticket: Ticket, now: Now) -> Decision:
         """The answer is an `Initialized`."""
-        out = Outcome()
+        out = Decision()
         if not 0 < ask.timeout_ms <= self.settings.max_timeout_ms:
             out.reply(ticket, Initialized(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
             return out
@@ -218,7 +218,7 @@ class TransactionShard:
             out.reply(ticket, Initialized(ErrorCode.CONCURRENT_TRANSACTIONS))
         elif was is not None and _is_foreign(ask, was):
             out.reply(ticket, Initialized(ErrorCode.PRODUCER_FENCED))
-        elif was is not None and was.state is State.ONGOING:
+        elif was is not None and was.state is TransactionState.ONGOING:
             if self._abort(ask.transactional_id, was, out, now):
                 self._answer(
                     out, ask.transactional_id, ticket, Initialized(ErrorCode.CONCURRENT_TRANSACTIONS), Initialized
@@ -227,7 +227,7 @@ class TransactionShard:
                 out.reply(ticket, None)
         else:
             step = self._initialized(ask, was, now)
-            if isinstance(step, Transaction):
+            if isinstance(step, TransactionMetadata):
                 self._write(out, ask.transactional_id, step)
                 answer = Initialized(ErrorCode.NONE, step.producer_id, step.epoch)
                 self._answer(out, ask.transactional_id, ticket, answer, Initialized)
@@ -235,7 +235,9 @@ class TransactionShard:
                 out.reply(ticket, None if step is None else Initialized(step))
         return out
 
-    def _initialized(self, ask: InitProducer, was: Transaction | None, now: Now) -> Transaction | ErrorCode | None:
+    def _initialized(
+        self, ask: InitProducer, was: TransactionMetadata | None, now: Now
+    ) -> TransactionMetadata | ErrorCode | None:
         """The next step of an id without a transaction; None if it takes a producer id that is not there."""
         recovers = ask.producer_id != NO_PRODUCER_ID
         if was is None:
@@ -250,14 +252,14 @@ class TransactionShard:
             return repeated(was, ask.timeout_ms, now)
         return ErrorCode.PRODUCER_FENCED
 
-    def add(self, ask: AddPartitions, ticket: Ticket, now: Now) -> Outcome:
+    def add(self, ask: AddPartitions, ticket: Ticket, now: Now) -> Decision:
         """The answer is an `ErrorCode`."""
-        out = Outcome()
+        out = Decision()
         was = self._find(ask.transactional_id)
         error = self._check_add(ask, was)
         if was is None or error is not ErrorCode.NONE:
             out.reply(ticket, error)
-        elif was.state is State.ONGOING and all(partition in was.partitions for partition in ask.partitions):
+        elif was.state is TransactionState.ONGOING and all(partition in was.partitions for partition in ask.partitions):
             out.reply(ticket, ErrorCode.NONE)
         else:
             added: Partitions = dict.fromkeys(ask.partitions)
@@ -265,7 +267,7 @@ class TransactionShard:
             self._answer(out, ask.transactional_id, ticket, ErrorCode.NONE, _same)
         return out
 
-    def _check_add(self, ask: AddPartitions, was: Transaction | None) -> ErrorCode:
+    def _check_add(self, ask: AddPartitions, was: TransactionMetadata | None) -> ErrorCode:
         if was is None:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if self._is_busy(ask.transactional_id, was):
@@ -288,9 +290,9 @@ class TransactionShard:
             for partition in ask.partitions
         }
 
-    def end(self, ask: EndTransaction, ticket: Ticket, now: Now) -> Outcome:
+    def end(self, ask: EndTransaction, ticket: Ticket, now: Now) -> Decision:
         """The answer is an `Ended`."""
-        out = Outcome()
+        out = Decision()
         was = self._find(ask.transactional_id)
         if was is None:
             out.reply(ticket, Ended(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
@@ -311,7 +313,7 @@ class TransactionShard:
         self._answer(out, ask.transactional_id, ticket, _ended(ask, completed(step, now)), Ended)
         return out
 
-    def _check_end(self, ask: EndTransaction, was: Transaction) -> ErrorCode | None:
+    def _check_end(self, ask: EndTransaction, was: TransactionMetadata) -> ErrorCode | None:
         """By a client of version 1; None if the transaction is to be ended."""
         if was.producer_id != ask.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -319,32 +321,32 @@ class TransactionShard:
             return ErrorCode.PRODUCER_FENCED
         if self._is_busy(ask.transactional_id, was):
             return ErrorCode.CONCURRENT_TRANSACTIONS
-        if was.state is State.ONGOING:
+        if was.state is TransactionState.ONGOING:
             return None
-        done = State.COMPLETE_COMMIT if ask.commits else State.COMPLETE_ABORT
+        done = TransactionState.COMPLETE_COMMIT if ask.commits else TransactionState.COMPLETE_ABORT
         return ErrorCode.NONE if was.state is done else ErrorCode.INVALID_TXN_STATE
 
-    def _check_bumping_end(self, ask: EndTransaction, was: Transaction) -> ErrorCode | None:
+    def _check_bumping_end(self, ask: EndTransaction, was: TransactionMetadata) -> ErrorCode | None:
         """By a client of version 2, whose last end has bumped the epoch if it is repeated; None as above."""
         if self._is_busy(ask.transactional_id, was):
             return ErrorCode.CONCURRENT_TRANSACTIONS
-        is_done = was.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+        is_done = was.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
         rotates = ask.producer_id == was.previous_producer_id and ask.epoch == EPOCH_EXHAUSTED and was.epoch == 0
         if was.producer_id != ask.producer_id and not rotates:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         repeats = rotates or ask.epoch + 1 == was.epoch
         if was.epoch != ask.epoch and not (is_done and repeats):
             return ErrorCode.PRODUCER_FENCED
-        if was.state is State.ONGOING:
+        if was.state is TransactionState.ONGOING:
             return None
         if is_done and repeats:
-            done = State.COMPLETE_COMMIT if ask.commits else State.COMPLETE_ABORT
+            done = TransactionState.COMPLETE_COMMIT if ask.commits else TransactionState.COMPLETE_ABORT
             return ErrorCode.NONE if was.state is done else ErrorCode.INVALID_TXN_STATE
         return ErrorCode.INVALID_TXN_STATE if ask.commits else None
 
-    def complete(self, transactional_id: str, markers: TransactionMarkers, ticket: Ticket, now: Now) -> Outcome:
+    def complete(self, transactional_id: str, markers: TransactionMarkers, ticket: Ticket, now: Now) -> Decision:
         """Every partition has its marker. The answer is an `ErrorCode`: INVALID_TXN_STATE if that was not asked for."""
-        out = Outcome()
+        out = Decision()
         was = self._open.get(transactional_id)
         if was is None or was.state not in PREPARED or self._markers(was)[:4] != markers[:4]:
             out.reply(ticket, ErrorCode.INVALID_TXN_STATE)
@@ -357,11 +359,11 @@ class TransactionShard:
 
     # -- for what only reads
 
-    def describe(self, transactional_id: str) -> TransactionDescription | None:
+    def describe(self, transactional_id: str) -> DescribedTransaction | None:
         found = self._find(transactional_id)
         if found is None:
             return None
-        return TransactionDescription(
+        return DescribedTransaction(
             transactional_id,
             found.state.label,
             found.producer_id,
@@ -379,19 +381,19 @@ class TransactionShard:
 
     # -- words they share
 
-    def _find(self, transactional_id: str) -> Transaction | None:
+    def _find(self, transactional_id: str) -> TransactionMetadata | None:
         found = self._open.get(transactional_id)
         if found is not None:
             return found
         packed = self._idle.get(transactional_id)
         return None if packed is None else unpack(packed)
 
-    def _is_busy(self, transactional_id: str, transaction: Transaction | None) -> bool:
+    def _is_busy(self, transactional_id: str, transaction: TransactionMetadata | None) -> bool:
         if transactional_id in self._pending:
             return True
         return transaction is not None and transaction.state in PREPARED
 
-    def _abort(self, transactional_id: str, was: Transaction, out: Outcome, now: Now) -> bool:
+    def _abort(self, transactional_id: str, was: TransactionMetadata, out: Decision, now: Now) -> bool:
         """Fence and abort an ongoing transaction; False if that takes a producer id that is not there."""
         next_producer_id: int | None = NO_PRODUCER_ID
         server_version = self.settings.transaction_version
@@ -402,13 +404,18 @@ class TransactionShard:
         self._write(out, transactional_id, fenced(was, server_version, next_producer_id, now))
         return True
 
-    def _write(self, out: Outcome, transactional_id: str, step: Transaction) -> None:
+    def _write(self, out: Decision, transactional_id: str, step: TransactionMetadata) -> None:
         assert transactional_id not in self._pending
         self._pending[transactional_id] = step
         out.records.append(transaction_record(transactional_id, step, self.settings.transaction_version))
 
     def _answer(
-        self, out: Outcome, transactional_id: str, ticket: Ticket, answer: object, failed: Callable[[ErrorCode], object]
+        self,
+        out: Decision,
+        transactional_id: str,
+        ticket: Ticket,
+        answer: object,
+        failed: Callable[[ErrorCode], object],
     ) -> None:
         """What follows the commit of a step; should the log not take it, it was never decided."""
         out.reply(ticket, answer)
@@ -420,14 +427,14 @@ class TransactionShard:
         out.refused = refused
 
 
-def _is_foreign(ask: InitProducer, was: Transaction) -> bool:
+def _is_foreign(ask: InitProducer, was: TransactionMetadata) -> bool:
     """Whether who recovers (KIP-360) is neither the present producer nor the one before, at the end of its epochs."""
     if ask.producer_id in (NO_PRODUCER_ID, was.producer_id):
         return False
     return ask.producer_id != was.previous_producer_id or ask.epoch < EPOCH_EXHAUSTED
 
 
-def _ended(ask: EndTransaction, after: Transaction) -> Ended:
+def _ended(ask: EndTransaction, after: TransactionMetadata) -> Ended:
     """A client of version 2 goes on with the epoch after; another one with what it has."""
     return Ended(ErrorCode.NONE, after.producer_id, after.epoch) if ask.transaction_version >= 2 else Ended()
 

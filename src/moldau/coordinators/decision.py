@@ -16,13 +16,13 @@ Ticket = NewType("Ticket", int)
 
 
 class Now(NamedTuple):
-    """`ms` runs evenly, and deadlines are measured with it; records are stamped with `stamp_ms`, since 1970."""
+    """`ms` runs evenly, and deadlines are measured with it; records are stamped with `wall_ms`, since 1970."""
 
-    ms: int
-    stamp_ms: int
+    monotonic_ms: int
+    wall_ms: int
 
 
-class Record(NamedTuple):
+class InternalRecord(NamedTuple):
     """One record of an internal topic; without a value it deletes its key."""
 
     key: bytes
@@ -38,7 +38,7 @@ class InTransaction(NamedTuple):
     shown: VerificationGuard | None
 
 
-class Ending(NamedTuple):
+class TransactionEnd(NamedTuple):
     """A producer's transaction ends; instead of records there is a marker."""
 
     producer_id: int
@@ -52,22 +52,22 @@ Replies: TypeAlias = list[tuple[Ticket, Any]]
 
 
 @dataclass(slots=True)
-class Chain:
+class DecisionChain:
     """Decisions that build on one another. Once one of them is refused, those behind it must not be appended."""
 
     broken: bool = False
 
 
 @dataclass(slots=True)
-class Outcome:
+class Decision:
     """One decision. Should its records not be committed, `refused` gives the replies; without it they stay.
     `transaction`: how the records, if any, have to do with one."""
 
-    records: list[Record] = field(default_factory=list)
+    records: list[InternalRecord] = field(default_factory=list)
     replies: Replies = field(default_factory=list)
     refused: Callable[[ErrorCode], Replies] | None = None
-    chain: Chain | None = None
-    transaction: InTransaction | Ending | None = None
+    chain: DecisionChain | None = None
+    transaction: InTransaction | TransactionEnd | None = None
 
     def reply(self, ticket: Ticket | None, answer: Any) -> None:
         if ticket is not None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moldau.coordinators.groups.exchange import GroupSettings
-from moldau.coordinators.groups.offset_records import offset_record
+from moldau.coordinators.decision import InternalRecord, Now
+from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
-from moldau.coordinators.outcome import Now, Record
+from moldau.coordinators.offsets.records import offset_record
 from moldau.coordinators.replaying import steps
 from moldau.log.log import Log
 from moldau.names import TopicPartition
@@ -34,12 +34,12 @@ WRITTEN = st.one_of(
 DAY_MS = 86_400_000
 
 
-def record(key: int, offset: int | None) -> Record:
+def record(key: int, offset: int | None) -> InternalRecord:
     value = None if offset is None else OffsetCommitValue(offset=offset, metadata="", topic_id=TOPIC_ID)
     return offset_record("g", TopicPartition("t", key), value)
 
 
-def append(log: Log, written: Record, now_ms: int, producer_id: int = NO_PRODUCER_ID) -> None:
+def append(log: Log, written: InternalRecord, now_ms: int, producer_id: int = NO_PRODUCER_ID) -> None:
     batch = memoryview(
         encode_batch([Row(*written, now_ms)])
         if producer_id == NO_PRODUCER_ID
@@ -53,7 +53,7 @@ def append(log: Log, written: Record, now_ms: int, producer_id: int = NO_PRODUCE
 
 
 def read_back(log: Log) -> tuple[dict[TopicPartition, int], frozenset[TopicPartition]]:
-    shard, now, at = GroupShard(GroupSettings(), str), Now(0, 0), int(log.log_start_offset)
+    shard, now, at = GroupShard(GroupCoordinatorSettings(), str), Now(0, 0), int(log.log_start_offset)
     while chunk := log.read_batches(at, 1 << 20):
         for step in steps(chunk):
             for one in step.records:

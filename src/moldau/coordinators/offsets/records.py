@@ -14,15 +14,15 @@ import uuid
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from moldau.coordinators.outcome import Record
+from moldau.coordinators.decision import InternalRecord
 from moldau.errors import ProtocolViolation
 from moldau.names import TopicPartition
 from moldau.protocol import schema
 from moldau.protocol.internal import OffsetCommitValue
 from moldau.protocol.primitives import ZERO_UUID
 
-OFFSET_KIND = 1
-OFFSET_KINDS = (0, OFFSET_KIND)
+OFFSET_RECORD_TYPE = 1
+OFFSET_RECORD_TYPES = (0, OFFSET_RECORD_TYPE)
 OFFSET_VERSION = 4
 EXPIRING_OFFSET_VERSION = 1
 _FLEXIBLE_SINCE = 4
@@ -36,7 +36,7 @@ _TOPIC_ID_TAG = bytes((1, 0, 16))
 _ONE_BYTE_LENGTHS = 0x7F
 _USUAL_SIZE = _START.size + _END.size + 16
 _VERSION_BYTES = _INT16.pack(OFFSET_VERSION)
-_KIND_BYTES = tuple(_INT16.pack(kind) for kind in OFFSET_KINDS)
+_KIND_BYTES = tuple(_INT16.pack(kind) for kind in OFFSET_RECORD_TYPES)
 _LENGTH_AT, _TAG_AT = _START.size - 1, _START.size + 8
 assert _USUAL_SIZE == 42
 
@@ -169,11 +169,11 @@ def _version(data: bytes) -> int:
 # -- records
 
 
-def offset_record(group: str, partition: TopicPartition, value: OffsetCommitValue | None) -> Record:
+def offset_record(group: str, partition: TopicPartition, value: OffsetCommitValue | None) -> InternalRecord:
     group_bytes, place = group.encode(), place_of(partition)
     assert place is not None, "names are checked before they are committed"
-    key = b"".join((_KEY_START.pack(OFFSET_KIND, len(group_bytes)), group_bytes, place))
-    return Record(key, None if value is None else _value_bytes(value))
+    key = b"".join((_KEY_START.pack(OFFSET_RECORD_TYPE, len(group_bytes)), group_bytes, place))
+    return InternalRecord(key, None if value is None else _value_bytes(value))
 
 
 def _value_bytes(value: OffsetCommitValue) -> bytes:
@@ -192,7 +192,7 @@ def _value_bytes(value: OffsetCommitValue) -> bytes:
     )
 
 
-def read_offset(record: Record) -> OffsetRecord | None:
+def read_offset(record: InternalRecord) -> OffsetRecord | None:
     """A record whose key `is_offset`; None for a version we do not know. Raises `ProtocolViolation`."""
     group, place = split_key(record.key)
     value = None if record.value is None else read_value(record.value)

@@ -1,0 +1,1 @@
+"""Committed offsets: their records, their values, and those that wait for the end of a transaction."""

@@ -1,0 +1,54 @@
+"""What members and producers ask of committed offsets. Handlers translate from and to the protocol's messages."""
+
+import uuid
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from moldau.names import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSettings:
+    """Kafka's settings for committed offsets."""
+
+    metadata_max_bytes: int = 4096
+    retention_ms: int = 10080 * 60_000
+    retention_check_interval_ms: int = 600_000
+
+
+class NewOffset(NamedTuple):
+    """One offset to be committed; `topic_id` is zero where it is not known."""
+
+    partition: TopicPartition
+    offset: int
+    leader_epoch: int
+    metadata: str
+    topic_id: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommit:
+    """`retention_ms` is -1 unless the client asks for an expiry of its own (OffsetCommit 2 to 4); `generation` is an
+    epoch in a group of the newer protocol, whose members must say so (`knows_epochs`: OffsetCommit 9)."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    retention_ms: int
+    offsets: list[NewOffset]
+    knows_epochs: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalOffsetCommit:
+    """Offsets that count once the producer's transaction is committed. Who names no member and no generation is not
+    compared with the group (KIP-447: TxnOffsetCommit before 3)."""
+
+    group_id: str
+    producer_id: int
+    epoch: int
+    member_id: str
+    instance_id: str | None
+    generation: int
+    offsets: list[NewOffset]
