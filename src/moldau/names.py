@@ -18,6 +18,22 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class VerificationGuard:
+    """What the first batch of a producer's transaction in a partition shows when it is appended (KIP-890): it exists
+    while the coordinator is asked, and is void once the transaction has begun or ended. Compared by identity.
+
+    `epoch` and `lowest_sequence` are those of the producer's batches that wait to be first, `since_ms` is when the
+    first of them came.
+    """
+
+    __slots__ = ("epoch", "lowest_sequence", "since_ms")
+
+    def __init__(self, epoch: int, lowest_sequence: int, since_ms: int):
+        self.epoch = epoch
+        self.lowest_sequence = lowest_sequence
+        self.since_ms = since_ms
+
+
 class TransactionMarkers(NamedTuple):
     """The end of one producer's transaction, as a coordinator decided it: what the marker of each partition says."""
 

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from moldau.coordinators.classic.messages import Join, Joined, Sync, Synced
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.producers import verification
-from moldau.log.producers.producers import Producers, VerificationGuard
+from moldau.log.producers import verification_guards
+from moldau.log.producers.producers import Producers
+from moldau.names import VerificationGuard
 from moldau.records.batch import Marker, encode_marker, read_header
 from moldau.records.validation import NO_HEADER
 from moldau.runtime import Runtime
@@ -62,11 +63,13 @@ class FakeLog:
     def begin(self, partition: int, producer_id: int, epoch: int) -> VerificationGuard | None:
         producers = self.producers.setdefault(partition, Producers())
         header = NO_HEADER._replace(producer_id=producer_id, producer_epoch=epoch)
-        return None if verification.is_open(producers, header) else verification.begin(producers, header, 0)
+        return (
+            None if verification_guards.is_open(producers, header) else verification_guards.obtain(producers, header, 0)
+        )
 
-    async def append_in_transaction(self, partition: int, batch: bytearray, shown: VerificationGuard | None) -> None:
+    async def append_in_transaction(self, partition: int, batch: bytearray, guard: VerificationGuard | None) -> None:
         producers, header = self.producers.setdefault(partition, Producers()), read_header(batch)
-        refusal = verification.check(producers, header, shown, 0) or producers.check(header)
+        refusal = verification_guards.check(producers, header, guard, 0) or producers.check(header)
         if refusal is not None:
             assert isinstance(refusal, ErrorCode)
             raise KafkaError(refusal)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NewType, TypeAlias
 
 from moldau.errors import ErrorCode
-from moldau.log.producers.producers import VerificationGuard
+from moldau.names import VerificationGuard
 
 Ticket = NewType("Ticket", int)
 
@@ -30,12 +30,12 @@ class InternalRecord(NamedTuple):
 
 
 class InTransaction(NamedTuple):
-    """The records belong to a producer's transaction, and wait for its end. `shown` says that the transaction may begin
-    with them, None if it has begun."""
+    """The records belong to a producer's transaction, and wait for its end. They show `guard` if they may begin the
+    transaction; it is None if the transaction has begun."""
 
     producer_id: int
     epoch: int
-    shown: VerificationGuard | None
+    guard: VerificationGuard | None
 
 
 class TransactionEnd(NamedTuple):

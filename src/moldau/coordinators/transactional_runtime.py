@@ -18,7 +18,7 @@ from moldau.coordinators.coordinator_runtime import (
 )
 from moldau.coordinators.decision import Decision, InternalRecord, InTransaction, Now, Replies, TransactionEnd
 from moldau.coordinators.replaying import Step
-from moldau.log.producers.producers import VerificationGuard
+from moldau.names import VerificationGuard
 from moldau.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_BIT, Marker, encode_batch
 from moldau.runtime import Clock
 
@@ -30,7 +30,7 @@ class TransactionalLog(InternalLog, Protocol):
         """What the first records of a transaction have to show when they are appended; None if they are not the first.
         It is void once the transaction has begun or ended. Raises `KafkaError`."""
 
-    async def append_in_transaction(self, partition: int, batch: bytearray, shown: VerificationGuard | None) -> None:
+    async def append_in_transaction(self, partition: int, batch: bytearray, guard: VerificationGuard | None) -> None:
         """As `append`, for a batch of a producer; also raises INVALID_TXN_STATE and INVALID_PRODUCER_EPOCH."""
 
     async def append_marker(
@@ -71,14 +71,14 @@ class TransactionalRuntime(CoordinatorRuntime[M]):
     async def _commit_pending(
         self, replica: LedPartition[M], records: list[InternalRecord], transaction: InTransaction
     ) -> None:
-        wall_ms, (producer_id, epoch, shown) = self._clock.now_ms(), transaction
+        wall_ms, (producer_id, epoch, guard) = self._clock.now_ms(), transaction
         batch = encode_batch(
             [(record.key, record.value, wall_ms, []) for record in records],
             attributes=TRANSACTIONAL_BIT,
             producer_id=producer_id,
             producer_epoch=epoch,
         )
-        await self._internal.append_in_transaction(replica.partition, batch, shown)
+        await self._internal.append_in_transaction(replica.partition, batch, guard)
         now = self.now()
         for record in records:
             self._answer(replica.machine.apply_pending(producer_id, record, now))

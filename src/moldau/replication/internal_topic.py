@@ -7,9 +7,8 @@ from functools import partial
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.appended import Appended
 from moldau.log.log import Log
-from moldau.log.producers import verification
-from moldau.log.producers.producers import VerificationGuard
-from moldau.names import Offset
+from moldau.log.producers import verification_guards
+from moldau.names import Offset, VerificationGuard
 from moldau.records.batch import Marker, batches, read_header
 from moldau.records.validation import NO_HEADER, check_own
 from moldau.replication.replica import Replica
@@ -62,20 +61,20 @@ class InternalTopic:
         await replica.flush_if_due(len(batch))
 
     def begin(self, partition: int, producer_id: int, epoch: int) -> VerificationGuard | None:
-        """What the first records of a producer's transaction have to show when they are appended; None if it has begun
-        there. It is void once the transaction has begun or ended. Raises `KafkaError`."""
+        """The guard for the first records of a producer's transaction there; None if it has begun. Raises
+        `KafkaError`."""
         producers = self._replica(partition).log.producers
         header = NO_HEADER._replace(producer_id=producer_id, producer_epoch=epoch)
-        if verification.is_open(producers, header):
+        if verification_guards.is_open(producers, header):
             return None
-        return verification.begin(producers, header, self._runtime.clock.now_ms())
+        return verification_guards.obtain(producers, header, self._runtime.clock.now_ms())
 
-    async def append_in_transaction(self, partition: int, batch: bytearray, shown: VerificationGuard | None) -> None:
+    async def append_in_transaction(self, partition: int, batch: bytearray, guard: VerificationGuard | None) -> None:
         """As `append`, for a transactional batch of a producer, without sequences. Raises `KafkaError`, also:
-        INVALID_TXN_STATE if no transaction is open there and `shown` is not what `begin` last gave for it;
+        INVALID_TXN_STATE if no transaction is open there and `guard` is not the one that `begin` returned last;
         INVALID_PRODUCER_EPOCH."""
         replica, now_ms = self._taking(partition), self._runtime.clock.now_ms()
-        refusal = verification.check(replica.log.producers, read_header(batch), shown, transaction_version=0)
+        refusal = verification_guards.check(replica.log.producers, read_header(batch), guard, transaction_version=0)
         if refusal is not None:
             raise KafkaError(refusal)
         checked = check_own(memoryview(batch), replica.rules, now_ms)

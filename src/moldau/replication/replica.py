@@ -14,10 +14,9 @@ from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.appended import Appended, not_appended
 from moldau.log.log import Log
-from moldau.log.producers import verification
-from moldau.log.producers.producers import VerificationGuard
+from moldau.log.producers import verification_guards
 from moldau.log.times import Search
-from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition
+from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition, VerificationGuard
 from moldau.records.batch import HEADER_SIZE, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader, Marker, read_header
 from moldau.records.validation import INLINE_BYTES, Checked, Rules, check_produce, needs_executor
 from moldau.replication.leadership import NOBODY, Leadership
@@ -153,8 +152,8 @@ class Replica:
             return Appended(-1, -1, -1, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER, False)
         header = _of_transaction(records)
         if header is not None:
-            shown = None if begun is None else begun.verification
-            error = verification.check(self.log.producers, header, shown, transaction_version)
+            guard = None if begun is None else begun.verification
+            error = verification_guards.check(self.log.producers, header, guard, transaction_version)
             if error is not None:
                 return not_appended(error, self.log.log_start_offset)
         outcome = self.produce(records, now_ms, checked)
@@ -168,9 +167,11 @@ class Replica:
     def unverified(self, records: memoryview, now_ms: int) -> Begun | None:
         """What begins with these records if they are the first of a transaction here; None if they are not."""
         header = _of_transaction(records)
-        if header is None or verification.is_open(self.log.producers, header):
+        if header is None or verification_guards.is_open(self.log.producers, header):
             return None
-        return Begun(header.producer_id, header.producer_epoch, verification.begin(self.log.producers, header, now_ms))
+        return Begun(
+            header.producer_id, header.producer_epoch, verification_guards.obtain(self.log.producers, header, now_ms)
+        )
 
     @property
     def _is_flush_due(self) -> bool:

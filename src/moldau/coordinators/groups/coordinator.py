@@ -26,8 +26,7 @@ from moldau.coordinators.offsets.committed import OffsetsOfGroup
 from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
 from moldau.coordinators.transactional_runtime import TransactionalLog, TransactionalRuntime
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.producers.producers import VerificationGuard
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, VerificationGuard
 from moldau.runtime import Runtime
 from moldau.turns import in_turns
 
@@ -187,27 +186,27 @@ class GroupCoordinator:
         if not ask.group_id or len(ask.group_id.encode()) > ID_BYTES_MAX:
             return [ErrorCode.INVALID_GROUP_ID] * len(ask.offsets)
         try:
-            shown = self._internal.begin(partition, ask.producer_id, ask.epoch)
+            guard = self._internal.begin(partition, ask.producer_id, ask.epoch)
         except KafkaError as error:
             return [error_for_client(error.code)] * len(ask.offsets)
-        if shown is None:
+        if guard is None:
             return self._commit_in_transaction(ask, None)
         refusal = may_begin()
         if isawaitable(refusal):
-            return self._commit_once_begun(ask, shown, refusal)
-        return self._commit_in_transaction(ask, shown) if refusal is ErrorCode.NONE else [refusal] * len(ask.offsets)
+            return self._commit_once_begun(ask, guard, refusal)
+        return self._commit_in_transaction(ask, guard) if refusal is ErrorCode.NONE else [refusal] * len(ask.offsets)
 
     async def _commit_once_begun(
-        self, ask: TransactionalOffsetCommit, shown: VerificationGuard, may_begin: Awaitable[ErrorCode]
+        self, ask: TransactionalOffsetCommit, guard: VerificationGuard, may_begin: Awaitable[ErrorCode]
     ) -> list[ErrorCode]:
         error = await may_begin
         if error is not ErrorCode.NONE:
             return [error] * len(ask.offsets)
-        answer = self._commit_in_transaction(ask, shown)
+        answer = self._commit_in_transaction(ask, guard)
         return await answer if isawaitable(answer) else answer
 
     def _commit_in_transaction(
-        self, ask: TransactionalOffsetCommit, shown: VerificationGuard | None
+        self, ask: TransactionalOffsetCommit, guard: VerificationGuard | None
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """A batch of no producer would belong to no transaction, whoever agreed to it."""
         if ask.producer_id < 0 or ask.epoch < 0:
@@ -215,7 +214,7 @@ class GroupCoordinator:
             return [no_id if ask.producer_id < 0 else no_epoch] * len(ask.offsets)
         return self._ask(
             ask.group_id,
-            lambda shard, ticket, now: shard.commit_in_transaction(ask, shown, ticket, now),
+            lambda shard, ticket, now: shard.commit_in_transaction(ask, guard, ticket, now),
             lambda error: [error] * len(ask.offsets),
         )
 

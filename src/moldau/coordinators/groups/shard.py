@@ -28,8 +28,7 @@ from moldau.coordinators.offsets.committed import CommittedOffsets
 from moldau.coordinators.offsets.messages import OffsetCommit, TransactionalOffsetCommit
 from moldau.coordinators.offsets.records import is_offset
 from moldau.errors import ErrorCode, ProtocolViolation
-from moldau.log.producers.producers import VerificationGuard
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, VerificationGuard
 
 
 def no_expressions(expression: str, topics: Iterable[str]) -> list[str]:
@@ -289,9 +288,9 @@ class GroupShard:
         return out
 
     def commit_in_transaction(
-        self, ask: TransactionalOffsetCommit, shown: VerificationGuard | None, ticket: Ticket, now: Now
+        self, ask: TransactionalOffsetCommit, guard: VerificationGuard | None, ticket: Ticket, now: Now
     ) -> Decision:
-        """The reply is a list of errors, one for each offset. `shown`: see `InTransaction`."""
+        """The reply is a list of errors, one for each offset. `guard`: see `InTransaction`."""
         out = Decision()
         newer = self.consumers.live.get(ask.group_id)
         if newer is not None:
@@ -302,7 +301,7 @@ class GroupShard:
         written = iter(self.offsets.commit(ask.group_id, fine, -1, now.wall_ms, out))
         errors = [next(written) if error is ErrorCode.NONE else error for error in errors]
         if out.records:
-            out.transaction = InTransaction(ask.producer_id, ask.epoch, shown)
+            out.transaction = InTransaction(ask.producer_id, ask.epoch, guard)
         out.refuse(ticket, lambda refusal: [refusal if e is ErrorCode.NONE else e for e in errors])
         out.reply(ticket, errors)
         return out

@@ -33,7 +33,7 @@ from moldau.log.producers.producer_state import (
 )
 from moldau.log.producers.snapshot_entries import SnapshotEntries
 from moldau.log.transaction_index import AbortedTxn
-from moldau.names import Offset
+from moldau.names import Offset, VerificationGuard
 from moldau.records.batch import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader, Marker
 
 NO_EPOCH: Final = -1
@@ -41,22 +41,12 @@ RAISES_EPOCH: Final = 2
 """The first transaction version whose markers raise the producer's epoch (KIP-890)."""
 
 
-class VerificationGuard:
-    """That a transaction is about to begin: see `verification`. Who holds it knows it again by identity."""
-
-    __slots__ = ("epoch", "lowest_sequence", "since_ms")
-
-    def __init__(self, epoch: int, lowest_sequence: int, since_ms: int):
-        self.epoch = epoch
-        self.lowest_sequence = lowest_sequence
-        self.since_ms = since_ms
-
-
 class Producers:
     """All producers of one partition, up to (not including) `end_offset`. `unsettled`: some offset may be unstable;
-    `verifying`: producers whose transaction is about to begin. `entries`: all of them as a snapshot holds them."""
+    `guards`: by producer id, those of transactions that are about to begin. `entries`: all producers as a snapshot
+    holds them."""
 
-    __slots__ = ("_ended", "_known", "_open", "end_offset", "entries", "unsettled", "verifying")
+    __slots__ = ("_ended", "_known", "_open", "end_offset", "entries", "guards", "unsettled")
 
     def __init__(self, known: Mapping[int, ProducerState] | None = None):
         self._known: dict[int, ProducerState] = dict(known or {})
@@ -67,7 +57,7 @@ class Producers:
         self._ended: dict[int, int] = {}
         """First offset -> the marker's, of those that ended lately."""
         self.unsettled = bool(self._open)
-        self.verifying: dict[int, VerificationGuard] = {}
+        self.guards: dict[int, VerificationGuard] = {}
         self.end_offset = Offset(0)
 
     def __len__(self) -> int:
@@ -170,7 +160,7 @@ class Producers:
             producer.transaction_start = base_offset
             self._open[base_offset] = None
             self.unsettled = True
-            self.verifying.pop(header.producer_id, None)
+            self.guards.pop(header.producer_id, None)
         if not producer.changed:
             self.entries.note(header.producer_id, producer)
 
@@ -191,7 +181,7 @@ class Producers:
             producer = self._begin_epoch(header, producer)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = timestamp
-        self.verifying.pop(header.producer_id, None)
+        self.guards.pop(header.producer_id, None)
         first = producer.transaction_start
         if first != NO_TRANSACTION:
             producer.transaction_start = NO_TRANSACTION
@@ -232,6 +222,6 @@ class Producers:
                 self.entries.remove(producer_id)
                 del self._known[producer_id]
             yield
-        for producer_id, one in list(self.verifying.items()):
-            if now_ms - one.since_ms >= expiration_ms:
-                self.verifying.pop(producer_id)
+        for producer_id, guard in list(self.guards.items()):
+            if now_ms - guard.since_ms >= expiration_ms:
+                self.guards.pop(producer_id)
