@@ -1,29 +1,19 @@
-"""A whole broker: how it starts, stops, is killed and comes back, and what it says when it cannot start."""
+"""A whole broker in the loop of the test: what comes back after a kill, and what ends or changes it while it runs."""
 
 import asyncio
-import contextlib
 import errno
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from moldau.broker import SPARE_DESCRIPTORS, Broker, run, shares
+from moldau.broker import Broker
 from moldau.config import broker_config
-from moldau.errors import KafkaError, StorageError
-from moldau.log.folder import LogFolder
+from moldau.errors import KafkaError
 from moldau.log.identity import CLEAN_MARKER
 from moldau.protocol.apis import (
     CREATE_TOPICS,
     FIND_COORDINATOR,
     INCREMENTAL_ALTER_CONFIGS,
-    INIT_PRODUCER_ID,
     METADATA,
     OFFSET_COMMIT,
     OFFSET_FETCH,
@@ -36,7 +26,6 @@ from moldau.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -45,198 +34,20 @@ from moldau.protocol.messages.offset_commit import (
 )
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from moldau.runtime import Runtime
-from tests.brokers import SOURCE, first_line
 from tests.brokers import Broker as Process
-from tests.handlers.living import Living, Wire, batch, outcomes, produce
+from tests.handlers.living import Living, Wire, batch, outcomes, produce, producer_id
 from tests.handlers.living import run as alive_on
-from tests.patience import stretched, within
+from tests.patience import within
 
 IDEMPOTENT = batch(b"x", b"y", producer_id=7, producer_epoch=0, base_sequence=0)
 
 
-def properties(folder: Path, port: int = 0) -> dict[str, str]:
-    return {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "log.dirs": str(folder), "node.id": "1"}
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_stops_it_cleanly_however_often_it_comes(number: signal.Signals, tmp_path: Path):
-    with started(tmp_path) as process:
-        assert first_line(process).startswith("listening on ")
-        assert not (tmp_path / "data" / CLEAN_MARKER).exists()
-        for _ in range(3):
-            process.send_signal(number)
-        assert process.wait(stretched()) == 0
-    assert (tmp_path / "data" / CLEAN_MARKER).exists()
-
-
-def test_a_signal_in_the_middle_of_the_start_stops_it_cleanly_too(tmp_path: Path):
-    with started(tmp_path) as process:
-        while not (tmp_path / "data" / ".lock").exists():
-            assert process.poll() is None
-            os.sched_yield()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(stretched()) == 0
-    assert (tmp_path / "data" / CLEAN_MARKER).exists()
-
-
-def many_partitions(folder: Path) -> None:
-    """A broker's folder with 1,500 of them, left by a clean stop."""
-
-    async def make(alive: Living) -> None:
-        topic = CreatableTopic(name="many", num_partitions=1500, replication_factor=1)
-        wire = await alive.dial()
-        made = await wire.ask(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=60_000))
-        assert made.topics[0].error_code == 0
-        for partition in (0, 700, 1499):
-            assert outcomes(await wire.ask(PRODUCE, 9, produce(("many", partition, batch(b"x")))))[0][1] == 0
-
-    alive_on(make, folder / "data")
-
-
-def ended_while_starting(folder: Path, after_s: float) -> int:
-    """The exit code of a start that gets SIGTERM so long after it took the marker of the clean stop."""
-    marker = folder / "data" / CLEAN_MARKER
-    with started(folder) as process:
-        while marker.exists():
-            assert process.poll() is None
-            os.sched_yield()
-        time.sleep(after_s)
-        process.send_signal(signal.SIGTERM)
-        return process.wait(stretched(60))
-
-
-def test_a_start_that_is_stopped_at_any_moment_after_a_clean_stop_leaves_the_folder_clean(tmp_path: Path):
-    many_partitions(tmp_path)
-    for after_ms in (0, 5, 20, 50, 100, 200, 400):
-        assert ended_while_starting(tmp_path, after_ms / 1000) == 0, after_ms
-        assert (tmp_path / "data" / CLEAN_MARKER).exists(), after_ms
-
-    async def look(alive: Living) -> None:
-        ends = [alive.replica("many", partition).high_watermark for partition in range(1500)]
-        assert (ends[0], ends[700], ends[1499], sum(ends)) == (1, 1, 1, 3)
-
-    alive_on(look, tmp_path / "data")
-
-
-def test_a_signal_before_anything_is_open_ends_the_process_with_success(tmp_path: Path):
-    """While the broker's modules are imported, which a busy machine may take long for."""
-    program = (
-        "import os, signal, sys, moldau.cli.server as server\n"
-        "class Asked:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name == 'moldau.broker':\n"
-        "            os.kill(os.getpid(), signal.SIGTERM)\n"
-        "sys.meta_path.insert(0, Asked())\n"
-        f"server.start(['--data-dir', {str(tmp_path / 'data')!r}, '--port', '0'])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(SOURCE)}, timeout=stretched(60)
-    )
-    assert done.returncode == 0
-    assert not (tmp_path / "data").exists()
-
-
-def test_it_serves_on_when_nobody_reads_what_it_prints(tmp_path: Path):
-    read_end, write_end = os.pipe()
-    os.close(read_end)
-    with started(tmp_path, stdout=write_end) as process:
-        os.close(write_end)
-        while not (tmp_path / "data" / "metadata.sqlite").exists():
-            assert process.poll() is None
-            os.sched_yield()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(stretched()) == 0
-
-
-@contextlib.contextmanager
-def started(
-    folder: Path, host: str = "127.0.0.1", stdout: int = subprocess.PIPE, descriptors: int | None = None
-) -> "Iterator[subprocess.Popen[str]]":
-    """A process that is told to start; it is gone afterwards."""
-    shell = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
-    command = [*shell, sys.executable, "-m", "moldau", "server", "start", "--host", host, "--port", "0"]
-    with subprocess.Popen(
-        [*command, "--data-dir", str(folder / "data")],
-        stdout=stdout,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def test_an_ipv6_address_is_printed_as_one_can_dial_it(tmp_path: Path):
-    try:
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return  # a machine without IPv6 cannot listen there
-    with started(tmp_path, host="::1") as process:
-        line = first_line(process).strip()
-    assert line.startswith("listening on [::1]:")
-
-
-def one_sentence(err: str) -> str:
-    lines = [line for line in err.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1 and "Traceback" not in err, err
-    return lines[0]
-
-
-def test_a_second_broker_on_the_same_folder_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
-    async def scenario(alive: Living) -> None:
-        assert await asyncio.to_thread(refused, tmp_path) == 1
-
-    alive_on(scenario, tmp_path)
-    assert "another broker uses" in one_sentence(capfd.readouterr().err)
-
-
-def refused(folder: Path, port: int = 0) -> int:
-    """The exit code of a start that has to fail, in a process of its own; it says why on our standard error."""
-    done = subprocess.run(
-        [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-        + ["--data-dir", str(folder)],
-        stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        timeout=stretched(60),
-    )
-    return done.returncode
-
-
-def test_a_port_in_use_is_said_and_leaves_the_folder_clean(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        assert run(properties(tmp_path, port)) == 1
-    said = one_sentence(capfd.readouterr().err)
-    assert "address already in use" in said.lower() and str(port) in said
-    assert (tmp_path / CLEAN_MARKER).exists()
-
-
-def test_what_was_not_wholly_loaded_is_never_marked_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    async def use(alive: Living) -> None:
-        await alive.make("a")
-        alive.replica("a").log.delete_records_before(0)
-
-    alive_on(use, tmp_path)
-    assert (tmp_path / CLEAN_MARKER).exists()
-
-    def broken(self: LogFolder, *more: object) -> None:
-        raise OSError(errno.EIO, "a read failed")
-
-    monkeypatch.setattr(LogFolder, "_open", broken)
-    assert run(properties(tmp_path)) == 1
-    assert not (tmp_path / CLEAN_MARKER).exists()
-    monkeypatch.undo()
-    alive_on(lambda alive: alive.broker.cluster.ensure_offsets_topic(), tmp_path)  # type: ignore[arg-type,return-value]
-
-
 def test_a_lost_disk_ends_it_without_the_marker(tmp_path: Path):
     async def scenario() -> None:
-        broker = Broker(broker_config(properties(tmp_path))[0], Runtime())
+        broker = Broker(
+            broker_config({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path), "node.id": "1"})[0],
+            Runtime(),
+        )
         await broker.start()
         await asyncio.to_thread(broker.folder.fail, OSError(errno.EIO, "a write failed"))
         await within(broker.failed.wait())
@@ -265,13 +76,6 @@ async def make_history(wire: Wire) -> int:
     while (await wire.ask(OFFSET_COMMIT, 7, commit)).topics[0].partitions[0].error_code:
         await asyncio.sleep(0)
     return await producer_id(wire)
-
-
-async def producer_id(wire: Wire) -> int:
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-    made = await wire.ask(INIT_PRODUCER_ID, 4, request)
-    assert made.error_code == 0
-    return int(made.producer_id)
 
 
 async def look_back(alive: Living, given: int) -> None:
@@ -303,90 +107,6 @@ def test_a_killed_broker_comes_back_with_everything(tmp_path: Path):
     finally:
         process.kill()
     alive_on(lambda alive: look_back(alive, given), process.data)
-
-
-USERS_OWN = """
-broker.id=1
-zookeeper.session.timeout.ms=18000
-process.roles=broker,controller
-controller.quorum.voters=1@localhost:9093
-controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://:9093
-num.network.threads=3
-num.io.threads=8
-socket.send.buffer.bytes=102400
-socket.receive.buffer.bytes=102400
-socket.request.max.bytes=104857600
-log.dirs={folder}
-num.partitions=1
-num.recovery.threads.per.data.dir=1
-offsets.topic.replication.factor=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-log.retention.hours=168
-log.segment.bytes=1073741824
-log.retention.check.interval.ms=300000
-"""
-
-
-def test_a_server_properties_of_kafkas_starts_with_one_warning_about_settings_not_here(tmp_path: Path):
-    file = tmp_path / "server.properties"
-    file.write_text(USERS_OWN.format(folder=tmp_path / "data"))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "moldau", "server", "start", str(file)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)},
-    )  # fmt: skip
-    try:
-        assert first_line(process).startswith("listening on 127.0.0.1:")
-    finally:
-        process.terminate()
-        _, said = process.communicate(timeout=stretched())
-    assert process.returncode == 0
-    assert sum("zookeeper.session" in line for line in said.splitlines()) == 1
-    assert sum("num.io.threads" in line and "zookeeper.session" in line for line in said.splitlines()) == 1
-
-
-def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):
-    """With few descriptors, connections are refused before a segment could not be opened."""
-
-    async def flood(port: int) -> int:
-        streams = await asyncio.gather(*[asyncio.open_connection("127.0.0.1", port) for _ in range(150)])
-        served = 0
-        for reader, writer in streams:
-            wire = Wire(reader, writer)
-            try:
-                served += await producer_id(wire) >= 0
-            except (OSError, asyncio.IncompleteReadError):
-                continue
-        wire = Wire(*streams[0])
-        topic = CreatableTopic(name="a", num_partitions=8, replication_factor=1)
-        made = await wire.ask(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
-        assert made.topics[0].error_code == 0
-        for partition in range(8):
-            assert outcomes(await wire.ask(PRODUCE, 9, produce(("a", partition, batch(b"x")))))[0][1] == 0
-        for _, writer in streams:
-            writer.transport.abort()
-        return served
-
-    with started(tmp_path, descriptors=256) as process:
-        port = int(first_line(process).rpartition(":")[2])
-        served = asyncio.run(within(flood(port), 60))
-        process.terminate()
-        assert process.wait(stretched()) == 0
-    assert 10 < served < 100
-
-
-@pytest.mark.parametrize("descriptors", [100, 256, 1024, 20_000, 1 << 20])
-def test_files_replies_and_connections_together_never_need_more_descriptors_than_there_are(descriptors: int):
-    found = shares(descriptors)
-    assert min(found) > 0
-    assert found.open_files + found.held + 3 * found.connections + SPARE_DESCRIPTORS <= descriptors
-    assert found.connections > descriptors // 5 - 20
-
-
-def test_a_limit_of_descriptors_that_leaves_none_for_a_client_is_refused():
-    with pytest.raises(StorageError, match="only 64 files and sockets"):
-        shares(64)
 
 
 def test_how_many_connections_there_may_be_is_changed_while_it_runs(tmp_path: Path):

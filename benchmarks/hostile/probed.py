@@ -9,11 +9,15 @@ import os
 import sys
 import time
 
-from moldau import broker
 from moldau.cli.main import main
 from moldau.config import BrokerConfig
 
-serve = broker.serve
+try:
+    from moldau import process
+except ImportError:  # an earlier revision, whose broker module ran the process
+    from moldau import broker as process
+
+serve = process.serve
 
 
 class Probe:
@@ -47,5 +51,5 @@ async def probed(config: BrokerConfig) -> int:
 
 
 if __name__ == "__main__":
-    broker.serve = probed
+    process.serve = probed
     sys.exit(main())

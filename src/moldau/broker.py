@@ -1,23 +1,18 @@
 """One broker, assembled on one screen: every part is built here, started in order, and taken down in reverse.
 
+It runs on any event loop and `Runtime`, also simulated ones; `process.py` runs it as a process of its own.
+
 Start-up: lock the folder, open the metadata, recover the logs and the producers' state, listen, load the groups, and
-only then accept; the line `listening on HOST:PORT` says so. A clean stop leaves the marker that lets the next start
-skip recovery.
+only then accept. A clean stop leaves the marker that lets the next start skip recovery.
 """
 
 import asyncio
 import contextlib
-import gc
 import logging
-import os
-import resource
-import signal
 import socket
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.copies import Copies
@@ -25,16 +20,16 @@ from moldau.cluster.embedded import FILE_NAME as STORE_FILE
 from moldau.cluster.image import Endpoint, Image
 from moldau.cluster.opening import open_embedded
 from moldau.cluster.store import MetadataStore
-from moldau.config import BrokerConfig, broker_config
+from moldau.config import BrokerConfig
 from moldau.coordinators.assembly import Coordinators
-from moldau.errors import ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
+from moldau.descriptors import share_out
+from moldau.errors import MoldauError, StartInterrupted
 from moldau.handlers.dispatch import Dispatch
 from moldau.handlers.fetch import FetchHandler
 from moldau.handlers.produce import ProduceHandler
 from moldau.handlers.table import Parts, handlers
 from moldau.handlers.verifying import Verifying
 from moldau.log.compaction.cleaner import Candidate, Cleaner
-from moldau.log.files import HELD_MAX, OPEN_FILES_MAX
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
@@ -48,41 +43,11 @@ from moldau.turns import Turns
 
 logger = logging.getLogger(__name__)
 
-SPARE_DESCRIPTORS = 64
-"""Kept for whatever is neither a file of the log nor a connection."""
 SEND_BUFFER_BYTES, OF_THE_SYSTEM = 256 << 10, -1
 """Of a connection where nobody asks for another size. Kafka's 100 KB halve what a large Fetch reaches, and keep the
 system from growing the receive buffer of a producer with large batches."""
 QUEUED_BYTES = 256 << 20
 """The memory for incomplete requests if the setting is not above 0. Kafka's default is unlimited."""
-SWITCH_INTERVAL_S = 0.0005
-"""How long the loop waits at most for a thread that runs Python, as the cleaner's does. Python's own is 5 ms."""
-PER_CONNECTION = 3
-"""Descriptors of one connection: its socket, the one its replies leave by, and the file that its reply may hold even
-where replies hold all that they may together."""
-
-
-class Shares(NamedTuple):
-    """Shares of a process's descriptors: files the log keeps open, files that replies hold, connections."""
-
-    open_files: int
-    held: int
-    connections: int
-
-
-def shares(descriptors: int | None) -> Shares:
-    """The descriptors of each share, so that together they never run out; None means unlimited. Raises `StorageError`
-    if no descriptor is left for a connection."""
-    if descriptors is None:
-        return Shares(OPEN_FILES_MAX, HELD_MAX, 2**31 - 1)
-    open_files, held = min(OPEN_FILES_MAX, descriptors // 5), min(HELD_MAX, descriptors // 8)
-    connections = (descriptors - open_files - held - SPARE_DESCRIPTORS) // PER_CONNECTION
-    if connections < 1:
-        raise StorageError(
-            f"this process may open only {descriptors} files and sockets, which leaves none for a client: "
-            "raise the limit (`ulimit -n`, LimitNOFILE in systemd)"
-        )
-    return Shares(open_files, held, connections)
 
 
 class Broker:
@@ -102,7 +67,7 @@ class Broker:
         self.failed: asyncio.Event = asyncio.Event()
         """Set when the last log folder is lost, or the one with the metadata: there is nothing left to serve."""
         self._store = store
-        self._shares = shares(descriptors)
+        self._shares = share_out(descriptors)
         self._loaded = False
         self._interrupted = self._cut_short = False
         self._loading: LogFolders | None = None
@@ -296,79 +261,3 @@ def _limits(config: BrokerConfig, connections_max: int) -> Limits:
         min(config.max_connections, connections_max),
         config.max_connections_per_ip,
     )
-
-
-def _descriptors() -> int:
-    """How many files and sockets this process may have open; as many are asked for as may be had."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft if soft != resource.RLIM_INFINITY else 1 << 20
-
-
-def _say(line: str) -> None:
-    """Print a line. Nobody may be reading, which is no reason not to serve."""
-    try:
-        print(line, flush=True)
-    except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-
-
-async def serve(config: BrokerConfig) -> int:
-    """Run a broker until SIGTERM, Ctrl-C, a terminal that hangs up or the loss of its disk. Returns the exit code."""
-    loop = asyncio.get_running_loop()
-    asked = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
-            loop.add_signal_handler(number, asked.set)
-    broker = Broker(config, Runtime(), descriptors=_descriptors())
-    starting, stopping = asyncio.ensure_future(broker.start()), asyncio.ensure_future(asked.wait())
-    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done():
-        broker.interrupt()
-    try:
-        await starting
-    except StartInterrupted as interrupted:
-        logger.info("%s", interrupted)
-        return 0
-    finally:
-        stopping.cancel()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.collect()
-    gc.freeze()
-    host = config.listener.host or "localhost"
-    broker.watchdog.watch(loop)
-    _say(f"listening on {f'[{host}]' if ':' in host else host}:{broker.port}")
-    ends = [asyncio.ensure_future(asked.wait()), asyncio.ensure_future(broker.failed.wait())]
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    for end in ends:
-        end.cancel()
-    broker.watchdog.rest()
-    await broker.stop()
-    return 1 if broker.failed.is_set() else 0
-
-
-def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}) -> int:
-    """`moldau server start` with these settings, and levels by logger. Returns the exit code; what is wrong is said in
-    one sentence."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(level)
-    try:
-        config, warnings = broker_config(properties)
-        for warning in warnings:
-            logger.warning("%s", warning)
-        try:
-            import uvloop
-        except ImportError:
-            return asyncio.run(serve(config))
-        return uvloop.run(serve(config))
-    except (ConfigError, StorageError, KafkaError, MoldauError) as error:
-        print(f"error: {error}", file=sys.stderr)
-    except OSError as error:
-        print(f"error: {error.strerror or error}: {error.filename or properties.get('listeners', '')}", file=sys.stderr)
-    return 1

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from moldau import broker
+from moldau import process
 from moldau.cli import main
 from moldau.runtime import Buffer, File, RealDisk, RealFile, Runtime
 
@@ -180,7 +180,7 @@ def run() -> None:
         from tests.end_to_end import losing
 
         disk = losing.MUTATIONS[mutation](disk)
-    broker.Runtime = partial(Runtime, disk=disk)  # type: ignore[misc, assignment]
+    process.Runtime = partial(Runtime, disk=disk)  # type: ignore[misc, assignment]
     main.main()
 
 

@@ -12,6 +12,7 @@ from moldau.broker import Broker
 from moldau.cluster.controller import NewTopic
 from moldau.config import broker_config
 from moldau.protocol import apis, codec
+from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.records.batch import Row, encode_batch
 from moldau.replication.replica import Replica
@@ -136,3 +137,10 @@ def outcomes(response: Any) -> list[tuple[int, int, int]]:
         for topic in response.responses
         for part in topic.partition_responses
     ]
+
+
+async def producer_id(wire: Wire) -> int:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    made = await wire.ask(apis.INIT_PRODUCER_ID, 4, request)
+    assert made.error_code == 0
+    return int(made.producer_id)

@@ -118,6 +118,6 @@ def start(arguments: Sequence[str]) -> int:
         signal.signal(number, _leave)
     given = parser().parse_args(arguments)
     properties, levels = _properties(given), levels_of(given.log_level)
-    from moldau.broker import run
+    from moldau.process import run
 
     return run(properties, levels)

@@ -1,0 +1,112 @@
+"""A broker as a process of its own: its event loop, limits, signals, standard output and exit code.
+
+Everything that only a real process has is here; `broker.py` is the same in tests and in the simulation.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping
+
+from moldau.broker import Broker
+from moldau.config import BrokerConfig, broker_config
+from moldau.errors import ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
+from moldau.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+SWITCH_INTERVAL_S = 0.0005
+"""The longest time the event loop waits for another thread that runs Python code, such as the cleaner's. Python's
+default is 5 ms."""
+
+
+def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}) -> int:
+    """`moldau server start` with these settings; `levels` are log levels by logger. Returns the exit code; an error is
+    one sentence on standard error."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    try:
+        config, warnings = broker_config(properties)
+        for warning in warnings:
+            logger.warning("%s", warning)
+        try:
+            import uvloop
+        except ImportError:
+            return asyncio.run(serve(config))
+        return uvloop.run(serve(config))
+    except (ConfigError, StorageError, KafkaError, MoldauError) as error:
+        print(f"error: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"error: {error.strerror or error}: {error.filename or properties.get('listeners', '')}", file=sys.stderr)
+    return 1
+
+
+async def serve(config: BrokerConfig) -> int:
+    """Run a broker until SIGTERM, Ctrl-C, a terminal that hangs up or the loss of its disk. Returns the exit code."""
+    loop = asyncio.get_running_loop()
+    asked_to_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` ignores SIGHUP
+            loop.add_signal_handler(number, asked_to_stop.set)
+    broker = Broker(config, Runtime(), descriptors=_descriptors())
+    if not await _start(broker, asked_to_stop):
+        return 0
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.collect()
+    gc.freeze()
+    broker.watchdog.watch(loop)
+    host = config.listener.host or "localhost"
+    _print_line(f"listening on {f'[{host}]' if ':' in host else host}:{broker.port}")
+    await _first_of(asked_to_stop, broker.failed)
+    broker.watchdog.rest()
+    await broker.stop()
+    return 1 if broker.failed.is_set() else 0
+
+
+async def _start(broker: Broker, asked_to_stop: asyncio.Event) -> bool:
+    """Returns False if the process was asked to stop before the broker listened. Raises what `Broker.start` raises."""
+    starting, stopping = asyncio.ensure_future(broker.start()), asyncio.ensure_future(asked_to_stop.wait())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        broker.interrupt()
+    try:
+        await starting
+    except StartInterrupted as interrupted:
+        logger.info("%s", interrupted)
+        return False
+    finally:
+        stopping.cancel()
+    return True
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+
+
+def _descriptors() -> int:
+    """The number of files and sockets this process may open, after raising its soft limit to the hard one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else 1 << 20
+
+
+def _print_line(line: str) -> None:
+    """If nobody reads standard output any more, it becomes /dev/null, and the broker goes on serving."""
+    try:
+        print(line, flush=True)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
