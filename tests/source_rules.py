@@ -41,6 +41,8 @@ PURE_CORES = (
     "coordinators.transactions.records",
     "coordinators.transactions.shard",
     "coordinators.transactions.transaction",
+    "files.legacy",
+    "files.metadata_log",
     "log.epochs",
     "replication.leadership",
 )

@@ -1,5 +1,7 @@
 """The nouns everyone shares. This module imports nothing of ours and knows no rule."""
 
+import base64
+import uuid
 from typing import NamedTuple, NewType
 
 BrokerId = NewType("BrokerId", int)
@@ -43,6 +45,16 @@ class TransactionMarkers(NamedTuple):
     commits: bool
     transaction_version: int
     partitions: tuple[TopicPartition, ...]
+
+
+def short_id(value: uuid.UUID) -> str:
+    """A UUID as Kafka writes it: 22 characters of URL-safe base64."""
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def long_id(text: str) -> uuid.UUID:
+    """The reverse of `short_id`. Raises `ValueError`."""
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

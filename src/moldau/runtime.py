@@ -346,6 +346,15 @@ class RealDisk:
         return RealLock(path)
 
 
+def is_folder(disk: Disk, path: Path) -> bool:
+    """Raises `OSError`, also if nothing has this name."""
+    try:
+        disk.list(path)
+    except NotADirectoryError:
+        return False
+    return True
+
+
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock file: by `flock` as we do, or by `fcntl` as Kafka's JVM does. The file is not
     changed; a lock that nobody holds is held for the moment that asking takes."""

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-from moldau.records import compression, legacy
-from moldau.records.legacy import Damaged
+from moldau.files import legacy
+from moldau.files.legacy import Damaged
+from moldau.records import compression
 from tests.agreement.dumping import DEEP, Dump, DumpTool, pairs
 from tests.records import old_messages as old
 from tests.records.old_messages import message, mixed, resealed, set_v0, set_v1, wrapper

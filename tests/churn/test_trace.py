@@ -7,7 +7,7 @@ from typing import Any
 from moldau.coordinators.classic.records import classic_group_record
 from moldau.coordinators.consumer.records import ConsumerGroupRecord, ConsumerRecordType, consumer_group_record
 from moldau.coordinators.decision import InternalRecord
-from moldau.log.inspection.decoding import offsets
+from moldau.files.inspection.decoding import offsets
 from moldau.protocol import schema
 from moldau.protocol.consumer import AssignedPartitions, ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from moldau.protocol.internal import (

@@ -14,7 +14,7 @@ from moldau.cluster.reading import read_image
 from moldau.runtime import RealDisk
 from tests.brokers import Broker
 from tests.cli.conftest import Moldau
-from tests.log.inspection.filled import IDS, RECORDS, fill
+from tests.files.inspection.filled import IDS, RECORDS, fill
 from tests.log.making import names
 from tests.log.test_kafka_settings import batches, config
 

@@ -13,7 +13,7 @@ import pytest
 
 from moldau.runtime import RealDisk
 from tests.cli.conftest import Moldau
-from tests.log.inspection.filled import BATCHES, RECORDS, fill
+from tests.files.inspection.filled import BATCHES, RECORDS, fill
 from tests.log.making import NOW_MS, names
 from tests.records.old_messages import message
 

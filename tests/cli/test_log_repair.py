@@ -159,7 +159,7 @@ def test_a_repair_that_was_cut_off_is_made_again(
     (stopped.data / "meta.properties").unlink()
     without_copies(stopped.data)
     with monkeypatch.context() as patch:
-        where = "moldau.log.checkpoints.replace_file" if call == "replace_file" else f"moldau.cluster.repairing.{call}"
+        where = "moldau.log.checkpoints.replace_file" if call == "replace_file" else f"moldau.files.repairing.{call}"
 
         def fails(*_: object, **__: object) -> None:
             raise OSError(5, "Input/output error")

@@ -8,7 +8,7 @@ import pytest
 
 from moldau.runtime import RealDisk
 from tests.cli.conftest import Moldau
-from tests.log.inspection.filled import RECORDS, fill
+from tests.files.inspection.filled import RECORDS, fill
 from tests.log.making import names
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cluster import layout
 from moldau.cluster.alterations import Alteration, Operation
-from moldau.cluster.cluster import PRODUCER_IDS_PER_BLOCK, Cluster
+from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import BrokerImage, Endpoint, Image, TopicImage
+from moldau.cluster.layout import PRODUCER_IDS_PER_BLOCK
 from moldau.cluster.store import Set
 from moldau.errors import ErrorCode, StorageError
-from moldau.names import OFFSETS_TOPIC, TopicPartition
+from moldau.names import OFFSETS_TOPIC, TopicPartition, long_id, short_id
 from tests.cluster.opening import open_cluster
 
 ELSEWHERE = Endpoint("PLAINTEXT", "PLAINTEXT", "elsewhere", 1234)
@@ -34,7 +34,7 @@ def test_a_new_cluster_gets_an_id_that_it_keeps(tmp_path: Path) -> None:
     first, second = asyncio.run(scenario())
     assert first == second
     assert len(first) == 22
-    assert layout.short_id(layout.long_id(first)) == first
+    assert short_id(long_id(first)) == first
     assert not first.startswith("-")
 
 
@@ -291,7 +291,7 @@ def test_the_store_holds_the_documents_that_kafka_kept_in_zookeeper(tmp_path: Pa
 
     topic = asyncio.run(scenario())
     assert isinstance(topic, TopicImage)
-    assert document("/brokers/topics/a")["topic_id"] == layout.short_id(topic.id)
+    assert document("/brokers/topics/a")["topic_id"] == short_id(topic.id)
     assert document("/brokers/topics/a")["partitions"] == {"0": [1]}
     state = document("/brokers/topics/a/partitions/0/state")
     assert (state["leader"], state["leader_epoch"], state["isr"]) == (1, 0, [1])

@@ -23,10 +23,10 @@ from moldau.cli.log_repair import repair
 from moldau.cli.options import Json
 from moldau.cli.output import note
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
-from moldau.log.inspection.decoding import DECODERS, OF_TOPIC
-from moldau.log.inspection.documents import documents
-from moldau.log.inspection.findings import Seen
-from moldau.log.inspection.log_folders import verify as verify_folder
+from moldau.files.inspection.decoding import DECODERS, OF_TOPIC
+from moldau.files.inspection.documents import documents
+from moldau.files.inspection.findings import Seen
+from moldau.files.inspection.log_folders import verify as verify_folder
 from moldau.names import counted
 from moldau.runtime import RealDisk
 

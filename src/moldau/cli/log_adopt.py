@@ -17,19 +17,18 @@ from moldau.cli.log_files import FilesOnly
 from moldau.cli.log_settings import lines_of, read_kafkas, settings_of
 from moldau.cli.options import Json
 from moldau.cli.output import note, print_json
-from moldau.cluster import adoption as registering
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image
-from moldau.cluster.layout import short_id
 from moldau.cluster.reading import read_image
 from moldau.config import BrokerConfig, broker_config, topic_config
 from moldau.errors import ConfigError, StorageError
-from moldau.log.adoption import Intake, bytes_of
+from moldau.files import registration
+from moldau.files.adoption import Intake, bytes_of
+from moldau.files.foreign import ForeignTopic, Survey, refusal, survey
+from moldau.files.kafka_leftovers import Leftover
 from moldau.log.folder import LOCK
-from moldau.log.foreign import ForeignTopic, Survey, refusal, survey
-from moldau.log.kafka_leftovers import Leftover
-from moldau.names import INTERNAL_TOPICS
+from moldau.names import INTERNAL_TOPICS, short_id
 from moldau.runtime import Disk, Runtime, is_locked
 
 SPARE_BYTES: Final = 64 << 20
@@ -172,7 +171,7 @@ def _node_id(ours: Mapping[str, str], given: int | None) -> int:
 def _check(plan: Plan, image: Image, disk: Disk, intake: Intake | None = None) -> None:
     """Raises `ConfigError` or `StorageError` for the first thing that keeps a topic from being taken in."""
     for topic in plan.topics:
-        wrong = registering.refusal(image, topic.name, topic.id)
+        wrong = registration.refusal(image, topic.name, topic.id)
         if wrong is not None:
             raise StorageError(wrong.message or wrong.code.sentence)
         in_the_way = intake.in_the_way(topic) if intake is not None else None
@@ -195,7 +194,7 @@ def _check_room(disk: Disk, plan: Plan, data_dir: Path) -> None:
 def _take_in(intake: Intake, plan: Plan, store: EmbeddedStore, runtime: Runtime) -> None:
     node_id = plan.node_id
     assert node_id is not None
-    image = registering.open_cluster(store, plan.cluster_id)
+    image = registration.open_cluster(store, plan.cluster_id)
     if not intake.properties:
         intake.claim(image.cluster_id, node_id, short_id(runtime.random.uuid()))
     for topic in plan.topics:
@@ -203,7 +202,7 @@ def _take_in(intake: Intake, plan: Plan, store: EmbeddedStore, runtime: Runtime)
         ready = intake.current(topic) or intake.stage(topic, topic_config(plan.config, overrides))
         intake.place(topic.name, ready)
         done = [ready.partitions[number] for number in sorted(ready.partitions)]
-        registering.register(
+        registration.register(
             store,
             node_id,
             topic.name,

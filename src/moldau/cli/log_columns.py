@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from moldau.errors import ConfigError, KafkaError
+from moldau.files.inspection import reading
+from moldau.files.inspection.kinds import Kind, file_name_of
+from moldau.files.legacy import Damaged, Entry
 from moldau.log.folder import partition_of
-from moldau.log.inspection import reading
-from moldau.log.inspection.kinds import Kind, file_name_of
 from moldau.names import TopicPartition
 from moldau.records.batch import MAGIC
-from moldau.records.legacy import Damaged, Entry
 from moldau.runtime import Disk
 
 if TYPE_CHECKING:

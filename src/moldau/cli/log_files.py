@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from moldau.errors import StorageError
+from moldau.files.inspection.kinds import file_name_of
 from moldau.log.folder import LOCK
-from moldau.log.inspection.kinds import file_name_of
 from moldau.runtime import File, RealDisk, is_locked
 
 Force = Annotated[bool, typer.Option("--force", help="Look even if a broker is using the files.")]

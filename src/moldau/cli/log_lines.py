@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from moldau.cli.output import named_content, time_text
-from moldau.log.inspection.findings import Finding, Seen
+from moldau.files.inspection.findings import Finding, Seen
 from moldau.names import counted
 
 _TIMES = ("timestamp_ms", "base_timestamp_ms", "max_timestamp_ms", "delete_horizon_ms")

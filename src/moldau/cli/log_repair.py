@@ -11,8 +11,8 @@ import typer
 from moldau.cli.log_files import FilesOnly
 from moldau.cli.options import Json
 from moldau.cli.output import note, print_json
-from moldau.cluster.repairing import Repair
 from moldau.errors import ConfigError
+from moldau.files.repairing import Repair
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 

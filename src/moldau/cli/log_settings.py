@@ -11,7 +11,7 @@ from typing import Final
 from moldau.cli.options import pairs
 from moldau.config import BrokerConfig, read_properties, topic_config
 from moldau.errors import ConfigError, StorageError
-from moldau.log.kafka_settings import FOLDER, Written, read_metadata
+from moldau.files.kafka_settings import FOLDER, Written, read_metadata
 from moldau.names import INTERNAL_TOPICS
 from moldau.runtime import Disk
 

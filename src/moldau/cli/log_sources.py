@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from moldau.errors import StorageError
+from moldau.files.inspection.kinds import Kind, file_name_of
+from moldau.files.inspection.reading import opened, records
+from moldau.files.legacy import Damaged, Entry, stream
 from moldau.log.file_names import SWAP_SUFFIX
-from moldau.log.inspection.kinds import Kind, file_name_of
-from moldau.log.inspection.reading import opened, records
 from moldau.records.batch import MAGIC, read_header
-from moldau.records.legacy import Damaged, Entry, stream
 from moldau.records.rows import Record
 from moldau.runtime import Disk
 

@@ -25,7 +25,7 @@ from moldau.cluster.reading import last_producer_id, read_changes, read_image
 from moldau.cluster.store import Delete, MetadataStore, Operation
 from moldau.config import BrokerConfig, GroupConfig, TopicConfig, group_config, topic_config, with_changes
 from moldau.errors import ConfigError, ErrorCode, StorageError
-from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, short_id
 from moldau.notices import Notices
 from moldau.runtime import Runtime
 
@@ -38,7 +38,6 @@ InTheWay = Callable[[str], Path | None]
 Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
 P = ParamSpec("P")
 T = TypeVar("T")
-PRODUCER_IDS_PER_BLOCK = 1000
 DECIDED_AT_ONCE = 1000
 """The most topics, partitions or settings of a decision made on the loop."""
 
@@ -421,7 +420,7 @@ class Cluster:
     async def forget_deleted(self, topic_ids: Sequence[uuid.UUID]) -> None:
         """These deleted topics have left the disks."""
         known = [topic_id for topic_id in topic_ids if topic_id in self._image.deleted]
-        await self._commit([Delete(f"{layout.DELETED_TOPICS}/{layout.short_id(one)}") for one in known])
+        await self._commit([Delete(f"{layout.DELETED_TOPICS}/{short_id(one)}") for one in known])
 
     def next_producer_id(self) -> int | Awaitable[int]:
         """A number that no producer was ever given before; awaited only when a new block of them is needed."""
@@ -440,7 +439,7 @@ class Cluster:
     def _take_block(self) -> range:
         node = self._store.get(layout.PRODUCER_ID_BLOCK)
         start = last_producer_id(self._store) + 1
-        end = start + PRODUCER_IDS_PER_BLOCK - 1
+        end = start + layout.PRODUCER_IDS_PER_BLOCK - 1
         self._store.multi([layout.producer_ids(self.broker_id, start, end, None if node is None else node.version)])
         return range(start, end + 1)
 
@@ -481,7 +480,7 @@ def _length(wanted: Wish) -> int:
 
 def _new_cluster_id(runtime: Runtime) -> str:
     """As Kafka's: a UUID in 22 characters, not beginning with a dash, which command lines would take for an option."""
-    while (made := layout.short_id(runtime.random.uuid())).startswith("-"):
+    while (made := short_id(runtime.random.uuid())).startswith("-"):
         pass
     return made
 

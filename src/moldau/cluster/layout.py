@@ -18,7 +18,6 @@ names there, and no document. So are `directories` (of a topic, of a broker), wh
 `unmade`.
 """
 
-import base64
 import json
 import urllib.parse
 import uuid
@@ -27,6 +26,7 @@ from typing import Any
 
 from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
 from moldau.cluster.store import Create, Delete, MetadataStore, Operation, Set
+from moldau.names import short_id
 
 CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"
@@ -37,20 +37,12 @@ BROKER_CONFIGS = "/config/brokers"
 GROUP_CONFIGS = "/config/groups"
 DELETED_TOPICS = "/admin/delete_topics"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+PRODUCER_IDS_PER_BLOCK = 1000
+"""Producer ids are assigned to brokers in blocks of this many: an id of the latest block may not be in use yet."""
 DEFAULT_BROKER = "<default>"
 _CONFIGS = ("/config", TOPIC_CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS)
 _TREE = ("/cluster", "/brokers", BROKERS, TOPICS, *_CONFIGS, "/admin", DELETED_TOPICS)
 _CONTROLLER_EPOCH = 1
-
-
-def short_id(value: uuid.UUID) -> str:
-    """A UUID as Kafka writes it: 22 characters of URL-safe base64."""
-    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
-def long_id(text: str) -> uuid.UUID:
-    """The reverse of `short_id`. Raises `ValueError`."""
-    return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 def _json(**document: Any) -> bytes:

@@ -16,6 +16,7 @@ from moldau.cluster import layout
 from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.cluster.store import MetadataStore, Node
 from moldau.errors import StorageError
+from moldau.names import long_id
 
 
 class MalformedMetadata(StorageError):
@@ -120,7 +121,7 @@ def _read_topic(store: MetadataStore, name: str, node: Node, config_node: Node |
             directories = tuple(str(one) for one in known.get(str(number), ()))
             partitions.append(PartitionImage(leader, epoch, who, isr, directories, number not in unmade))
         overrides = _overrides(config_node, f"{layout.TOPIC_CONFIGS}/{name}") if config_node else {}
-        return TopicImage(name, layout.long_id(assigned["topic_id"]), tuple(partitions), overrides)
+        return TopicImage(name, long_id(assigned["topic_id"]), tuple(partitions), overrides)
 
 
 def _numbers(values: Iterable[Any]) -> tuple[int, ...]:
@@ -190,7 +191,7 @@ def _read_deleted(store: MetadataStore) -> dict[uuid.UUID, str]:
         node = store.get(path)
         if node:
             with _expecting("a deleted topic", path):
-                found[layout.long_id(name)] = _text(document(node, path)["name"])
+                found[long_id(name)] = _text(document(node, path)["name"])
     return found
 
 

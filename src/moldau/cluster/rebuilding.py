@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from moldau.cluster import controller, layout
-from moldau.cluster.adoption import PRODUCER_IDS_PER_BLOCK
 from moldau.cluster.image import Image, PartitionImage, TopicImage
 from moldau.cluster.store import Operation
 from moldau.log.traces import Trace
-from moldau.names import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition
+from moldau.names import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition, short_id
 
 PRODUCER_IDS_SKIPPED: Final = 10_000_000
 """More producer ids than are assigned between two copies, or between two snapshots of producers."""
@@ -57,7 +56,7 @@ class Rebuilt:
         """The operations that write all of it into an empty store."""
         operations = layout.whole(self.image)
         if self.producer_id >= 0:
-            start = self.producer_id - PRODUCER_IDS_PER_BLOCK + 1
+            start = self.producer_id - layout.PRODUCER_IDS_PER_BLOCK + 1
             operations.append(layout.producer_ids(node_id, start, self.producer_id, None))
         return operations
 
@@ -159,7 +158,7 @@ class _Rebuilding:
                 other = self._image.topics_by_id[trace.topic_id].name
                 result.problems.append(f"{trace.folder} has the topic id of {other}: move it elsewhere")
                 return part
-            was, now = layout.short_id(trace.topic_id), layout.short_id(topic_id)
+            was, now = short_id(trace.topic_id), short_id(topic_id)
             result.done.append(f"{trace.folder}: partition.metadata names the topic id {was}, and will name {now}")
             result.renamed[tp] = topic_id
         epoch = max(part.leader_epoch, trace.leader_epoch) + self._raise
@@ -186,8 +185,8 @@ def _producer_id(found: Iterable[Trace], known: Known) -> int:
     last = max([known.producer_id, *(trace.producer_id for trace in found)])
     if not known.stale:
         return last
-    blocks = (last + PRODUCER_IDS_SKIPPED) // PRODUCER_IDS_PER_BLOCK + 1
-    return blocks * PRODUCER_IDS_PER_BLOCK - 1
+    blocks = (last + PRODUCER_IDS_SKIPPED) // layout.PRODUCER_IDS_PER_BLOCK + 1
+    return blocks * layout.PRODUCER_IDS_PER_BLOCK - 1
 
 
 def unknown_to(image: Image, found: Collection[Trace]) -> list[Trace]:

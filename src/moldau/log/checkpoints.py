@@ -18,14 +18,12 @@ file whole or not at all: a wrong version, a malformed line or a wrong count is 
 means is for others to know.
 """
 
-import base64
-import binascii
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, long_id, short_id
 from moldau.runtime import Disk
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -154,11 +152,6 @@ def _epochs(epochs: Iterable[tuple[int, int]]) -> bytes:
     return _content([f"{epoch} {start}" for epoch, start in epochs])
 
 
-def short_id(value: uuid.UUID) -> str:
-    """As Kafka writes it: 22 characters of URL-safe base64."""
-    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
 def read_topic_id(disk: Disk, folder: Path) -> uuid.UUID | None:
     """The topic id in a partition's folder; None if there is no file. Raises `CorruptCheckpoint`."""
     path = folder / PARTITION_METADATA
@@ -169,8 +162,8 @@ def read_topic_id(disk: Disk, folder: Path) -> uuid.UUID | None:
     try:
         if fields.get("version") != "0":
             raise ValueError
-        return uuid.UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"] + "=="))
-    except (KeyError, ValueError, binascii.Error):
+        return long_id(fields["topic_id"])
+    except (KeyError, ValueError):
         raise CorruptCheckpoint(f"{path} names no topic id") from None
 
 

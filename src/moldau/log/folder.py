@@ -35,11 +35,10 @@ from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
 from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES, NO_BROKER_EPOCH
-from moldau.log.inspection.reading import is_folder
 from moldau.log.log import Log
 from moldau.log.progress import Progress
-from moldau.names import TopicPartition
-from moldau.runtime import Runtime, out_of_descriptors
+from moldau.names import TopicPartition, short_id
+from moldau.runtime import Runtime, is_folder, out_of_descriptors
 
 T = TypeVar("T")
 LOCK: Final = ".lock"
@@ -118,7 +117,7 @@ class LogFolder:
         self._file_system = self._disk.file_system(path)
         try:
             self.meta = identity.read_meta(self._disk, path)
-            self.directory_id = self.meta.get("directory.id") or checkpoints.short_id(runtime.random.uuid())
+            self.directory_id = self.meta.get("directory.id") or short_id(runtime.random.uuid())
             self.clean, self.broker_epoch = identity.take_marker(self._disk, path)
             self._closed = identity.take_closed_ends(self._disk, path)
             self._knows_points = True

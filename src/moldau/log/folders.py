@@ -27,7 +27,7 @@ from moldau.log.files import HELD_MAX, OPEN_FILES_MAX, OpenFiles
 from moldau.log.folder import LogFolder, partition_of
 from moldau.log.identity import META_PROPERTIES, NO_BROKER_EPOCH
 from moldau.log.log import Log
-from moldau.names import TopicPartition, counted
+from moldau.names import TopicPartition, counted, short_id
 from moldau.runtime import Runtime, out_of_descriptors
 
 T = TypeVar("T")
@@ -256,8 +256,8 @@ class LogFolders:
         found = checkpoints.read_topic_id(self._runtime.disk, path)
         assert found is not None, "a partition without a topic id is taken by its name"
         return (
-            f"{path / checkpoints.PARTITION_METADATA} names the topic id {checkpoints.short_id(found)}, but the "
-            f"metadata has {checkpoints.short_id(expected)} for {path.name}: replace this folder if it belongs to "
+            f"{path / checkpoints.PARTITION_METADATA} names the topic id {short_id(found)}, but the "
+            f"metadata has {short_id(expected)} for {path.name}: replace this folder if it belongs to "
             f"another topic; otherwise run `{self.repair_command}`, which writes the metadata's id into it"
         )
 

@@ -13,13 +13,13 @@ from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.file_names import SNAPSHOT_SUFFIX
 from moldau.log.folder import partition_of
-from moldau.log.foreign import SKIPPED_TOPICS
-from moldau.log.inspection.reading import is_folder
 from moldau.log.producers import snapshots
 from moldau.names import TopicPartition
-from moldau.runtime import Disk
+from moldau.runtime import Disk, is_folder
 
 UNKNOWN = -1
+KAFKAS_OWN_TOPICS = ("__cluster_metadata", "__share_group_state")
+"""Internal topics of Apache Kafka that Moldau does not have: their folders are left alone."""
 
 
 class Trace(NamedTuple):
@@ -38,7 +38,7 @@ def traces(disk: Disk, folder: Path) -> list[Trace]:
     found = []
     for name in disk.list(folder):
         tp = partition_of(name)
-        if tp is not None and tp.topic not in SKIPPED_TOPICS and is_folder(disk, folder / name):
+        if tp is not None and tp.topic not in KAFKAS_OWN_TOPICS and is_folder(disk, folder / name):
             found.append(_trace(disk, tp, folder / name))
     return found
 

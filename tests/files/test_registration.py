@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cluster import adoption, layout
+from moldau.cluster import layout
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image
 from moldau.cluster.reading import read_image
+from moldau.files import registration
 
 ONE, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 
@@ -32,13 +33,13 @@ def block_end(store: EmbeddedStore) -> int | None:
 
 
 def test_a_new_store_begins_the_cluster_it_is_given_and_an_old_one_stays(store: EmbeddedStore) -> None:
-    assert adoption.open_cluster(store, "theirs").cluster_id == "theirs"
-    assert adoption.open_cluster(store, "another").cluster_id == "theirs"
+    assert registration.open_cluster(store, "theirs").cluster_id == "theirs"
+    assert registration.open_cluster(store, "another").cluster_id == "theirs"
 
 
 def test_a_topic_is_led_behind_every_epoch_that_wrote_in_it(store: EmbeddedStore) -> None:
-    adoption.open_cluster(store, "c")
-    adoption.register(store, 4, "events", ONE, [7, -1], {"retention.ms": "-1"}, -1)
+    registration.open_cluster(store, "c")
+    registration.register(store, 4, "events", ONE, [7, -1], {"retention.ms": "-1"}, -1)
     topic = image_of(store).topics["events"]
     assert (topic.id, topic.overrides) == (ONE, {"retention.ms": "-1"})
     assert [(part.leader, part.leader_epoch, part.isr) for part in topic.partitions] == [(4, 8, (4,)), (4, 0, (4,))]
@@ -46,15 +47,15 @@ def test_a_topic_is_led_behind_every_epoch_that_wrote_in_it(store: EmbeddedStore
 
 
 def test_producer_ids_begin_behind_those_in_the_records(store: EmbeddedStore) -> None:
-    adoption.open_cluster(store, "c")
+    registration.open_cluster(store, "c")
     for number, (largest, end) in enumerate([(0, 999), (500, 999), (1000, 1999), (7_001, 7_999), (12, 7_999)]):
-        adoption.register(store, 1, f"t{number}", uuid.UUID(int=number), [0], {}, largest)
+        registration.register(store, 1, f"t{number}", uuid.UUID(int=number), [0], {}, largest)
         assert block_end(store) == end
 
 
 def test_names_and_ids_that_are_taken_are_refused(store: EmbeddedStore) -> None:
-    adoption.open_cluster(store, "c")
-    adoption.register(store, 1, "a.b", ONE, [0], {}, -1)
+    registration.open_cluster(store, "c")
+    registration.register(store, 1, "a.b", ONE, [0], {}, -1)
     image = image_of(store)
     for name, topic_id, said in (
         ("a.b", OTHER, "exists already"),
@@ -62,9 +63,9 @@ def test_names_and_ids_that_are_taken_are_refused(store: EmbeddedStore) -> None:
         ("..", OTHER, "cannot be named"),
         ("other", ONE, "has the topic id of a.b"),
     ):
-        refused = adoption.refusal(image, name, topic_id)
+        refused = registration.refusal(image, name, topic_id)
         assert refused is not None and said in str(refused.message)
-    assert adoption.refusal(image, "other", OTHER) is None and adoption.refusal(image, "other", None) is None
+    assert registration.refusal(image, "other", OTHER) is None and registration.refusal(image, "other", None) is None
     store.multi(layout.topic_deleted(image.topics["a.b"]))
-    refused = adoption.refusal(image_of(store), "a.b", ONE)
+    refused = registration.refusal(image_of(store), "a.b", ONE)
     assert refused is not None and "is being deleted" in str(refused.message)

@@ -15,9 +15,6 @@ from moldau.cluster.reading import last_producer_id, read_image
 from moldau.cluster.store import MetadataStore, Operation
 from moldau.errors import ErrorCode
 
-PRODUCER_IDS_PER_BLOCK = 1000
-"""Kafka gives ids away in blocks of so many: those that were given and not used yet are in the block of the last."""
-
 
 def open_cluster(store: MetadataStore, cluster_id: str) -> Image:
     """The cluster in the store, begun under that id if there is none. Raises `StorageError`."""
@@ -64,6 +61,6 @@ def _producer_ids_behind(store: MetadataStore, node_id: int, producer_id_max: in
     if last_producer_id(store) >= producer_id_max:
         return []
     node = store.get(layout.PRODUCER_ID_BLOCK)
-    start = producer_id_max // PRODUCER_IDS_PER_BLOCK * PRODUCER_IDS_PER_BLOCK
-    block_end = start + PRODUCER_IDS_PER_BLOCK - 1
+    start = producer_id_max // layout.PRODUCER_IDS_PER_BLOCK * layout.PRODUCER_IDS_PER_BLOCK
+    block_end = start + layout.PRODUCER_IDS_PER_BLOCK - 1
     return [layout.producer_ids(node_id, start, block_end, None if node is None else node.version)]

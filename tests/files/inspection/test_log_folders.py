@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.log_folders import verify
 from moldau.log.folder import LogFolder
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
-from moldau.log.inspection.findings import Finding, Seen
-from moldau.log.inspection.log_folders import verify
 from moldau.log.transaction_index import ENTRY
 from moldau.records.batch import HEADER_SIZE, batches, encode_batch, stamp
 from moldau.runtime import RealDisk, Runtime
-from tests.log.inspection.filled import BATCHES, FLIGHTS, IDS, RECORDS, SMALL, fill
+from tests.files.inspection.filled import BATCHES, FLIGHTS, IDS, RECORDS, SMALL, fill
 from tests.log.making import NOW_MS, HandClock, append, config, names, rows
 
 FLIPS = 20_000 if os.environ.get("MOLDAU_PROFILE") == "long" else 500

@@ -12,6 +12,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from moldau.errors import KafkaError
+from moldau.files.inspection import control, reading
+from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.index_checks import OffsetIndexCheck, Place, TimeIndexCheck
+from moldau.files.inspection.transaction_checks import OpenTransactions, TransactionIndexCheck
+from moldau.files.legacy import Damaged, Entry
 from moldau.log.epochs import NO_EPOCH, Epochs
 from moldau.log.file_names import (
     INDEX_SUFFIX,
@@ -21,15 +26,10 @@ from moldau.log.file_names import (
     TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
-from moldau.log.inspection import control, reading
-from moldau.log.inspection.findings import Finding, Seen
-from moldau.log.inspection.index_checks import OffsetIndexCheck, Place, TimeIndexCheck
-from moldau.log.inspection.transaction_checks import OpenTransactions, TransactionIndexCheck
 from moldau.log.segment import RELATIVE_MAX
 from moldau.records import columns
 from moldau.records.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
 from moldau.records.columns import FLAWS
-from moldau.records.legacy import Damaged, Entry
 from moldau.runtime import Disk, File
 
 OFFSET_MAX: Final = 2**63 - 1

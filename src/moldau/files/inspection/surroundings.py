@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from moldau.files.inspection.findings import Finding
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
-from moldau.log.inspection.findings import Finding
 from moldau.names import TopicPartition
 from moldau.runtime import Disk
 

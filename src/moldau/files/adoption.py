@@ -22,16 +22,16 @@ from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.errors import StorageError
+from moldau.files.foreign import ForeignPartition, ForeignTopic
+from moldau.files.inspection import reading
 from moldau.log import checkpoints, identity
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.file_names import DELETED_SUFFIX
 from moldau.log.folder import LOCK
-from moldau.log.foreign import ForeignPartition, ForeignTopic
 from moldau.log.identity import META_PROPERTIES
-from moldau.log.inspection import reading
 from moldau.log.log import Log
 from moldau.names import TopicPartition
-from moldau.runtime import Disk, Runtime
+from moldau.runtime import Disk, Runtime, is_folder
 
 COPY_BYTES: Final = 4 << 20
 
@@ -151,7 +151,7 @@ class Intake:
 
     def _copy(self, source: Path, target: Path) -> None:
         for name in self._disk.list(source):
-            if reading.is_folder(self._disk, source / name) or name.endswith(DELETED_SUFFIX):
+            if is_folder(self._disk, source / name) or name.endswith(DELETED_SUFFIX):
                 continue
             with reading.opened(self._disk, source / name) as old:
                 new = self._disk.open(target / name, create=True)
@@ -232,5 +232,5 @@ def bytes_of(disk: Disk, topics: Sequence[ForeignTopic]) -> int:
         disk.size(folder / name)
         for folder in folders
         for name in disk.list(folder)
-        if not reading.is_folder(disk, folder / name)
+        if not is_folder(disk, folder / name)
     )

@@ -25,12 +25,12 @@ from moldau.cluster.image import Image
 from moldau.cluster.reading import last_producer_id, read_image
 from moldau.cluster.rebuilding import Known, rebuild
 from moldau.errors import StorageError
+from moldau.files.kafka_settings import FOLDER as KAFKAS_METADATA
 from moldau.log import checkpoints, identity
 from moldau.log.folder import LOCK
 from moldau.log.identity import META_PROPERTIES
-from moldau.log.kafka_settings import FOLDER as KAFKAS_METADATA
 from moldau.log.traces import Trace, traces
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, short_id
 from moldau.runtime import Disk, Runtime, is_locked
 
 DEFAULT_NODE_ID: Final = 1
@@ -104,7 +104,7 @@ class Repair:
             )
         node = _node_id(left.image, metas.values(), node_id)
         cluster_id = left.image.cluster_id if left.image else _most_common(metas.values(), "cluster.id")
-        cluster_id = cluster_id or checkpoints.short_id(self._runtime.random.uuid())
+        cluster_id = cluster_id or short_id(self._runtime.random.uuid())
         ids = {folder: self._directory_id(folder, meta, node, left.image, found) for folder, meta in metas.items()}
         known = Known(
             node,
@@ -183,7 +183,7 @@ class Repair:
         parts = [image.partition(one.tp) for one in found if one.folder.parent == folder] if image else []
         ids = Counter(part.directory_of(node_id) for part in parts if part is not None)
         del ids[""]
-        return ids.most_common(1)[0][0] if ids else checkpoints.short_id(self._runtime.random.uuid())
+        return ids.most_common(1)[0][0] if ids else short_id(self._runtime.random.uuid())
 
     def _plan_meta(self, plan: Plan, folder: Path, meta: Meta, right: Meta) -> None:
         said = {"node.id": meta["broker.id"], **meta} if "broker.id" in meta else meta

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from moldau.files.inspection import reading
+from moldau.files.inspection.findings import Finding, Seen, limited
+from moldau.files.inspection.kinds import CONTROLLERS_FILES, LEFTOVERS, FileName, Kind, file_name_of, leftover_of
+from moldau.files.inspection.segments import Damage, SegmentFiles, Walked, check_segment
+from moldau.files.inspection.surroundings import Surroundings
+from moldau.files.inspection.transaction_checks import OpenTransactions
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.epochs import Epochs
 from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
-from moldau.log.inspection import reading
-from moldau.log.inspection.findings import Finding, Seen, limited
-from moldau.log.inspection.kinds import CONTROLLERS_FILES, LEFTOVERS, FileName, Kind, file_name_of, leftover_of
-from moldau.log.inspection.segments import Damage, SegmentFiles, Walked, check_segment
-from moldau.log.inspection.surroundings import Surroundings
-from moldau.log.inspection.transaction_checks import OpenTransactions
 from moldau.log.producers import snapshots
 from moldau.names import TopicPartition
 from moldau.runtime import Disk

@@ -1,7 +1,7 @@
 """Reading files without touching them, a piece at a time: entries of logs, entries of indexes, the text of small files.
 
 A log's entry is whatever stands in it: a batch of format 2, or a message or wrapper of formats 0 and 1
-(records/legacy.py). Records of an entry come in slices, so that a batch of millions of tiny ones takes no more memory
+(files/legacy.py). Records of an entry come in slices, so that a batch of millions of tiny ones takes no more memory
 than its bytes do. Index files may be longer than their entries: while a broker runs, and after a crash, zeros follow.
 """
 
@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from moldau.errors import KafkaError, StorageError
+from moldau.files import legacy
+from moldau.files.legacy import Damaged, Entry
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.records import columns, compression, legacy
+from moldau.records import columns, compression
 from moldau.records.batch import HEADER_SIZE, MAGIC, read_header
 from moldau.records.columns import Section
-from moldau.records.legacy import Damaged, Entry
 from moldau.records.rows import Record
 from moldau.runtime import Disk, File
 
@@ -124,11 +125,3 @@ def properties(lines: str) -> dict[str, str]:
     """What `name=value` lines say."""
     pairs = (line.partition("=") for line in lines.splitlines() if line.strip() and line.lstrip()[0] not in "#!")
     return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def is_folder(disk: Disk, path: Path) -> bool:
-    try:
-        disk.list(path)
-    except NotADirectoryError:
-        return False
-    return True

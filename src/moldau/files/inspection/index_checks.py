@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from moldau.files.inspection import reading
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
-from moldau.log.inspection import reading
 from moldau.runtime import File
 
 NO_TIMESTAMP: Final = -1

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 
 from moldau.errors import ErrorCode
-from moldau.records import legacy
-from moldau.records.legacy import Damaged, Entry
+from moldau.files import legacy
+from moldau.files.legacy import Damaged, Entry
 from tests.records import making
 from tests.records import old_messages as old
 from tests.records.old_messages import CONTENTS, STAMPS, Row, message, mixed, resealed, set_v0, set_v1, wrapper

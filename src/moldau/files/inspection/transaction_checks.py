@@ -8,10 +8,10 @@ was aborted. Compaction may take the marker away, with its entry or without, so 
 from collections.abc import Iterator
 from typing import Final
 
-from moldau.log.inspection import control, reading
+from moldau.files.inspection import control, reading
+from moldau.files.legacy import Entry
 from moldau.log.transaction_index import ENTRY, VERSION, AbortedTxn
 from moldau.records.batch import BatchHeader
-from moldau.records.legacy import Entry
 from moldau.runtime import File
 
 ENTRIES_MAX: Final = 1 << 20

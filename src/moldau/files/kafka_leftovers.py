@@ -7,7 +7,7 @@ metrics. Names alone: secrets and values stay where they are.
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from moldau.protocol.metadata_log import (
+from moldau.files.metadata_log import (
     BROKER_RESOURCE,
     GROUP_RESOURCE,
     METRICS_RESOURCE,

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from moldau.errors import ProtocolViolation, StorageError
-from moldau.log.inspection import reading
-from moldau.log.inspection.kinds import Kind, file_name_of
-from moldau.log.kafka_leftovers import Leftover, leftovers
-from moldau.protocol.metadata_log import (
+from moldau.files.inspection import reading
+from moldau.files.inspection.kinds import Kind, file_name_of
+from moldau.files.kafka_leftovers import Leftover, leftovers
+from moldau.files.legacy import Damaged
+from moldau.files.metadata_log import (
     TOPIC_RESOURCE,
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -30,7 +31,6 @@ from moldau.protocol.metadata_log import (
     read_change,
 )
 from moldau.records.batch import MAGIC, read_header
-from moldau.records.legacy import Damaged
 from moldau.runtime import Disk
 
 FOLDER: Final = "__cluster_metadata-0"

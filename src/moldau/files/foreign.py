@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Final
 
 from moldau.errors import StorageError
+from moldau.files.inspection import reading
+from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.partitions import PartitionCheck
+from moldau.files.inspection.surroundings import Surroundings, read_surroundings
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.folder import DELETE_SUFFIX, partition_of
 from moldau.log.identity import META_PROPERTIES
-from moldau.log.inspection import reading
-from moldau.log.inspection.findings import Finding, Seen
-from moldau.log.inspection.partitions import PartitionCheck
-from moldau.log.inspection.surroundings import Surroundings, read_surroundings
 from moldau.names import TopicPartition
 from moldau.records.batch import MAGIC
-from moldau.runtime import Disk
+from moldau.runtime import Disk, is_folder
 
 SKIPPED_TOPICS: Final = {
     "__cluster_metadata": "the metadata log of Kafka's controllers; only topics' settings are taken from it",
@@ -103,7 +103,7 @@ def _sort_in(disk: Disk, path: Path, around: Surroundings, found: Survey) -> Non
         found.skipped.append((path, SKIPPED_SUFFIXES[suffix]))
         return
     tp = partition_of(path.name)
-    if tp is None or not reading.is_folder(disk, path):
+    if tp is None or not is_folder(disk, path):
         return
     if tp.topic in SKIPPED_TOPICS:
         found.skipped.append((path, SKIPPED_TOPICS[tp.topic]))

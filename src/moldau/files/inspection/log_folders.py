@@ -5,15 +5,15 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from moldau.files.inspection import reading
+from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.kinds import FOLDER_FILES, LEFTOVERS, Kind, file_name_of, leftover_of
+from moldau.files.inspection.partitions import PartitionCheck
+from moldau.files.inspection.surroundings import Surroundings, read_surroundings
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.folder import DELETE_SUFFIX, partition_of
 from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
-from moldau.log.inspection import reading
-from moldau.log.inspection.findings import Finding, Seen
-from moldau.log.inspection.kinds import FOLDER_FILES, LEFTOVERS, Kind, file_name_of, leftover_of
-from moldau.log.inspection.partitions import PartitionCheck
-from moldau.log.inspection.surroundings import Surroundings, read_surroundings
 from moldau.names import TopicPartition
 from moldau.runtime import Disk
 

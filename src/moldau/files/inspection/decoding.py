@@ -4,14 +4,13 @@ A record that is of no kind we know, or cut short, is shown with what is wrong w
 it as bytes anyway.
 """
 
-import base64
 import dataclasses
 import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
 from moldau.errors import ProtocolViolation
-from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, short_id
 from moldau.protocol import stored
 from moldau.protocol.stored import Kind, read_stored
 
@@ -71,5 +70,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, uuid.UUID):
-        return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+        return short_id(value)
     return value

@@ -7,16 +7,16 @@ import pytest
 
 from moldau.config import TopicConfig
 from moldau.errors import StorageError
+from moldau.files.adoption import Adopted, Intake
+from moldau.files.foreign import ForeignTopic, refusal, survey
 from moldau.log import checkpoints
-from moldau.log.adoption import Adopted, Intake
 from moldau.log.folder import LogFolder
-from moldau.log.foreign import ForeignTopic, refusal, survey
 from moldau.names import TopicPartition
 from moldau.records.rows import Record
 from moldau.runtime import Disk, Runtime
 from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import Fault, Faults, PowerLoss
-from tests.log.inspection.filled import BOOKINGS, FLIGHTS, HOLLOW, IDS, RECORDS, SMALL, fill
+from tests.files.inspection.filled import BOOKINGS, FLIGHTS, HOLLOW, IDS, RECORDS, SMALL, fill
 from tests.log.making import HandClock, append, read_all
 
 THEIRS, OURS = Path("/theirs"), Path("/ours")

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from moldau.errors import StorageError
-from moldau.log.foreign import refusal, survey
+from moldau.files.foreign import refusal, survey
 from moldau.runtime import RealDisk
-from tests.log.inspection.filled import IDS, RECORDS, fill
+from tests.files.inspection.filled import IDS, RECORDS, fill
 from tests.log.making import names
 from tests.records.old_messages import message
 

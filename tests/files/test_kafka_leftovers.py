@@ -2,8 +2,8 @@
 
 import uuid
 
-from moldau.log.kafka_leftovers import Leftover, leftovers
-from moldau.protocol.metadata_log import (
+from moldau.files.kafka_leftovers import Leftover, leftovers
+from moldau.files.metadata_log import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
     ConfigRecord,

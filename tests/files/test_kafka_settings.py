@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from moldau.errors import StorageError
-from moldau.log.kafka_settings import read_metadata
-from moldau.protocol import schema
-from moldau.protocol.metadata_log import (
+from moldau.files.kafka_settings import read_metadata
+from moldau.files.metadata_log import (
     KINDS,
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -18,6 +17,7 @@ from moldau.protocol.metadata_log import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from moldau.protocol import schema
 from moldau.records.batch import CONTROL_BIT, Row, encode_batch
 from moldau.runtime import RealDisk
 

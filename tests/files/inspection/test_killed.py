@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from moldau.log.inspection.findings import Seen
-from moldau.log.inspection.log_folders import verify
+from moldau.files.inspection.findings import Seen
+from moldau.files.inspection.log_folders import verify
 from moldau.runtime import RealDisk
-from tests.log.inspection.filled import fill
+from tests.files.inspection.filled import fill
 
 
 def test_an_index_whose_log_was_the_first_to_go_is_noted(tmp_path: Path) -> None:

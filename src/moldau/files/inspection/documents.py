@@ -5,23 +5,23 @@ Every document begins with its `type`; byte strings stay byte strings, for the w
 unusual and no harm. Documents are made as they are asked for, so a file of any size takes the memory of one entry.
 """
 
-import base64
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from moldau.files.inspection import control, reading
+from moldau.files.inspection.kinds import FileName, Kind, file_name_of
+from moldau.files.legacy import Damaged, Entry
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
-from moldau.log.inspection import control, reading
-from moldau.log.inspection.kinds import FileName, Kind, file_name_of
 from moldau.log.producers import snapshots
 from moldau.log.transaction_index import ENTRY as ABORTED_ENTRY
 from moldau.log.transaction_index import AbortedTxn
+from moldau.names import short_id
 from moldau.records.batch import MAGIC, read_header
 from moldau.records.compression import NAMES as CODECS
-from moldau.records.legacy import Damaged, Entry
 from moldau.records.rows import Record
 from moldau.runtime import Disk, File
 
@@ -174,7 +174,7 @@ def _small_file(disk: Disk, path: Path, name: FileName, file: File, size: int) -
             yield {"type": "partition_offset", "topic": tp.topic, "partition": tp.partition, "offset": offset}
     elif name.kind is Kind.TOPIC_ID:
         topic_id = checkpoints.read_topic_id(disk, path.parent)
-        text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id else None
+        text = short_id(topic_id) if topic_id else None
         yield {"type": "topic_id", "topic_id": text}
     elif name.kind is Kind.PROPERTIES:
         for key, value in reading.properties(reading.text(disk, path) or "").items():
