@@ -1,14 +1,15 @@
 """An asyncio event loop in virtual time: it never waits, it jumps to the next thing that is due.
 
-Ordinary asyncio code runs on it unchanged. What differs: `time` starts at 0 and moves only when nothing is ready;
-executors run their work inline, or `work_s` later; sockets are those of `network`; tasks hash by the order they were
-made in, since asyncio keeps some in sets and a hash by address would give one seed two histories. Nothing ready and
-nothing due is a deadlock and raises.
+Ordinary asyncio code runs on it unchanged. What differs: `time` starts at 0, moves only when nothing is ready, and is
+then exactly the time of the next timer, so a timer runs neither early nor late; executors run their work inline, or
+`work_s` later; sockets are those of `network`; tasks hash by the order they were made in, since asyncio keeps some in
+sets and a hash by address would give one seed two histories. Nothing ready and nothing due is a deadlock and raises.
 """
 
 import asyncio
 import contextvars
 import itertools
+import math
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
@@ -32,7 +33,7 @@ class CountedTask(asyncio.Task[Any]):
 
     _number: int
     host: str
-    """On whose behalf it was made."""
+    """The host on whose behalf it was made."""
 
     def __hash__(self) -> int:
         return self._number
@@ -42,46 +43,65 @@ class CountedTask(asyncio.Task[Any]):
 
 
 class _Jump:
-    """In the selector's place: instead of waiting for sockets, lets the time that would have been waited pass."""
+    """In the selector's place: instead of waiting for sockets, it sets the time to that of the next timer.
 
-    def __init__(self) -> None:
+    Adding up the timeouts would not do: asyncio rounds `due - now`, and a timer could find that its time has not come.
+    """
+
+    def __init__(self, due: Callable[[], float]) -> None:
         self.now = 0.0
         self.turn_s: Callable[[], float] = lambda: 0.0
+        self._due = due
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:
             raise Deadlock("nothing is ready and nothing is due")
-        self.now += max(timeout, 0) + self.turn_s()
+        if timeout > 0:
+            self.now = self._due()
+        self.now += self.turn_s()
         return []
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """`network` carries its connections; `network.current_host` (a context variable) says on whose behalf a task
+    """`network` carries its connections; the context variable `network.current_host` names the host for which a task
     dials."""
 
     def __init__(self, network: Network):
         super().__init__()
-        self._selector = _Jump()
-        self._clock_resolution = 1e-9
+        self._selector = _Jump(self._next_timer_s)
         self.network = network
         self.work_s: Callable[[], float] = lambda: 0.0
-        """How long the next piece of work takes that is handed to an executor; it is done at the end of that."""
+        """The seconds that the next piece of work in an executor takes; its result is there at the end of them."""
         network.attach(self)
         CountedTask.numbers = itertools.count()
         self.set_task_factory(_counted)
 
     def slow(self, turn_s: Callable[[], float]) -> None:
-        """From now on each turn takes `turn_s()`: what is due meanwhile comes late, as on a busy machine."""
+        """From now on each turn takes `turn_s()` seconds: timers that fall due meanwhile run late, as on a busy
+        machine."""
         self._selector.turn_s = turn_s
 
     def time(self) -> float:
         return self._selector.now
 
+    @property
+    def _clock_resolution(self) -> float:
+        """asyncio runs a timer if it is due before `time() + _clock_resolution`: the next float, so none runs early."""
+        return math.ulp(self._selector.now)
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, _: float) -> None:
+        """asyncio's constructor sets the resolution of the real clock."""
+
+    def _next_timer_s(self) -> float:
+        """When the first timer is due; asyncio has removed cancelled ones from the front by the time it waits."""
+        return float(self._scheduled[0].when())  # type: ignore[attr-defined]
+
     def _process_events(self, event_list: list[Any]) -> None:
         assert not event_list
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps, so nobody needs waking."""
+        """The loop never sleeps, so nothing has to wake it."""
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
         future = self.create_future()
@@ -93,7 +113,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return future
 
     def forget_timers(self, host: str) -> None:
-        """What that host wanted to do later it will not do."""
+        """Cancel every timer that the host has set."""
         for timer in list(self._scheduled):  # type: ignore[attr-defined]
             if timer._context.get(current_host) == host:
                 timer.cancel()
@@ -106,7 +126,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
 
 def _work(future: asyncio.Future[Any], work: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    if future.done():  # nobody is there any more
+    if future.done():  # cancelled meanwhile
         return
     try:
         future.set_result(work(*args))

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-EARLY_S = 1e-6
-"""By so much less than its time a callback may be early: the loop adds up pauses, and asyncio allows a nanosecond."""
 RETRANSMIT_S = 0.2
 DIAL_TIMEOUT_S = 5.0
 HIGH_WATER_BYTES = 64 << 10
@@ -174,7 +172,7 @@ class Pipe(asyncio.Transport):
 
     def deliver(self) -> None:
         """Hand on what is due, unless the hosts are cut off from each other."""
-        now = self._loop.time() + EARLY_S
+        now = self._loop.time()
         while self._sent and self._sent[0][0] <= now and not self._network.is_cut(self.source, self.target):
             _, data = self._sent.pop(0)
             self._other.arrive(data)
