@@ -1,8 +1,10 @@
 """One Spark session and one broker for all tests of the pipeline; each test has topics of its own."""
 
 import itertools
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,8 +21,29 @@ DAY_MS = 86_400_000
 Record = tuple[bytes | None, bytes | None, int]
 
 
+SLOW_ONCE = """
+import pathlib, sys, time
+
+slow_once = pathlib.Path(__file__).with_name("slow_once")
+if any("streaming_source" in argument for argument in sys.orig_argv) and slow_once.exists():
+    slow_once.unlink()
+    time.sleep(11)
+"""
+"""`sitecustomize` of Spark's Python processes: the next process of a streaming source starts slower than Spark waits,
+if the file `slow_once` is beside it."""
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+def slow_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("customized")
+    (folder / "sitecustomize.py").write_text(SLOW_ONCE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH")))))
+        yield folder / "slow_once"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, slow_once: Path) -> Iterator["SparkSession"]:
     session = start_session("tests", "local[2]", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()

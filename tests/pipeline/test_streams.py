@@ -90,3 +90,9 @@ def test_the_top_destinations_are_kept_over_the_stream(
     table = streams.table_of(spark, bootstrap, airports, streams.AIRPORT)
     rows = ask("top", lambda flights: streams.top_destinations(flights, table, k=1))
     assert [tuple(row.values()) for row in rows] == [("LAX", "Los Angeles Intl", 3, -8.0)]
+
+
+def test_a_query_whose_python_process_starts_too_slowly_is_started_again(ask: Any, slow_once: Path) -> None:
+    slow_once.touch()
+    rows = ask("slow", streams.windowed_counts)
+    assert len(rows) == 3 and not slow_once.exists()
