@@ -19,8 +19,8 @@ import pyarrow
 
 from moldau.client.admin import Admin
 from moldau.client.blocking import Caller
+from moldau.demo.broker_process import running_broker
 from moldau.names import TopicPartition
-from moldau.pipeline.broker_process import running_broker
 from moldau.pipeline.load import load
 from moldau.pipeline.session import start_session
 from moldau.pipeline.warehouse import Warehouse

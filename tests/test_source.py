@@ -70,7 +70,7 @@ def test_production_imports_only_what_the_install_brings() -> None:
     )
 
 
-NOT_IN_THE_BROKER = ("records", "cli", "client", "pipeline", "simulation", "files")
+NOT_IN_THE_BROKER = ("records", "cli", "client", "demo", "pipeline", "simulation", "files")
 RECORD_WORK_ALLOWED = {
     "moldau.coordinators.replaying": "a batch that a coordinator wrote, of at most 512 KB or one record",
     "moldau.log.compaction.compactor": "in the executor, a step of about an I/O buffer at a time",

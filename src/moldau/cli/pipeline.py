@@ -73,7 +73,7 @@ def demo(
       moldau pipeline demo --folder build/demo
     """
     _require("pyspark", "pyarrow")
-    from moldau.pipeline.demo import run
+    from moldau.demo.run import run
 
     return run(folder)
 

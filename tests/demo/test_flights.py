@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas
 import pytest
 
-from moldau.pipeline import flights
-from moldau.pipeline.flights import DataMissing, data_folder, read_events
+from moldau.demo import flights
+from moldau.demo.flights import DataMissing, data_folder, read_events
 
 
 @pytest.fixture(scope="module")

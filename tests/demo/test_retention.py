@@ -1,13 +1,13 @@
-"""Retention goes by record time: what the demo's topics are told, and what happens to 2013 without it."""
+"""Retention goes by record time: the settings of the demo's topics, and what happens to 2013 without it."""
 
 import time
 from pathlib import Path
 
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
+from moldau.demo.broker_process import running_broker
+from moldau.demo.run import KEEP_FOREVER
 from moldau.names import TopicPartition
-from moldau.pipeline.broker_process import running_broker
-from moldau.pipeline.demo import KEEP_FOREVER
 from tests.patience import Deadline
 
 NEW_YEAR_2013_MS = 1_356_998_400_000

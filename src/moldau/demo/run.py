@@ -12,7 +12,6 @@ import json
 import platform
 import shutil
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -26,13 +25,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import moldau
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
+from moldau.demo import audit, flights, report, streams
+from moldau.demo.audit import Book, Count
+from moldau.demo.broker_process import running_broker, stop_leftover
+from moldau.demo.flights import Events
+from moldau.demo.report import Contents, Stage
 from moldau.errors import MoldauError, StorageError
-from moldau.pipeline import audit, flights, report, streams
-from moldau.pipeline.audit import Book, Count
-from moldau.pipeline.broker_process import running_broker, stop_leftover
-from moldau.pipeline.flights import Events
 from moldau.pipeline.load import Loaded, load
-from moldau.pipeline.report import Contents, Stage
 from moldau.pipeline.session import check_java, errors_in_a_sentence, start_session
 from moldau.pipeline.warehouse import Warehouse
 from moldau.runtime import RealDisk
@@ -280,7 +279,3 @@ def run(folder: Path = FOLDER, console: Console | None = None, source: Path | No
         return 130
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-if __name__ == "__main__":
-    sys.exit(run())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.pipeline import streams
+from moldau.demo import streams
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

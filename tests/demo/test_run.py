@@ -16,17 +16,17 @@ import pyarrow.dataset as dataset
 import pytest
 from rich.console import Console
 
-from moldau.pipeline import flights
-from moldau.pipeline.audit import Book, Count
-from moldau.pipeline.demo import Demo
+from moldau.demo import flights
+from moldau.demo.audit import Book, Count
+from moldau.demo.run import Demo
+from moldau.demo.streams import Answer
 from moldau.pipeline.session import python_path
-from moldau.pipeline.streams import Answer
 from tests.patience import Deadline, stretched
 
 RUN = """
 import sys
 from pathlib import Path
-from moldau.pipeline.demo import run
+from moldau.demo.run import run
 sys.exit(run(Path(sys.argv[1]), source=Path(sys.argv[2])))
 """
 EVERY_NTH = {"flights": 200, "weather": 20, "airlines": 1, "planes": 50, "airports": 10}
@@ -138,7 +138,7 @@ def test_books_that_do_not_balance_end_the_demo_with_an_error(tmp_path: Path) ->
 
 
 def test_a_broker_that_cannot_start_is_said_in_one_sentence(tmp_path: Path) -> None:
-    from moldau.pipeline.broker_process import BrokerFailed, running_broker
+    from moldau.demo.broker_process import BrokerFailed, running_broker
 
     (tmp_path / "data").write_text("a file")
     with contextlib.ExitStack() as stack, pytest.raises(BrokerFailed, match=r"did not start: .*broker\.log"):

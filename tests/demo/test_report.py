@@ -4,9 +4,9 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-from moldau.pipeline import charts, findings, streams
-from moldau.pipeline.audit import Book, Count
-from moldau.pipeline.report import Contents, Stage, render
+from moldau.demo import charts, findings, streams
+from moldau.demo.audit import Book, Count
+from moldau.demo.report import Contents, Stage, render
 
 HOURS = [
     {"start": "2013-01-01T10:00:00Z", "day": "2013-01-01", "hour": 5, "origin": "EWR", "departures": 6, "cancelled": 1},

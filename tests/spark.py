@@ -1,4 +1,7 @@
-"""One Spark session and one broker for all tests of the pipeline; each test has topics of its own."""
+"""Fixtures of the tests that need Spark: one session and one broker for all of them; each test has topics of its own.
+
+`tests/conftest.py` imports this before it is decided how columns run, so fixtures import `moldau` themselves.
+"""
 
 import itertools
 import os
@@ -8,11 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from moldau.client.admin import Admin
-from moldau.client.producer import Producer
-from moldau.pipeline.broker_process import running_broker
-from moldau.pipeline.session import start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +42,8 @@ def slow_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, slow_once: Path) -> Iterator["SparkSession"]:
+    from moldau.pipeline.session import start_session
+
     session = start_session("tests", "local[2]", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
@@ -52,6 +52,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, slow_once: Path) -> Iterator
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real broker in a process of its own."""
+    from moldau.demo.broker_process import running_broker
+
     folder = tmp_path_factory.mktemp("broker")
     with running_broker(folder / "data", folder / "broker.pid", folder / "broker.log") as address:
         yield address
@@ -65,6 +67,7 @@ def numbers() -> Iterator[int]:
 @pytest.fixture
 def new_topic(bootstrap: str, numbers: Iterator[int]) -> Callable[..., str]:
     """Creates a topic with a name of its own that keeps records of any age."""
+    from moldau.client.admin import Admin
 
     def create(partitions: int = 1, name: str = "events") -> str:
         topic = f"{name}-{next(numbers)}"
@@ -79,6 +82,7 @@ def new_topic(bootstrap: str, numbers: Iterator[int]) -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def produce(bootstrap: str) -> Callable[..., None]:
     """Sends (key, value, timestamp) records to one partition, and waits for the broker."""
+    from moldau.client.producer import Producer
 
     def send(topic: str, records: Sequence[Record], partition: int = 0, **settings: Any) -> None:
         with Producer(bootstrap, **settings) as producer:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.pipeline import charts, findings
-from moldau.pipeline.audit import COLUMNS, Book
-from moldau.pipeline.charts import Bar
-from moldau.pipeline.findings import Delay, Row
-from moldau.pipeline.style import STYLE
+from moldau.demo import charts, findings
+from moldau.demo.audit import COLUMNS, Book
+from moldau.demo.charts import Bar
+from moldau.demo.findings import Delay, Row
+from moldau.demo.style import STYLE
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 

@@ -1,0 +1,6 @@
+"""`moldau pipeline demo`: the whole journey on real data, from a fresh broker to a report.
+
+`run` goes through the steps: `flights` reads the source, `streams` asks questions with Structured Streaming, `audit`
+counts the records in every place, `report` (with `findings`, `charts`, `style`) writes the page. The demo uses the
+pipeline and the client as any user could; nothing imports it except the command.
+"""
