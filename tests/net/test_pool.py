@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from moldau.net.inbox import Inbox
-from moldau.net.pool import FREE_BYTES, GIANTS_PART, SMALL_BYTES, Pool
+from moldau.net.pool import FREE_BYTES, FRESH_BYTES, FRESH_MAX, GIANTS_PART, SMALL_BYTES, Pool
 
 MIB = 1 << 20
 READ = 128 << 10
@@ -208,3 +208,30 @@ def test_what_is_closed_is_given_back():
     assert pool.taken == 0
     assert not pool.short
     assert Peer(pool, 39 * MIB).send(39 * MIB - 100)
+
+
+def test_small_beginnings_are_counted_before_they_are_many_and_before_a_larger_one_is_let_in():
+    pool = Pool(40 * MIB)
+    peers = half_sent(pool, FRESH_MAX, 1000, 20_000)
+    assert len(pool.fresh) == FRESH_MAX
+    peers += half_sent(pool, 1, 1000, 20_000)
+    assert not pool.fresh
+    peers += half_sent(pool, 3, 1000, 20_000) + half_sent(pool, 1, 500_000)
+    assert not pool.fresh
+    assert pool.taken >= len(peers) * 1000 + 500_000
+    for peer in peers:
+        peer.inbox.close()
+    assert pool.taken == 0
+
+
+def test_pipelined_requests_that_arrive_in_halves_cost_the_pool_nothing(monkeypatch: pytest.MonkeyPatch):
+    pool = Pool(40 * MIB)
+    peer = Peer(pool, FRESH_BYTES - 4)
+    for name in ("hold", "grow", "give_back", "count_fresh"):
+        monkeypatch.setattr(pool, name, None)
+    for _ in range(20):
+        peer.begin(FRESH_BYTES - 4)
+        assert peer.send(FRESH_BYTES // 2)
+        assert list(pool.fresh) == [peer.inbox]
+        assert peer.send(FRESH_BYTES // 2)
+        assert not pool.fresh

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from mmap import mmap
 
 from moldau.errors import ProtocolViolation
-from moldau.net.pool import FREE_BYTES, GIANT_BYTES, SMALL_BYTES, Owner, Pool
+from moldau.net.pool import FREE_BYTES, FRESH_BYTES, FRESH_MAX, GIANT_BYTES, SMALL_BYTES, Owner, Pool
 
 _size = struct.Struct(">i").unpack_from
 
@@ -28,10 +28,11 @@ class Inbox:
     def __init__(self, size_max: int, pool: Pool, owner: Owner):
         self.size_max = size_max
         self.owner = owner
-        self.muted = self.finished_some = False
+        self.muted = self.finished_some = self.counted = False
         self._pool = pool
         self._own: bytearray | mmap = bytearray()
-        self._room = 0
+        self.room = 0
+        """The size of the buffer."""
         self._filled = 0
         self._borrowed: bytearray | None = None
         self._window = memoryview(self._own)
@@ -43,9 +44,9 @@ class Inbox:
         room."""
         if not self._filled:
             return shared[:SMALL_BYTES] if self._pool.short else shared
-        if self._filled == self._room and not self._grow():
+        if self._filled == self.room and not self._grow():
             return None
-        return memoryview(self._own)[self._filled : self._room]
+        return memoryview(self._own)[self._filled : self.room]
 
     def _grow(self) -> bool:
         need = 4 + self._checked(self._own, 0) if self._filled >= 4 else SMALL_BYTES
@@ -53,14 +54,16 @@ class Inbox:
         borrowed = self._pool.borrow() if FREE_BYTES < need <= GIANT_BYTES and self._borrowed is None else None
         if borrowed is not None:
             target = need
-        if not self._pool.grow(self, target, giant=need > GIANT_BYTES):
+        pool = self._pool
+        is_counted_later = target <= FRESH_BYTES and not (self.counted or pool.short)
+        if not is_counted_later and not pool.grow(self, target, giant=need > GIANT_BYTES):
             if borrowed is not None:
-                self._pool.hand_back(borrowed)
+                pool.hand_back(borrowed)
             return False
         grown = borrowed or (mmap(-1, target) if target >= MAPPED_BYTES else bytearray(target))
         grown[: self._filled] = memoryview(self._own)[: self._filled]
         self._hand_back()
-        self._own, self._room, self._borrowed = grown, target, borrowed
+        self._own, self.room, self._borrowed = grown, target, borrowed
         return True
 
     def _hand_back(self) -> None:
@@ -125,9 +128,15 @@ class Inbox:
 
     def _keep(self, left: bytearray) -> None:
         self._own = left
-        self._room = self._filled = len(left)
+        self.room = self._filled = len(left)
         self._seen = -1
-        self._pool.hold(self, len(left))
+        fresh = self._pool.fresh
+        if self.counted or len(left) > FRESH_BYTES:
+            self._pool.hold(self, len(left))
+        else:
+            fresh[self] = None
+            if len(fresh) > FRESH_MAX:
+                self._pool.count_fresh()
 
     def holds_frame(self) -> bool:
         """Whether what was parked begins with a whole frame, or with a size that `frames` refuses."""
@@ -159,9 +168,12 @@ class Inbox:
     def _clear(self) -> None:
         self._hand_back()
         self._own = bytearray()
-        self._room = self._filled = 0
+        self.room = self._filled = 0
         self._seen = -1
-        self._pool.give_back(self)
+        if self.counted:
+            self._pool.give_back(self)
+        else:
+            self._pool.fresh.pop(self, None)
 
     def close(self) -> None:
         self._clear()

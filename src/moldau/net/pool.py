@@ -1,8 +1,10 @@
 """The memory for requests that are incomplete or wait for their turn: one bound for all connections of a server.
 
 The size of buffers is counted; they grow as bytes arrive, whatever size a frame declares. `SMALL_BYTES` of a connection
-are counted and never refused. Giants, which are larger than a producer's ordinary settings make them, share a part of
-the bound, so that they leave room for the others. While memory is not short, no connection is closed. When it is short:
+are counted and never refused. A buffer of up to `FRESH_BYTES` is counted only at the next look, or when a larger one
+asks: most are gone by then, because the other half of a pipelined request arrives in the same turn. Giants, which are
+larger than a producer's ordinary settings make them, share a part of the bound, so that they leave room for the others.
+While memory is not short, no connection is closed. When it is short:
 
 1. Connections that were read from and brought nothing between two looks, and have sent nothing since, are closed at
    once, until enough memory is free.
@@ -30,6 +32,10 @@ FREE_BYTES = 64 << 10
 """Beyond this a giant needs a share of that part."""
 SMALL_BYTES = 16 << 10
 """A connection may always hold this much."""
+FRESH_BYTES = 2 * SMALL_BYTES
+"""Buffers up to this may be counted later."""
+FRESH_MAX = 256
+"""The most buffers that are not counted yet."""
 LARGE_BUFFERS_MAX = 4
 """Buffers of `GIANT_BYTES` that large frames take in turns; where all are out, a frame's own grows as it fills."""
 SLOW_LOOKS = 20
@@ -53,11 +59,14 @@ class Owner(Protocol):
 
 class Holder(Protocol):
     """The received bytes of one connection. `muted`: it is not read from, for another reason than memory.
-    `finished_some`: it has brought a whole frame before."""
+    `finished_some`: it has brought a whole frame before. `room`: the size of its buffer. `counted`: the pool counts it.
+    """
 
     owner: Owner
     muted: bool
     finished_some: bool
+    room: int
+    counted: bool
 
     def look(self) -> int:
         """The bytes that arrived since the last look; -1 if the frame began, or its connection was muted, since."""
@@ -115,6 +124,8 @@ class Pool:
 
     def __init__(self, limit: int):
         self.short = False
+        self.fresh: dict[Holder, None] = {}
+        """Small buffers that are not counted yet; their owners add and remove them."""
         self._all = Budget(limit)
         self._giants = Budget(limit // GIANTS_PART)
         self._stalled: list[Holder] = []
@@ -125,15 +136,27 @@ class Pool:
 
     @property
     def taken(self) -> int:
+        """The bytes of all buffers."""
+        self.count_fresh()
         return self._all.taken
+
+    def count_fresh(self) -> None:
+        for holder in self.fresh:
+            self._all.take(holder, holder.room)
+            holder.counted = True
+        self.fresh.clear()
+        self.short = self._all.taken >= self._all.limit
 
     def hold(self, holder: Holder, count: int) -> None:
         """`holder` has `count` bytes that were read already."""
+        self.fresh.pop(holder, None)
+        holder.counted = True
         self._all.take(holder, count)
         self.short = self._all.taken >= self._all.limit
 
     def grow(self, holder: Holder, to: int, *, giant: bool) -> bool:
         """True if `holder` may have `to` bytes; else it waits until its owner's `resume` is called."""
+        self.count_fresh()
         budgets = (self._giants, self._all) if giant and to > FREE_BYTES else (self._all,)
         for budget in budgets:
             if budget.waiting:
@@ -153,6 +176,7 @@ class Pool:
         return budget.allows(holder, to)
 
     def give_back(self, holder: Holder) -> None:
+        holder.counted = False
         self._all.give_back(holder)
         if self._giants.holders or self._giants.waiting:
             self._giants.give_back(holder)
@@ -175,6 +199,7 @@ class Pool:
 
     def look(self) -> None:
         """Find stalled connections; close the slowest if others have waited since the last look."""
+        self.count_fresh()
         budgets = (self._giants, self._all)
         if all(budget.taken <= budget.limit // 2 and not budget.waiting for budget in budgets):
             self._stalled = []
