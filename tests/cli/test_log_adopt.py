@@ -15,8 +15,8 @@ from moldau.runtime import RealDisk
 from tests.brokers import Broker
 from tests.cli.conftest import Moldau
 from tests.files.inspection.filled import IDS, RECORDS, fill
+from tests.files.test_kafka_settings import batches, config
 from tests.log.making import names
-from tests.log.test_kafka_settings import batches, config
 
 SAFE = ("--set", "retention.ms=-1")
 
