@@ -21,7 +21,7 @@ from benchmarks import broker_load, groups, partitions, pipeline_load, startup, 
 from benchmarks.broker_load import Case
 from benchmarks.hostile import __main__ as hostile
 from benchmarks.side_by_side import AS_SHIPPED, KAFKA_SETTINGS, moldau, ratio
-from tests.differential import apache_kafka
+from harness import apache_kafka
 
 
 def both_brokers(only: str, *, alone: bool) -> Iterator[tuple[Case, Case | None]]:

@@ -31,6 +31,8 @@ from rich.table import Table
 
 from benchmarks import frames
 from benchmarks.broker_load import Wire
+from harness.brokers import Broker
+from harness.logs import NOW_MS, append, open_log
 from moldau.coordinators.coordinator_runtime import CoordinatorRuntime
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
@@ -49,8 +51,6 @@ from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetc
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from moldau.records.batch import Row
 from moldau.replication.internal_topic import InternalTopic
-from tests.brokers import Broker
-from tests.log.making import NOW_MS, append, open_log
 
 COMMITS = 1_000_000
 BATCH_COMMITS = 100

@@ -22,9 +22,9 @@ from rich.table import Table
 from benchmarks import frames
 from benchmarks.broker_load import Wire
 from benchmarks.startup import resident_mb
+from harness.brokers import Broker
 from moldau.protocol import codec
 from moldau.protocol.apis import CREATE_TOPICS, PRODUCE
-from tests.brokers import Broker
 
 A_TOPIC = 1000
 """Partitions of one topic."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.broker_load import Case
-from tests.brokers import Broker
+from harness.brokers import Broker
 
 SETTINGS = {"log.segment.delete.delay.ms": "1000", "log.initial.task.delay.ms": "3600000"}
 KAFKA_SETTINGS = {**SETTINGS, "node.id": "1", "offsets.topic.replication.factor": "1"}

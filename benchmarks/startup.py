@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.broker_load import Case, new_topic
-from tests.differential.brokers import free_port
+from harness.listening import free_port
 
 RUNS = 5
 IDLE_S = 10

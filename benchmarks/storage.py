@@ -30,12 +30,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.drawing import Bars, Lines, page
+from harness.logs import NOW_MS, append, cleaner_of, config, offset_for_time, open_log
 from moldau.log.log import Log
 from moldau.records import columns
 from moldau.records.batch import encode_batch
 from moldau.records.validation import Rules, check_produce
-from tests.log.compaction.compacting import cleaner_of
-from tests.log.making import NOW_MS, append, config, offset_for_time, open_log
 
 VALUE_BYTES = 200
 BATCHES = {"16 KB": 80, "84 KB": 400, "840 KB": 4000}

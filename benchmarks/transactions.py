@@ -25,6 +25,8 @@ from rich.table import Table
 from benchmarks import frames
 from benchmarks.broker_load import Case, Wire, drop, new_topic
 from benchmarks.side_by_side import AS_SHIPPED, KAFKA_SETTINGS, moldau, ratio
+from harness import apache_kafka
+from harness.apache_kafka import FOR_KAFKA
 from moldau.errors import ErrorCode
 from moldau.protocol import codec
 from moldau.protocol.apis import (
@@ -42,8 +44,6 @@ from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.records.batch import TRANSACTIONAL_BIT, encode_batch
-from tests.differential import apache_kafka
-from tests.differential.brokers import FOR_KAFKA
 
 VALUE_BYTES = 200
 WINDOW_S = 1.0

@@ -20,7 +20,7 @@ import hypothesis
 import pytest
 import pytest_timeout
 
-from tests.patience import Deadline
+from harness.patience import Deadline
 from tests.spark import bootstrap, moldau_command, new_topic, numbers, produce, slow_once, spark
 
 __all__ = ["bootstrap", "moldau_command", "new_topic", "numbers", "produce", "slow_once", "spark"]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.differential import apache_kafka
+from harness import apache_kafka
 
 NODE_VERSION = "22.23.3"
 ECJ = "org.eclipse.jdt:ecj:3.41.0"

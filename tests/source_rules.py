@@ -146,6 +146,15 @@ def foreign_imports(source: Source, known: Mapping[str, str]) -> list[str]:
     ]
 
 
+def imports_of_tests(source: Source) -> list[str]:
+    """Where a file that is not a test imports one: what both need belongs to `harness`."""
+    return [
+        f"{source.path}:{line} imports {name}"
+        for line, name in imports(source)
+        if name.partition(".")[0] == "tests" and not source.path.startswith("tests/")
+    ]
+
+
 def record_work(source: Source) -> list[str]:
     """Where a function of `RECORD_WORK` is imported, or used as an attribute of its module."""
     imported = list(imports(source))

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker as Process
+from harness.patience import within
 from moldau.broker import Broker
 from moldau.config import broker_config
 from moldau.errors import KafkaError
@@ -34,10 +36,8 @@ from moldau.protocol.messages.offset_commit import (
 )
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from moldau.runtime import Runtime
-from tests.brokers import Broker as Process
 from tests.handlers.living import Living, Wire, batch, outcomes, produce, producer_id
 from tests.handlers.living import run as alive_on
-from tests.patience import within
 
 IDEMPOTENT = batch(b"x", b"y", producer_id=7, producer_epoch=0, base_sequence=0)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import wait_until
+from harness.patience import wait_until
 from tools.busy import busy, main
 
 ROOT = Path(__file__).parents[1]

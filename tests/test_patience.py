@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import patience
-from tests.patience import Deadline, slowness, stretched, wait_until, within
+from harness import patience
+from harness.patience import Deadline, slowness, stretched, wait_until, within
 
 ROOT = Path(__file__).parents[1]
 pytest_plugins = ["pytester"]

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import SOURCE, first_line
+from harness.patience import stretched, within
 from moldau.log.folder import LogFolder
 from moldau.log.identity import CLEAN_MARKER
 from moldau.process import run
@@ -22,10 +24,8 @@ from moldau.protocol.apis import (
     PRODUCE,
 )
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from tests.brokers import SOURCE, first_line
 from tests.handlers.living import Living, Wire, batch, outcomes, produce, producer_id
 from tests.handlers.living import run as alive_on
-from tests.patience import stretched, within
 
 
 def properties(folder: Path, port: int = 0) -> dict[str, str]:

@@ -16,7 +16,7 @@ from tests.source_rules import Source
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OURS = rules.read_all(ROOT, "src")
-EVERYTHING = [*OURS, *rules.read_all(ROOT, "tests", "tools", "benchmarks")]
+EVERYTHING = [*OURS, *rules.read_all(ROOT, "tests", "tools", "benchmarks", "harness")]
 ENTRY_POINTS = ("moldau.cli.main", "pyspark_moldau", *(one.name for one in OURS if one.name.endswith("__main__")))
 
 MODULES_OF = {"google-re2": "re2", "prometheus-client": "prometheus_client"}
@@ -68,6 +68,13 @@ def test_production_imports_only_what_the_install_brings() -> None:
     assert not (found := [problem for source in OURS for problem in rules.foreign_imports(source, known)]), listed(
         found
     )
+
+
+def test_only_tests_import_tests() -> None:
+    assert not (found := [problem for source in EVERYTHING for problem in rules.imports_of_tests(source)]), listed(
+        found
+    )
+    assert rules.imports_of_tests(sample("from tests.brokers import Broker", "benchmarks/load.py"))
 
 
 NOT_IN_THE_BROKER = ("records", "cli", "client", "demo", "pipeline", "simulation", "files")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import stretched
+from harness.patience import stretched
 from tools import stages
 
 

@@ -2,7 +2,7 @@
 
 usage: busy.py [--loops N] [--times N] [-- COMMAND ...]      COMMAND instead of the tests of `make test`
 
-Limits of tests stretch with the load (tests/patience.py), so that what fails here is a race or a limit that was
+Limits of tests stretch with the load (harness/patience.py), so that what fails here is a race or a limit that was
 forgotten. A loop ends with the process that started it, whatever ends that.
 """
 

@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager
 
 from benchmarks import frames
 from benchmarks.broker_load import Case, Wire, new_topic
+from harness.brokers import Broker
 from moldau.protocol import codec
 from moldau.protocol.apis import FETCH, PRODUCE
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.brokers import Broker
 
 PARTITIONS = 1200
 DESCRIPTORS = 1024

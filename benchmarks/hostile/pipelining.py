@@ -15,11 +15,11 @@ from contextlib import AbstractContextManager
 
 from benchmarks import frames
 from benchmarks.broker_load import Case, Wire, new_topic
+from harness.brokers import Broker
 from moldau.protocol import codec
 from moldau.protocol.apis import API_VERSIONS, HEARTBEAT
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.heartbeat import HeartbeatRequest
-from tests.brokers import Broker
 
 CASE_S = 3.0
 SETTLING_S = 1.0

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from benchmarks import frames
 from benchmarks.broker_load import Case, Wire
+from harness.brokers import Broker
 from moldau.protocol import codec
 from moldau.protocol.apis import API_VERSIONS, LIST_OFFSETS
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.batch import encode_batch
 from moldau.records.compression import GZIP, ZSTD
-from tests.brokers import Broker
 
 EVENTS_PARTITIONS, EVENTS = 200, 9000
 EMPTY_PARTITIONS, EMPTY = 8, 1_200_000

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from benchmarks import frames
 from benchmarks.broker_load import Case, Wire, new_topic
 from benchmarks.startup import resident_mb
-from tests.brokers import Broker
+from harness.brokers import Broker
 
 CONNECTIONS = 1500
 FRAME_BYTES = 1 << 20

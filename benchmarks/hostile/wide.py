@@ -18,6 +18,8 @@ from typing import Any
 
 from benchmarks import frames
 from benchmarks.broker_load import Case, Wire
+from harness.brokers import Broker
+from harness.wide_requests import request_of, wide_requests
 from moldau.protocol import apis, codec
 from moldau.protocol.apis import Api
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
@@ -34,8 +36,6 @@ from moldau.protocol.messages.offset_commit import (
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.records.batch import encode_batch
-from tests.brokers import Broker
-from tests.handlers.test_wide import request_of, wide_requests
 
 ELEMENTS = 90_000
 PARTITIONS = 1000

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import apache_kafka
+from harness.listening import Broker, stop
+from harness.patience import stretched, wait_until
 from tests.agreement import asking
 from tests.agreement.asking import Partition
 from tests.agreement.filling import records_of
-from tests.differential import apache_kafka
-from tests.differential.brokers import Broker, stop
 from tests.end_to_end.raw import Raw
 from tests.environments import java_class, kafka_jars
-from tests.patience import stretched, wait_until
 
 SETTINGS = {
     "node.id": "1",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.patience import Deadline
 from moldau.protocol.apis import DESCRIBE_CONFIGS, FETCH, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
 from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
@@ -18,7 +19,6 @@ from moldau.protocol.messages.offset_fetch import OffsetFetchRequest
 from tests.agreement.filling import Record, records_of
 from tests.differential.batches import read_batches
 from tests.end_to_end.raw import Raw
-from tests.patience import Deadline
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 KINDS = (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED)

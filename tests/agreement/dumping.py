@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from harness.patience import stretched
 from tests.environments import java_class, kafka_jars
-from tests.patience import stretched
 
 JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 HEX = ("--key-decoder-class", "Dumps$Hex", "--value-decoder-class", "Dumps$Hex")

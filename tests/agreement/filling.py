@@ -6,6 +6,7 @@ A `Served` is what a topic's partition 0 has for a consumer: its start and end, 
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from harness.patience import Deadline
 from moldau.protocol.apis import DELETE_RECORDS, FIND_COORDINATOR, JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP
 from moldau.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -18,7 +19,6 @@ from tests.differential.batches import GZIP, LZ4, SNAPPY, T0, ZSTD, Row, batch, 
 from tests.differential.script import build
 from tests.differential.steps.groups import join, sync
 from tests.end_to_end.raw import Raw
-from tests.patience import Deadline
 
 CODECS = {"none": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 KEPT = {"retention_ms": "-1"}

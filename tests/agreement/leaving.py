@@ -5,10 +5,10 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.brokers import Broker
 from tests.agreement import asking, filling
 from tests.agreement.asking import Partition
 from tests.agreement.filling import Served
-from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
 
 OFFSETS = "__consumer_offsets"

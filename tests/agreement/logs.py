@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.logs import NOW_MS, append, config, open_log, rows
 from moldau.log.log import Log
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
 from tests.log.compaction.compacting import put
-from tests.log.making import NOW_MS, append, config, open_log, rows
 
 SEGMENT = config(segment_bytes=1500, index_interval_bytes=100)
 COORDINATOR_EPOCH = 4

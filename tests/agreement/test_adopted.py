@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import SOURCE, Broker
+from harness.logs import config, open_log
+from harness.patience import stretched
 from tests.agreement import apache, asking
 from tests.agreement.apache import COMPACTED, PARTITIONS, Written
 from tests.agreement.dumping import DEEP, DumpTool
-from tests.brokers import SOURCE, Broker
 from tests.differential.batches import batch
 from tests.end_to_end.raw import Raw
-from tests.log.making import config, open_log
-from tests.patience import stretched
 
 EVERY = [(topic, index) for topic, count in PARTITIONS.items() for index in range(count)]
 FINE = {"segments", "dotted.name-with_all-2", "deleted", "emptied", "transactions", "stamped", *COMPACTED}

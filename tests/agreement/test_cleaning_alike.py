@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from harness.logs import config, open_log
 from moldau.log.log import Log
 from moldau.records.batch import batches
 from moldau.records.rows import Record, iterate
@@ -19,7 +20,6 @@ from moldau.runtime import Runtime
 from tests.agreement.apache import COMPACTED, Written
 from tests.agreement.dumping import DEEP, DumpTool
 from tests.log.compaction.compacting import compact
-from tests.log.making import config, open_log
 
 RETENTION_MS = 86_400_000
 SLACK_MS = 600_000

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from harness.brokers import Broker
+from harness.logs import NOW_MS, append, open_log
 from moldau.protocol.internal import TransactionLogKey, TransactionLogValue, TransactionPartitions
 from moldau.protocol.schema import writer
 from moldau.protocol.stored import TRANSACTION_STATES
@@ -16,9 +18,7 @@ from tests.agreement import filling
 from tests.agreement.apache import Written
 from tests.agreement.dumping import DumpTool
 from tests.agreement.test_adopted import run
-from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
-from tests.log.making import NOW_MS, append, open_log
 
 DECODERS = {"__consumer_offsets": "--offsets-decoder", "__transaction_state": "--transaction-log-decoder"}
 CAMEL = re.compile(r"(?<!^)(?=[A-Z])")

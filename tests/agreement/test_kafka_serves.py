@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from harness import apache_kafka
+from harness.listening import stop
 from moldau.log.log import Log
 from tests.agreement import apache, asking, filling
 from tests.agreement.apache import CALM, SETTINGS, address
 from tests.agreement.filling import Record
 from tests.agreement.leaving import Left
 from tests.agreement.logs import fill_compacted, with_transactions
-from tests.differential import apache_kafka
 from tests.differential.batches import batch, read_batches
-from tests.differential.brokers import stop
 from tests.end_to_end.raw import Raw
 from tests.log.compaction.compacting import compact, compacted_log
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from harness import apache_kafka
+from harness.brokers import Broker
+from harness.listening import stop
+from harness.patience import stretched
 from tests.agreement.apache import SETTINGS
 from tests.agreement.test_adopted import run
-from tests.brokers import Broker
-from tests.differential import apache_kafka
-from tests.differential.brokers import stop
 from tests.environments import kafka_jars
-from tests.patience import stretched
 
 SECURED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

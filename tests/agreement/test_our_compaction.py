@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import HandClock, open_log, read_all
 from moldau.log.log import Log
 from moldau.runtime import Runtime
 from tests.agreement.dumping import DEEP, Dump, DumpTool
 from tests.agreement.logs import fill_compacted
 from tests.log.compaction.compacting import compact, compacted_log, put
-from tests.log.making import HandClock, open_log, read_all
 
 DELETE_RETENTION_MS = 1000
 SETTINGS = {"delete_retention_ms": DELETE_RETENTION_MS, "segment_bytes": 2000}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import open_log
 from tests.agreement.dumping import DEEP, Dump, DumpTool
 from tests.agreement.logs import COORDINATOR_EPOCH, SEGMENT, Ended, with_transactions
-from tests.log.making import open_log
 
 
 @pytest.fixture(params=["stopped", "recovered"])

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from harness.brokers import Broker
+from harness.listening import Broker as Address
 from moldau.protocol.apis import FIND_COORDINATOR
 from moldau.protocol.stored import TRANSACTION_STATES
 from tests.agreement.dumping import DEEP, DumpTool
 from tests.agreement.test_adopted import run
 from tests.agreement.test_decoders import DECODERS, kafkas
-from tests.brokers import Broker
 from tests.differential.brokers import SETTINGS
-from tests.differential.brokers import Broker as Address
 from tests.differential.playing import Outcome, Player
 from tests.differential.script import step
 from tests.differential.steps import transaction_lives, transaction_offsets, transactions

@@ -7,8 +7,8 @@ from pathlib import Path
 import crc32c
 import pytest
 
+from harness.logs import NOW_MS, append, config, open_log, rows
 from tests.agreement.dumping import DEEP, DumpTool, read
-from tests.log.making import NOW_MS, append, config, open_log, rows
 
 COUNT = 200
 LOG, INDEX, TIMES = "00000000000000000000.log", "00000000000000000000.index", "00000000000000000000.timeindex"

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.patience import Deadline, stretched
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
 from tests.churn.clients import start
 from tests.churn.kills import Kills, now_ms
 from tests.churn.plan import JOIN, KILL, RIVAL, Script, Step, plan
 from tests.churn.statics import static_plan
-from tests.patience import Deadline, stretched
 
 PRODUCE_SECONDS, PULSE_SECONDS, LATE_MS_MIN = 0.03, 0.02, 50
 DRAIN_SECONDS_MAX, LEAVE_SECONDS_MAX, JOIN_SECONDS_MAX = 90, 30, 30

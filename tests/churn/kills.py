@@ -4,7 +4,7 @@ import random
 import time
 from pathlib import Path
 
-from tests.brokers import Broker
+from harness.brokers import Broker
 
 REBALANCE_SECONDS_MAX, LOOK_SECONDS = 3.0, 0.002
 BEGUN = b'"api": "JoinGroup"', b'"error": "NONE"'

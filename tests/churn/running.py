@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.brokers import SOURCE, Broker
+from harness.brokers import SOURCE, Broker
 from tests.churn import trace
 from tests.churn.evidence import Answer, Trace, leaves
 from tests.churn.groups import Group, Ran, Timing, run

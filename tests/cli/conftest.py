@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from harness.brokers import Broker
 from moldau.cli import main
-from tests.brokers import Broker
 from tests.client.conftest import fresh, topic
 
 __all__ = ["fresh", "topic"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
-from tests.brokers import Broker
 from tests.cli.conftest import Moldau
 
 

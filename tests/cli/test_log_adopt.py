@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker
+from harness.logs import names
 from moldau.cli import log_adopt
 from moldau.client.admin import Admin
 from moldau.cluster import layout
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.reading import read_image
 from moldau.runtime import RealDisk
-from tests.brokers import Broker
 from tests.cli.conftest import Moldau
 from tests.files.inspection.filled import IDS, RECORDS, fill
 from tests.files.test_kafka_settings import batches, config
-from tests.log.making import names
 
 SAFE = ("--set", "retention.ms=-1")
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from harness.logs import NOW_MS, names
 from moldau.runtime import RealDisk
 from tests.cli.conftest import Moldau
 from tests.files.inspection.filled import BATCHES, RECORDS, fill
-from tests.log.making import NOW_MS, names
 from tests.records.old_messages import message
 
 OFFSET_KEY = bytes.fromhex("0001 0005") + b"group" + bytes.fromhex("0002") + b"to" + bytes.fromhex("00000003")

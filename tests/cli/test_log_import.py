@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import SOURCE, Broker
+from harness.patience import stretched
 from moldau.cli import log_import
 from moldau.client.admin import Admin
 from moldau.client.consumer import Consumer
 from moldau.client.offsets import EARLIEST
 from moldau.client.polling import ConsumedRecord
 from moldau.names import TopicPartition
-from tests.brokers import SOURCE, Broker
 from tests.cli.conftest import Moldau
-from tests.patience import stretched
 from tests.records import making
 from tests.records import old_messages as old
 from tests.records.old_messages import message, set_v0, set_v1

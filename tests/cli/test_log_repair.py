@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker
 from moldau.client.admin import Admin
 from moldau.cluster import copies
 from moldau.log import checkpoints
 from moldau.names import TopicPartition
 from moldau.runtime import RealDisk
-from tests.brokers import Broker
 from tests.cli.conftest import Moldau, Outcome
 from tests.end_to_end.damage import (
     META_DAMAGE,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import names
 from moldau.runtime import RealDisk
 from tests.cli.conftest import Moldau
 from tests.files.inspection.filled import RECORDS, fill
-from tests.log.making import names
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import SOURCE, Broker
+from harness.patience import stretched
 from moldau import __version__
 from moldau.cli.output import print_table
-from tests.brokers import SOURCE, Broker
 from tests.cli.conftest import Moldau
-from tests.patience import stretched
 
 COMMANDS = [
     ["topics", "list"],

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import SOURCE, first_line
 from moldau.cli.server import DEFAULT_LISTENER, levels_of, properties_of
 from moldau.errors import ConfigError
-from tests.brokers import SOURCE, first_line
 from tests.cli.test_main import started
 
 LIGHT = """

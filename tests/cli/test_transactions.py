@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.brokers import Broker
+from harness.brokers import Broker
 from tests.cli.conftest import Moldau
 from tests.raw_transactions import Producer
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.brokers import Broker
+from harness.brokers import Broker
 
 _numbers = itertools.count()
 

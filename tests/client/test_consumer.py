@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.brokers import Broker
+from harness.patience import Deadline, stretched
 from moldau.client.admin import Admin
 from moldau.client.consumer import AsyncConsumer, Consumer
 from moldau.client.failures import ClientClosed
@@ -14,8 +16,6 @@ from moldau.client.polling import ConsumedRecord
 from moldau.client.producer import Producer
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from tests.brokers import Broker
-from tests.patience import Deadline, stretched
 
 SECONDS_MAX = 30
 

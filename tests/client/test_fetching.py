@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pytest
 
+from harness.brokers import Broker
 from moldau.client.admin import Admin
 from moldau.client.fetching import EARLIEST, LATEST, MAX_TIMESTAMP, list_offsets, read_columns, topic_partitions
 from moldau.client.producer import Producer
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from tests.brokers import Broker
 
 ROWS = 20_000
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from harness.brokers import Broker
+from harness.patience import stretched
 from moldau.client.admin import Admin
 from moldau.client.delivery import Delivered
 from moldau.client.failures import ClientClosed
@@ -14,8 +16,6 @@ from moldau.client.partitioning import positive_hash
 from moldau.client.producer import AsyncProducer, Producer
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from tests.brokers import Broker
-from tests.patience import stretched
 
 
 def stored(bootstrap: str, topic: str, partition: int = 0) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.patience import Deadline, stretched
+from harness.patience import Deadline, stretched
 
 DRIVERS = Path(__file__).parent / "drivers"
 ANSWER_SECONDS_MAX = 100

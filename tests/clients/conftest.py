@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers import Broker, ForeignBroker
+from harness.brokers import Broker, ForeignBroker
 from tests.clients.scenarios import group, topic
 
 __all__ = ["group", "topic"]

@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.patience import Deadline, stretched
 from tests.clients.client import TAKE_SECONDS_MAX, Client, ClientFailed, Message
-from tests.patience import Deadline, stretched
 
 SECONDS_MAX = 30
 

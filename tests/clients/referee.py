@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.brokers import Broker
-from tests.differential import apache_kafka
-from tests.differential.brokers import FOR_KAFKA
+from harness import apache_kafka
+from harness.apache_kafka import FOR_KAFKA
+from harness.brokers import Broker
 
 KAFKA = "kafka"
 ALWAYS = {
@@ -25,7 +25,7 @@ ALWAYS = {
 
 
 class KafkaBroker:
-    """A Kafka with what tests need of `tests.brokers.Broker`."""
+    """A Kafka with what tests need of `harness.brokers.Broker`."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str]):
         self.folder = folder

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker
+from harness.patience import Deadline
 from moldau.client.admin import Admin
-from tests.brokers import Broker
 from tests.clients.client import Client, Message
-from tests.patience import Deadline
 
 HEADERS = {"trace": "5f3a", "origin": "Vltava – Moldau"}
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers import Broker, ForeignBroker
+from harness.brokers import Broker, ForeignBroker
 from tests.clients.client import DRIVERS, Client, Event
 from tests.clients.scenarios import numbered, soon
 from tests.environments import java_class, kafka_jars, python_with

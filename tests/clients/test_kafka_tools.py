@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker
+from harness.patience import stretched
 from moldau.client.blocking import BlockingLink
 from moldau.peers.address import bootstrap_addresses
 from moldau.protocol.apis import HEARTBEAT
 from moldau.protocol.messages.heartbeat import HeartbeatRequest
-from tests.brokers import Broker
 from tests.clients.test_java_client import QUICK_START
 from tests.environments import kafka_jars
-from tests.patience import stretched
 from tests.raw_transactions import Producer
 
 pytestmark = pytest.mark.foreign

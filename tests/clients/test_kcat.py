@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers import Broker
+from harness.brokers import Broker
 from tests.clients.client import Client
 from tests.clients.kcat import Kcat
 from tests.clients.scenarios import Compresses, Exchanges, numbered, soon

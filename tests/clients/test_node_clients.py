@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers import Broker
+from harness.brokers import Broker
 from tests.clients.client import DRIVERS, Client
 from tests.clients.scenarios import Administers, Exchanges
 from tests.environments import node_with

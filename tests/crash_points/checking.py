@@ -7,6 +7,7 @@ the recovery point that the log itself claimed when the power went.
 import random
 from typing import NamedTuple, NoReturn
 
+from harness.logs import offset_for_time, offset_of_max_timestamp
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
 from moldau.log.producers.producer_state import BatchMetadata
@@ -15,7 +16,6 @@ from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, BatchHeader, batches, crc_holds, read_header
 from moldau.records.rows import Record, iterate
 from tests.crash_points.model import Partition, Replayed, Written
-from tests.log.making import offset_for_time, offset_of_max_timestamp
 
 TIMES = 3
 """So many look-ups by time are made at each check."""

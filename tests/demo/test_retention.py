@@ -3,12 +3,12 @@
 import time
 from pathlib import Path
 
+from harness.patience import Deadline
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
 from moldau.demo.broker_process import running_broker
 from moldau.demo.run import KEEP_FOREVER
 from moldau.names import TopicPartition
-from tests.patience import Deadline
 
 NEW_YEAR_2013_MS = 1_356_998_400_000
 OFTEN = ("log.retention.check.interval.ms=100", "log.initial.task.delay.ms=100")

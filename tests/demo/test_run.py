@@ -16,12 +16,12 @@ import pyarrow.dataset as dataset
 import pytest
 from rich.console import Console
 
+from harness.patience import Deadline, stretched
 from moldau.demo import flights
 from moldau.demo.audit import Book, Count
 from moldau.demo.run import Demo
 from moldau.demo.streams import Answer
 from moldau.pipeline.session import python_path
-from tests.patience import Deadline, stretched
 
 RUN = """
 import sys

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.listening import Broker
+from harness.patience import Deadline, stretched
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.protocol.apis import API_VERSIONS, Api
 from moldau.protocol.codec import read_reply, write_request
 from moldau.protocol.schema import specs
 from tests.differential.batches import read_batches
-from tests.differential.brokers import Broker
 from tests.differential.script import Step, Tree, Variables, build, find
-from tests.patience import Deadline, stretched
 
 PATIENCE_S = 30.0
 TURNS = "turns"

@@ -12,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tests.differential import apache_kafka
+from harness import apache_kafka
+from harness.apache_kafka import FOR_KAFKA
+from harness.listening import Broker
 from tests.differential.accepted import ACCEPTED
-from tests.differential.brokers import FOR_KAFKA, ONE_AT_A_TIME, SETTINGS, Broker, running_moldau
+from tests.differential.brokers import ONE_AT_A_TIME, SETTINGS, running_moldau
 from tests.differential.comparing import Difference, compare, weigh
 from tests.differential.playing import Outcome, Player
 from tests.differential.script import Step

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness import apache_kafka
+from harness.apache_kafka import FOR_KAFKA
 from moldau.coordinators.consumer.server_assignors import ASSIGNORS, Given, MemberSpec
 from moldau.protocol.apis import (
     CONSUMER_GROUP_DESCRIBE,
@@ -18,8 +20,7 @@ from moldau.protocol.apis import (
     METADATA,
     Api,
 )
-from tests.differential import apache_kafka
-from tests.differential.brokers import FOR_KAFKA, SETTINGS
+from tests.differential.brokers import SETTINGS
 from tests.differential.playing import Player
 from tests.differential.script import Step, Tree, step
 from tests.differential.steps.consumer_groups import assigned

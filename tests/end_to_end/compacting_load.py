@@ -11,6 +11,7 @@ import time
 from abc import abstractmethod
 from collections import deque
 
+from harness.patience import Deadline, stretched
 from moldau.client.delivery import Delivery
 from moldau.client.producer import Producer
 from moldau.protocol.apis import FIND_COORDINATOR, INIT_PRODUCER_ID, OFFSET_COMMIT, OFFSET_FETCH
@@ -26,7 +27,6 @@ from moldau.records.batch import encode_batch
 from moldau.records.compression import LZ4, NONE
 from tests.end_to_end.ledger import Ledger
 from tests.end_to_end.raw import Raw
-from tests.patience import Deadline, stretched
 
 ACKS_ALL = -1
 PATIENCE_S = 20

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker, NotReady
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.store import Set
-from tests.brokers import Broker, NotReady
 
 TOPICS = {"t": 3, "u": 1}
 STORE = "metadata.sqlite"

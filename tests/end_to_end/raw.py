@@ -4,13 +4,13 @@ import socket
 import struct
 from typing import Any
 
+from harness.patience import stretched
 from moldau.protocol import codec
 from moldau.protocol.apis import CREATE_TOPICS, FETCH, LIST_OFFSETS, PRODUCE, Api
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.patience import stretched
 
 
 class Raw:

@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 import pytest
 
+from harness.brokers import Broker
+from harness.patience import stretched, wait_until
 from moldau.errors import ErrorCode
 from moldau.protocol import codec
 from moldau.protocol.apis import METADATA
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.records.rows import iterate
-from tests.brokers import Broker
 from tests.differential.batches import NOW, batch, record, varint
 from tests.end_to_end.raw import Raw
-from tests.patience import stretched, wait_until
 
 MIB = 1 << 20
 MEMORY_GROWTH_MAX = 64 * MIB

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from harness.brokers import Broker
 from moldau.protocol.apis import CONSUMER_GROUP_DESCRIBE, CONSUMER_GROUP_HEARTBEAT
 from moldau.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
 from tests.end_to_end.test_compacted_offsets import OFFSETS, SEGMENT_BYTES, SETTINGS, answered, soon
 

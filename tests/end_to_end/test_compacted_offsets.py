@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker
+from harness.patience import Deadline, wait_until
 from moldau.protocol.apis import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.offset_commit import (
@@ -18,9 +20,7 @@ from moldau.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest
-from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
-from tests.patience import Deadline, wait_until
 
 OFFSETS = "__consumer_offsets"
 SEGMENT_BYTES = 1 << 20

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker
 from moldau.client.admin import Admin
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.layout import topic_deleted
@@ -16,7 +17,6 @@ from moldau.cluster.reading import read_image
 from moldau.errors import KafkaError
 from moldau.log import checkpoints
 from moldau.runtime import RealDisk
-from tests.brokers import Broker
 from tests.end_to_end.damage import (
     META_DAMAGE,
     METADATA_DAMAGE,

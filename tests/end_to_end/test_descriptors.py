@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from harness.brokers import Broker
 from moldau.protocol import codec
 from moldau.protocol.apis import FETCH, PRODUCE
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.records.batch import encode_batch
-from tests.brokers import Broker
 from tests.end_to_end.raw import Raw
 
 PARTITIONS = 1200

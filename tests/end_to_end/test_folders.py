@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import SOURCE, first_line
+from harness.patience import stretched, within
 from moldau.broker import Broker as InProcess
 from moldau.cli import main
 from moldau.config import broker_config
@@ -27,9 +29,7 @@ from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffs
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
 from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
-from tests.brokers import SOURCE, first_line
 from tests.handlers.living import Living, Wire, batch, living, outcomes, produce
-from tests.patience import stretched, within
 
 OFFLINE = ErrorCode.KAFKA_STORAGE_ERROR
 DELAY = {"log_segment_delete_delay_ms": 0}

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import SOURCE, Broker
+from harness.patience import stretched, wait_until
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
-from tests.brokers import SOURCE, Broker
-from tests.patience import stretched, wait_until
 
 PARTITIONS = 6
 TOPIC, GROUP = "shared", "sharers"

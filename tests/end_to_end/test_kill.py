@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import SOURCE, Broker
+from harness.patience import stretched
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.names import TopicPartition
 from moldau.records.columns import COMPILED
-from tests.brokers import SOURCE, Broker
 from tests.end_to_end.loading import VALUE_BYTES
 from tests.environments import python_with
-from tests.patience import stretched
 
 MESSAGES = 1_000_000 if COMPILED else 200_000
 KILLS_AFTER = (MESSAGES // 5, MESSAGES // 2, MESSAGES * 7 // 10)

@@ -19,16 +19,16 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import SOURCE, Broker, NotReady
+from harness.patience import stretched
 from moldau.errors import KafkaError
 from moldau.records.batch import batches
 from moldau.records.rows import iterate
-from tests.brokers import SOURCE, Broker, NotReady
 from tests.end_to_end import losing
 from tests.end_to_end.compacting_load import Committing, Load, OurClient, Writing, WritingCompressed, WritingOnce
 from tests.end_to_end.fragile_broker import AFTER, BEFORE, HALF, SERVING, Point, arm, disarm, seen
 from tests.end_to_end.ledger import Found, Ledger, found
 from tests.end_to_end.raw import Raw
-from tests.patience import stretched
 
 LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 KILLS = 200 if LONG else 30

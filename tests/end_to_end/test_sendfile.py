@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.patience import within
 from moldau.broker import Broker
 from moldau.config import broker_config
 from moldau.runtime import Runtime
 from tests.differential.batches import NOW, batch
 from tests.end_to_end.raw import Raw
-from tests.patience import within
 
 TOTAL_BYTES = 100 << 20
 BATCH = batch(bytes(900_000), timestamp=NOW)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker
 from moldau.protocol import codec
 from moldau.protocol.apis import PRODUCE
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.brokers import Broker
 from tests.differential.batches import NOW, batch
 from tests.end_to_end.raw import Raw
 from tests.end_to_end.test_abuse import resident

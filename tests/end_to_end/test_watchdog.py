@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker, LoopHeld
 from moldau.protocol import codec
 from moldau.protocol.apis import DESCRIBE_CLUSTER
 from moldau.protocol.messages.describe_cluster import DescribeClusterRequest
-from tests.brokers import Broker, LoopHeld
 from tests.end_to_end.holding_broker import ASLEEP, AT_ONCE, LATER, TIMER
 from tests.end_to_end.raw import Raw
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import HandClock, append, read_all
 from moldau.config import TopicConfig
 from moldau.errors import StorageError
 from moldau.files.adoption import Adopted, Intake
@@ -17,7 +18,6 @@ from moldau.runtime import Disk, Runtime
 from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import Fault, Faults, PowerLoss
 from tests.files.inspection.filled import BOOKINGS, FLIGHTS, HOLLOW, IDS, RECORDS, SMALL, fill
-from tests.log.making import HandClock, append, read_all
 
 THEIRS, OURS = Path("/theirs"), Path("/ours")
 CRASHES = 60

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import names
 from moldau.errors import StorageError
 from moldau.files.foreign import refusal, survey
 from moldau.runtime import RealDisk
 from tests.files.inspection.filled import IDS, RECORDS, fill
-from tests.log.making import names
 from tests.records.old_messages import message
 
 DISK = RealDisk()

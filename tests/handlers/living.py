@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from harness.patience import stretched
 from moldau.broker import Broker
 from moldau.cluster.controller import NewTopic
 from moldau.config import broker_config
@@ -17,7 +18,6 @@ from moldau.protocol.messages.produce import PartitionProduceData, ProduceReques
 from moldau.records.batch import Row, encode_batch
 from moldau.replication.replica import Replica
 from moldau.runtime import Runtime
-from tests.patience import stretched
 
 NOW_MS = 1_795_000_000_000
 SECONDS_MAX = 30

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.patience import stretched
 from moldau.cluster.embedded import FILE_NAME
 from moldau.errors import ErrorCode
 from moldau.log import failures
@@ -20,7 +21,6 @@ from moldau.records.batch import ATTRIBUTES_AT, LENGTH_AT
 from moldau.runtime import File, RealDisk
 from tests.handlers.living import Living, batch, outcomes, produce, run
 from tests.handlers.test_fetch import LONG_MS, at, fetch, fill, parts_of
-from tests.patience import stretched
 
 
 def said(caplog: pytest.LogCaptureFixture, *words: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.patience import stretched
 from moldau.errors import ErrorCode
 from moldau.protocol.apis import API_VERSIONS, PRODUCE
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
@@ -17,7 +18,6 @@ from moldau.records.compression import GZIP
 from moldau.records.validation import INLINE_BYTES
 from tests.handlers.living import NOW_MS, Living, Wire, outcomes, produce, run
 from tests.handlers.test_list_offsets import MAX_TIMESTAMP, ask, at
-from tests.patience import stretched
 
 MANY = 9000
 

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from harness.logs import TP, append, config, open_log
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.handlers.offset_for_leader_epoch import OffsetForLeaderEpoch
@@ -23,7 +24,6 @@ from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from moldau.turns import turn
-from tests.log.making import TP, append, config, open_log
 
 ME = BrokerId(1)
 LEADER_EPOCH = 5

@@ -5,9 +5,9 @@ import asyncio
 import threading
 from typing import Any
 
+from harness.patience import stretched
 from moldau.handlers.places import AT_ONCE, Places, Steps
 from moldau.runtime import Runtime, Step
-from tests.patience import stretched
 
 
 def steps(*given: Step, answer: Any = "answered") -> Steps[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.patience import stretched
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC
 from moldau.protocol.apis import METADATA, PRODUCE
@@ -16,7 +17,6 @@ from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.records.compression import ZSTD
 from moldau.replication import replica as replica_module
 from tests.handlers.living import Living, batch, outcomes, produce, run
-from tests.patience import stretched
 
 NAMED = range(3, 13)
 

@@ -6,10 +6,8 @@ broker that reads, handles and answers in one turn needs a multiple of that.
 """
 
 import asyncio
-import dataclasses
 import gc
 import sys
-import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +15,12 @@ from typing import Any
 
 import pytest
 
+from harness.patience import stretched
+from harness.wide_requests import request_of, wide_requests
 from moldau import turns
 from moldau.handlers.find_coordinator import GROUP, TRANSACTION
 from moldau.protocol import apis, codec
-from moldau.protocol.apis import APIS, FETCH, PRODUCE, Api
+from moldau.protocol.apis import FETCH, PRODUCE, Api
 from moldau.protocol.messages.end_txn import EndTxnRequest
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -42,58 +42,14 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from moldau.protocol.schema import Spec, specs
 from moldau.runtime import Runtime
 from tests.handlers.living import Living, Wire, batch, living, outcomes, produce
-from tests.patience import stretched
 
 ELEMENTS = 30_000
 SHARE = 0.15
 """Of the calls that reading the whole request takes: the longest turn."""
 LEAST_CALLS = 80_000
 """A turn of the thousand costliest elements makes 65,000 calls, which take about 10 ms."""
-WHOLE = {"timeout_ms": 30_000, "response_partition_limit": ELEMENTS}
-BY_HAND = (PRODUCE, FETCH)
-
-
-def arrays(message: type) -> Iterator[tuple[str, Spec]]:
-    return ((name, spec) for name, spec, _ in specs(message) if spec.array)
-
-
-def filled(kind: Any, number: int) -> Any:
-    """One element, different from all others."""
-    if not isinstance(kind, type):
-        texts = {"string": f"wide-{number}", "bytes": b"", "uuid": uuid.UUID(int=number + 1), "bool": False}
-        return texts.get(kind, number % 100)
-    values: dict[str, Any] = {}
-    for name, spec, _ in specs(kind):
-        values[name] = [filled(spec.kind, number)] if spec.array else filled(spec.kind, number)
-        if not spec.array and spec.kind not in ("string", "uuid") and not isinstance(spec.kind, type):
-            del values[name]
-    return kind(**values)
-
-
-def elements_of(kind: Any) -> int:
-    nested = arrays(kind) if isinstance(kind, type) else ()
-    return 1 + sum(elements_of(spec.kind) for _, spec in nested)
-
-
-def wide_requests() -> Iterator[tuple[Api, str]]:
-    for api in APIS.values():
-        if api not in BY_HAND:
-            for name, spec in arrays(api.request):
-                if spec.since <= api.high <= spec.until:
-                    yield api, name
-
-
-def request_of(api: Api, array: str, elements: int = ELEMENTS) -> Any:
-    (kind,) = (spec.kind for name, spec in arrays(api.request) if name == array)
-    request = api.request(**{array: [filled(kind, n) for n in range(elements // elements_of(kind))]})
-    known = {field.name for field in dataclasses.fields(request)}
-    for name, value in {"group_id": "wide", "member_id": "wide", "transactional_id": "wide", **WHOLE}.items():
-        if name in known and array != name:
-            setattr(request, name, value)
-    return request
 
 
 class LongestTurn:
@@ -168,7 +124,7 @@ async def held(alive: Living, api: Api, request: Any, version: int | None = None
 @pytest.mark.parametrize(("api", "array"), list(wide_requests()), ids=lambda value: getattr(value, "name", value))
 def test_no_wide_request_holds_the_loop(api: Api, array: str, tmp_path: Path) -> None:
     async def scene(alive: Living, _: Wire) -> None:
-        await answered_in_turns(alive, api, request_of(api, array))
+        await answered_in_turns(alive, api, request_of(api, array, ELEMENTS))
 
     on_a_broker(scene, tmp_path)
 

@@ -7,17 +7,7 @@ from typing import Any
 
 import pytest
 
-from moldau.config import TopicConfig
-from moldau.errors import ErrorCode, KafkaError
-from moldau.log.appended import Appended
-from moldau.log.folder import LogFolder
-from moldau.log.identity import CLEAN_MARKER
-from moldau.log.log import Log
-from moldau.records.batch import Row, batches, crc_holds
-from moldau.runtime import FileSlice, Runtime
-from tests.grounds import Ground
-from tests.log.compaction.compacting import COMPACTED, compact, latest, put
-from tests.log.making import (
+from harness.logs import (
     NOW_MS,
     TOPIC_ID,
     TP,
@@ -28,6 +18,16 @@ from tests.log.making import (
     offset_of_max_timestamp,
     read_all,
 )
+from moldau.config import TopicConfig
+from moldau.errors import ErrorCode, KafkaError
+from moldau.log.appended import Appended
+from moldau.log.folder import LogFolder
+from moldau.log.identity import CLEAN_MARKER
+from moldau.log.log import Log
+from moldau.records.batch import Row, batches, crc_holds
+from moldau.runtime import FileSlice, Runtime
+from tests.grounds import Ground
+from tests.log.compaction.compacting import COMPACTED, compact, latest, put
 
 STEP_MS = 1000
 ROWS = 3

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import TOPIC_ID, HandClock, append, config
+from harness.patience import stretched
 from moldau import runtime
 from moldau.config import TopicConfig
 from moldau.log import folders as module
@@ -24,8 +26,6 @@ from moldau.names import TopicPartition
 from moldau.runtime import FileSystem, RealDisk, RealFileSystem, Runtime
 from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import Faults
-from tests.log.making import TOPIC_ID, HandClock, append, config
-from tests.patience import stretched
 
 PATH = Path("/data")
 KNOWN = {"t": TOPIC_ID}

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+from harness.logs import NOW_MS, HandClock, append, config, offset_for_time
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.checkpoints import LOG_STARTS, RECOVERY_POINTS
@@ -28,7 +29,6 @@ from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, crc_ho
 from moldau.records.rows import Record, iterate
 from moldau.runtime import File, RealDisk, RealFile, Runtime
 from tests.log.compaction.compacting import COMPACTED, compact, put
-from tests.log.making import NOW_MS, HandClock, append, config, offset_for_time
 
 LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 FLIPS = 20_000 if LONG else 500

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import NOW_MS, TOPIC_ID, TP, HandClock, append, config, names, read_all, rows
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.folder import LogFolder, folder_name_for_deletion, partition_of
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
-from tests.log.making import NOW_MS, TOPIC_ID, TP, HandClock, append, config, names, read_all, rows
 
 KNOWN = {"flights": TOPIC_ID}
 

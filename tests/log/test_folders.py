@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import NOW_MS, TOPIC_ID, append, config, read_all
 from moldau.config import TopicConfig
 from moldau.errors import KafkaError, StorageError
 from moldau.log.folder import LogFolder
@@ -15,7 +16,6 @@ from moldau.log.folders import LogFolders
 from moldau.log.identity import CLEAN_MARKER
 from moldau.names import TopicPartition
 from moldau.runtime import File, RealDisk, Runtime
-from tests.log.making import NOW_MS, TOPIC_ID, append, config, read_all
 
 KNOWN = {"t": TOPIC_ID}
 

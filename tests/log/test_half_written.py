@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import TOPIC_ID, TP, HandClock, append, config, read_all, rows
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.runtime import Buffer, File, RealDisk, RealFile, Runtime
-from tests.log.making import TOPIC_ID, TP, HandClock, append, config, read_all, rows
 
 
 class ShortFile(RealFile):

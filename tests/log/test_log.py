@@ -3,11 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.errors import ErrorCode, KafkaError
-from moldau.log.log import Log
-from moldau.records.batch import LENGTH_AT, Row, batches, crc_holds
-from moldau.runtime import FileSlice, Runtime
-from tests.log.making import (
+from harness.logs import (
     NOW_MS,
     HandClock,
     append,
@@ -19,6 +15,10 @@ from tests.log.making import (
     read_all,
     rows,
 )
+from moldau.errors import ErrorCode, KafkaError
+from moldau.log.log import Log
+from moldau.records.batch import LENGTH_AT, Row, batches, crc_holds
+from moldau.runtime import FileSlice, Runtime
 
 DAY_MS = 86_400_000
 

@@ -9,12 +9,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from harness.logs import NOW_MS, HandClock, append, config, offset_for_time, open_log, read_all
 from moldau.log.log import Log
 from moldau.records.batch import Row
 from moldau.records.rows import iterate
 from moldau.runtime import Disk, RealDisk, Runtime
 from moldau.simulation.disk import SimulatedDisk
-from tests.log.making import NOW_MS, HandClock, append, config, offset_for_time, open_log, read_all
 
 HOUR_MS = 3_600_000
 PRODUCER = 7

@@ -7,14 +7,14 @@ import sys
 import threading
 from pathlib import Path
 
-from tests.log.making import append, config, open_log, read_all
+from harness.logs import append, config, open_log, read_all
 
 SMALL = config(segment_bytes=20_000, index_interval_bytes=500)
 ROOT = Path(__file__).parents[2]
 WRITER = """
 import sys
 from pathlib import Path
-from tests.log.making import append, open_log
+from harness.logs import append, open_log
 from tests.log.test_log_under_pressure import SMALL
 log = open_log(Path(sys.argv[1]), config=SMALL, clean=False)
 while True:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import NOW_MS, append, config, offset_for_time, open_log, rows
 from moldau.errors import KafkaError
 from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.records.batch import batches
 from moldau.runtime import FileSlice, RealFile
-from tests.log.making import NOW_MS, append, config, offset_for_time, open_log, rows
 
 
 def test_a_time_is_looked_for_in_few_segments_however_many_there_are(

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from harness.logs import NOW_MS, TOPIC_ID, TP, HandClock, append, config, read_all
 from moldau.config import TopicConfig, broker_config
 from moldau.errors import KafkaError, StorageError
 from moldau.log.compaction import cleaner as cleaner_module
@@ -22,7 +23,6 @@ from moldau.names import TopicPartition
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row
 from moldau.runtime import File, Runtime
 from moldau.simulation.disk import SimulatedDisk
-from tests.log.making import NOW_MS, TOPIC_ID, TP, HandClock, append, config, read_all
 
 T = TypeVar("T")
 FOLDER = Path("/data")

@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from moldau.config import TopicConfig
-from moldau.log.folder import LogFolder
-from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row
-from moldau.runtime import Runtime
-from moldau.simulation.disk import SimulatedDisk
-from tests.log.making import (
+from harness.logs import (
     NOW_MS,
     TOPIC_ID,
     TP,
@@ -24,6 +19,11 @@ from tests.log.making import (
     offset_of_max_timestamp,
     read_all,
 )
+from moldau.config import TopicConfig
+from moldau.log.folder import LogFolder
+from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row
+from moldau.runtime import Runtime
+from moldau.simulation.disk import SimulatedDisk
 
 ROOT = Path("/data")
 SEEDS = range(40)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from harness.logs import append, config, names, open_log, read_all
 from moldau.names import Offset
-from tests.log.making import append, config, names, open_log, read_all
 
 SEGMENT = 4000
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import NOW_MS, TOPIC_ID, append, config
 from moldau.log import progress
 from moldau.log.folder import LogFolder
 from moldau.log.progress import Progress
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
-from tests.log.making import NOW_MS, TOPIC_ID, append, config
 
 
 class TickingClock:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import NOW_MS, append, names, open_log
 from moldau.log.log import Log
 from moldau.log.transaction_index import ENTRY, AbortedTxn
-from tests.log.making import NOW_MS, append, names, open_log
 from tests.log.test_recovery import contents, killed
 from tests.log.test_transaction_index import ABORT, COMMIT, SMALL, Writer, aborted, stable
 

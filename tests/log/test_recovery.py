@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import NOW_MS, append, config, names, offset_for_time, open_log, read_all, rows
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
 from moldau.records.batch import Row
-from tests.log.making import NOW_MS, append, config, names, offset_for_time, open_log, read_all, rows
 
 SMALL = config(segment_bytes=1000, index_interval_bytes=100)
 

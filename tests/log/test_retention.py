@@ -1,8 +1,8 @@
 from pathlib import Path
 
+from harness.logs import NOW_MS, HandClock, append, config, names, open_log, read_all, rows
 from moldau.log.log import Log
 from moldau.runtime import Runtime
-from tests.log.making import NOW_MS, HandClock, append, config, names, open_log, read_all, rows
 
 DAY_MS = 86_400_000
 WEEK_MS = 7 * DAY_MS

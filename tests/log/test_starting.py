@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from harness.logs import TOPIC_ID, HandClock, append, config, rows
 from moldau.log.folder import LogFolder
 from moldau.names import TopicPartition
 from moldau.runtime import File, RealDisk, RealFile, Runtime
-from tests.log.making import TOPIC_ID, HandClock, append, config, rows
 
 
 class Counted(RealFile):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.logs import NOW_MS, append, carried_out, config, offset_for_time, offset_of_max_timestamp, open_log
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log import times
 from moldau.log.log import Log
@@ -16,7 +17,6 @@ from moldau.records.batch import Row, batches
 from moldau.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from moldau.records.validation import INLINE_BYTES
 from moldau.runtime import RealFile
-from tests.log.making import NOW_MS, append, carried_out, config, offset_for_time, offset_of_max_timestamp, open_log
 
 MANY = 9000
 

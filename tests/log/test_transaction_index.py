@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import NOW_MS, append, config, names, open_log
 from moldau.errors import ErrorCode
 from moldau.log.files import OpenFiles
 from moldau.log.indexes import CorruptIndex
@@ -11,7 +12,6 @@ from moldau.log.transaction_index import ENTRY, AbortedTxn, TransactionIndex
 from moldau.names import Offset
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, read_marker
 from moldau.runtime import RealDisk
-from tests.log.making import NOW_MS, append, config, names, open_log
 
 SMALL = config(segment_bytes=1000, index_interval_bytes=100)
 COMMIT, ABORT = Marker(True, 0), Marker(False, 0)

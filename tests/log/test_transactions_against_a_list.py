@@ -9,11 +9,11 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.logs import NOW_MS, append, config, open_log
 from moldau.log.log import Log
 from moldau.names import Offset
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches
 from moldau.records.rows import iterate
-from tests.log.making import NOW_MS, append, config, open_log
 
 SMALL = config(segment_bytes=700, index_interval_bytes=150, retention_bytes=2000, file_delete_delay_ms=0)
 PRODUCERS = 4

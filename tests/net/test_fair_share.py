@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 import uvloop
 
+from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net.fair_share import ROUND_S, SHARE_S
 from moldau.net.server import Peer, Server
 from moldau.runtime import Answer
-from tests.patience import within
 
 NEW_LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 REQUEST_S = SHARE_S / 20

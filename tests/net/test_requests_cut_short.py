@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from harness.patience import within
 from moldau.net import server as server_module
 from moldau.net.server import Connection, Peer, Server
 from moldau.runtime import Answer, Reply
-from tests.patience import within
 
 
 def framed(body: bytes) -> bytes:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net.server import Limits, Peer, Server
 from moldau.runtime import Answer, FileSlice, RealDisk, Reply
-from tests.patience import within
 
 
 def framed(body: bytes) -> bytes:

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net import outbox
 from moldau.net import server as server_module
 from moldau.net.server import Limits, Peer, Server
 from moldau.runtime import Answer, Reply
-from tests.patience import within
 
 LARGE = 3 << 20
 

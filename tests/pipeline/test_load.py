@@ -14,6 +14,7 @@ import pyarrow
 import pyarrow.dataset as dataset
 import pytest
 
+from harness.patience import Deadline, stretched
 from moldau.client.admin import Admin
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
@@ -23,7 +24,6 @@ from moldau.pipeline.manifest import WarehouseError
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.session import python_path
 from moldau.pipeline.warehouse import Warehouse
-from tests.patience import Deadline, stretched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.patience import stretched
 from moldau.records import compression
 from moldau.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, DecompressionError, TooLarge, UnknownCodec
-from tests.patience import stretched
 from tests.records.making import batch, record
 
 TEXT = b"the Moldau rises in the Bohemian Forest, " * 5000

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.patience import within
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.segment import Segment
 from moldau.names import OFFSETS_TOPIC
@@ -13,7 +14,6 @@ from moldau.records.batch import Row, encode_batch
 from moldau.replication.internal_topic import InternalTopic
 from moldau.runtime import RealFile, Runtime
 from tests.handlers.living import NOW_MS, Living, batch, outcomes, produce, run
-from tests.patience import within
 
 
 def keyed() -> bytearray:

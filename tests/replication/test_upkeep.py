@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.patience import stretched, within
 from moldau.cluster.alterations import Alteration, Operation
 from moldau.log.log import Log
 from moldau.log.segment import Segment
@@ -16,7 +17,6 @@ from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Job
 from moldau.runtime import Runtime
 from tests.handlers.living import Living, batch, living, produce, run
-from tests.patience import stretched, within
 
 
 def test_a_stop_waits_for_the_job_that_runs(tmp_path: Path):

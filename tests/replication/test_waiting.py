@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.patience import within
 from moldau.replication.waiting import Wait, Waiters
-from tests.patience import within
 
 
 def for_bytes(here: Waiters, wait_s: float = 60) -> Wait:

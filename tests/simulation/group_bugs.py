@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from moldau.coordinators.classic.group import ClassicGroupState as State
-from moldau.coordinators.classic.messages import Joined
+from moldau.coordinators.classic.messages import Joined, Synced
 from moldau.coordinators.classic.rebalance import JOIN, SESSION, SYNC
 from moldau.coordinators.consumer.group import LEAVES, LEAVES_FOR_NOW
 from moldau.coordinators.consumer.groups import REVOKE
@@ -75,6 +75,11 @@ def overtaken(carry_out: Do, self: Any, replica: Any, outcome: Any) -> None:
     carry_out(self, replica, outcome)
     if replica.queue and replica.queue[-1] is outcome:
         replica.queue.insert(0, replica.queue.pop())
+
+
+def assignments_told_first(carry_out: Do, self: Any, replica: Any, outcome: Any) -> None:
+    self._answer([reply for reply in outcome.replies if isinstance(reply[1], Synced)])
+    carry_out(self, replica, outcome)
 
 
 def without_replies(stop: Do, self: Any, error: Any) -> list[Any]:
@@ -333,7 +338,10 @@ ANSWERS_BEFORE_THE_COMMIT = [Instead(f"{RUNTIME}._append", answered_first)]
 WITH_POWER_LOSS: dict[str, list[Instead]] = {
     "records are applied before they are committed": [Instead(f"{RUNTIME}._commit", applied_first)],
     "answers go out before the commit": ANSWERS_BEFORE_THE_COMMIT,
-    "the assignment counts before it is committed": [Instead(f"{CLASSIC}.sync", settled_first)],
+    "the assignment counts before it is committed": [
+        Instead(f"{CLASSIC}.sync", settled_first),
+        Instead(f"{RUNTIME}._carry_out", assignments_told_first),
+    ],
 }
 
 RUNNING: dict[str, list[Instead]] = {

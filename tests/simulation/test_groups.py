@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from harness.patience import stretched
 from moldau.client.admin import AsyncAdmin
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
@@ -19,7 +20,6 @@ from moldau.simulation.groups.register import Register
 from moldau.simulation.scenarios import live, run_groups
 from moldau.simulation.workload import Broken
 from moldau.simulation.world import World
-from tests.patience import stretched
 
 SEEDS = range(1, 9)
 FRESH = 2000 if os.environ.get("MOLDAU_PROFILE") == "long" else 6

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
+from harness.patience import stretched
 from moldau.errors import KafkaError
 from moldau.log.log import Log
 from moldau.log.producers.producers import Producers
 from moldau.replication.replica import Replica
 from moldau.simulation.scenarios import run_seed
 from moldau.simulation.workload import Broken
-from tests.patience import stretched
 
 SEEDS = range(1, 13)
 MUTATION_SEEDS = range(1, 41)

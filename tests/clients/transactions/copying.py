@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.brokers import Broker
+from harness.patience import Deadline
 from moldau.client.admin import Admin
-from tests.brokers import Broker
 from tests.clients.referee import KafkaBroker, kill_and_start, of_its_own
 from tests.clients.transactions.judging import faults_of_a_copy
 from tests.clients.transactions.reading import Feeder, contents, size
 from tests.clients.transactions.workers import FENCED, HUNG, Worker, wait_for
-from tests.patience import Deadline
 
 SOURCE, COPY, GROUP = "in", "out", "copiers"
 PARTITIONS = 3

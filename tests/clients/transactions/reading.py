@@ -4,13 +4,13 @@ import threading
 from collections.abc import Sequence
 from itertools import count
 
+from harness.patience import Deadline
 from moldau.client.consumer import Consumer
 from moldau.client.delivery import Delivery
 from moldau.client.fetching import EARLIEST, LATEST
 from moldau.client.producer import Producer
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition
-from tests.patience import Deadline
 
 SECONDS_MAX = 60
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers import Broker
+from harness.brokers import Broker
 from tests.clients.client import DRIVERS, Client, ClientFailed
 from tests.clients.referee import KafkaBroker, of_its_own
 from tests.clients.scenarios import group, numbered, soon, topic, values

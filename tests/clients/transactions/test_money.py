@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker
+from harness.patience import Deadline
 from moldau.client.admin import Admin
-from tests.brokers import Broker
 from tests.clients.client import DRIVERS
 from tests.clients.referee import KafkaBroker, kill_and_start, of_its_own
 from tests.clients.transactions.conftest import KILLS, LONG
@@ -20,7 +21,6 @@ from tests.clients.transactions.judging import Books, entries, faults_of_an_audi
 from tests.clients.transactions.reading import contents
 from tests.clients.transactions.workers import FENCED, Worker
 from tests.environments import python_with
-from tests.patience import Deadline
 
 pytestmark = pytest.mark.foreign
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.brokers import Broker
+from harness.patience import wait_until
 from moldau.client.admin import Admin
-from tests.brokers import Broker
 from tests.clients.client import DRIVERS
 from tests.clients.referee import KafkaBroker, kill_and_start, of_its_own
 from tests.clients.test_java_client import QUICK_START
@@ -21,7 +22,6 @@ from tests.clients.transactions.judging import faults_of_counts
 from tests.clients.transactions.reading import Feeder, contents, size
 from tests.clients.transactions.workers import Worker
 from tests.environments import jars, java_class
-from tests.patience import wait_until
 
 pytestmark = pytest.mark.foreign
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness.patience import Deadline, stretched
 from tests.clients.client import without_ours
-from tests.patience import Deadline, stretched
 
 FENCED = 3
 """What a worker ends with that another one with its transactional id has taken over from."""

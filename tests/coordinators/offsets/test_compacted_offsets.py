@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.logs import NOW_MS, HandClock
 from moldau.coordinators.decision import InternalRecord, Now
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
@@ -20,7 +21,6 @@ from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
 from tests.coordinators.groups.scene import TOPIC_ID
 from tests.log.compaction.compacting import compact, compacted_log
-from tests.log.making import NOW_MS, HandClock
 
 KEYS, PRODUCERS = st.integers(0, 2), st.integers(1, 2)
 WRITTEN = st.one_of(

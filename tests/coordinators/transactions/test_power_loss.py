@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.logs import config
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
@@ -23,7 +24,6 @@ from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
 from tests.coordinators.fake_log import LoopClock, answered, in_virtual_time
 from tests.coordinators.groups.scene import TOPIC_ID
-from tests.log.making import config
 
 ROOT, TP = Path("/data"), TopicPartition(OFFSETS_TOPIC, 0)
 ME, NONE = BrokerId(1), ErrorCode.NONE

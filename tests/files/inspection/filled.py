@@ -3,12 +3,12 @@
 import uuid
 from pathlib import Path
 
+from harness.logs import NOW_MS, HandClock, append, config
 from moldau.log.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.records.batch import Marker, Row
 from moldau.runtime import Runtime
-from tests.log.making import NOW_MS, HandClock, append, config
 from tests.log.test_transaction_index import Writer
 
 FLIGHTS, BOOKINGS, HOLLOW = (TopicPartition(name, 0) for name in ("flights", "bookings", "hollow"))

@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
+from harness.logs import NOW_MS, names, rows
 from moldau.files.inspection.decoding import offsets, transactions
 from moldau.files.inspection.documents import documents
 from moldau.records.batch import encode_batch
 from moldau.runtime import RealDisk
 from tests.files.inspection.filled import BATCH_RECORDS, BATCHES, FLIGHTS, RECORDS, fill
-from tests.log.making import NOW_MS, names, rows
 from tests.records.old_messages import message, wrapper
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import NOW_MS, HandClock, append, config, names, rows
 from moldau.files.inspection.findings import Finding, Seen
 from moldau.files.inspection.log_folders import verify
 from moldau.log.folder import LogFolder
@@ -18,7 +19,6 @@ from moldau.log.transaction_index import ENTRY
 from moldau.records.batch import HEADER_SIZE, batches, encode_batch, stamp
 from moldau.runtime import RealDisk, Runtime
 from tests.files.inspection.filled import BATCHES, FLIGHTS, IDS, RECORDS, SMALL, fill
-from tests.log.making import NOW_MS, HandClock, append, config, names, rows
 
 FLIPS = 20_000 if os.environ.get("MOLDAU_PROFILE") == "long" else 500
 

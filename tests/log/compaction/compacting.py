@@ -1,17 +1,17 @@
 """What the tests of compaction make: one cleaning of one log, as the broker's cleaner does it, in one call."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.logs import NOW_MS, HandClock, append, cleaner_of, config, open_log, read_all
 from moldau.config import broker_config
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.log import Log
 from moldau.records.batch import Row
 from moldau.runtime import Runtime
-from tests.log.making import NOW_MS, HandClock, append, config, open_log, read_all
 
 COMPACTED: dict[str, Any] = {
     "cleanup_policy": ("compact",),
@@ -31,14 +31,6 @@ def put(log: Log, *pairs: tuple[str | None, str | None], now_ms: int = NOW_MS, *
     """One batch of keys and values; its base offset."""
     rows = [Row(*(None if text is None else text.encode() for text in pair), now_ms) for pair in pairs]
     return int(append(log, rows, now_ms, **batch).base_offset)
-
-
-def cleaner_of(logs: Iterable[Log], runtime: Runtime, settings: dict[str, str] | None = None) -> Cleaner:
-    broker, _ = broker_config(settings or {})
-    kept = list(logs)
-    return Cleaner(
-        lambda: [Candidate(log, log.last_stable_offset(log.log_end_offset)) for log in kept], lambda: broker, runtime
-    )
 
 
 def compact(log: Log, settings: dict[str, str] | None = None, *, roll: bool = True) -> bool:

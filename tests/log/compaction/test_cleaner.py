@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from harness.logs import NOW_MS, HandClock, config, read_all
 from moldau.config import BrokerConfig, broker_config
 from moldau.log.compaction import cleaner as module
 from moldau.log.compaction.cleaner import Candidate, Cleaner
@@ -20,7 +21,6 @@ from moldau.simulation.faults import Call, Fault, Faults
 from moldau.simulation.loop import SimulatedLoop
 from moldau.simulation.network import Network
 from tests.log.compaction.compacting import COMPACTED, put
-from tests.log.making import NOW_MS, HandClock, config, read_all
 
 T = TypeVar("T")
 ROOT = Path("/data")

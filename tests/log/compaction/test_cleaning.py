@@ -4,12 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.log.log import Log
-from moldau.records.batch import BatchHeader, Marker, Row, read_header
-from moldau.records.rows import Record
-from moldau.runtime import Runtime
-from tests.log.compaction.compacting import COMPACTED, clean_offsets, compact, compacted_log, latest, put
-from tests.log.making import (
+from harness.logs import (
     NOW_MS,
     HandClock,
     append,
@@ -20,6 +15,11 @@ from tests.log.making import (
     open_log,
     read_all,
 )
+from moldau.log.log import Log
+from moldau.records.batch import BatchHeader, Marker, Row, read_header
+from moldau.records.rows import Record
+from moldau.runtime import Runtime
+from tests.log.compaction.compacting import COMPACTED, clean_offsets, compact, compacted_log, latest, put
 
 DAY_MS = 86_400_000
 

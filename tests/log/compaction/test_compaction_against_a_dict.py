@@ -10,12 +10,12 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from harness.logs import HandClock, append, config, offset_for_time, open_log, read_all
 from moldau.log.log import Log
 from moldau.records.batch import Marker, Row
 from moldau.records.rows import Record
 from moldau.runtime import Runtime
 from tests.log.compaction.compacting import COMPACTED, clean_offsets
-from tests.log.making import HandClock, append, config, offset_for_time, open_log, read_all
 
 RETENTION_MS = 1000
 CONFIG: dict[str, Any] = {**COMPACTED, "delete_retention_ms": RETENTION_MS, "segment_index_bytes": 2000}

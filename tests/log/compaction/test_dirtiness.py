@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
+from harness.logs import NOW_MS, config
 from moldau.log.compaction.dirtiness import Dirt, dirt_of, first_dirty
 from moldau.log.log import Log
 from tests.log.compaction.compacting import compacted_log, put
-from tests.log.making import NOW_MS, config
 
 
 def filled(folder: Path, segments: int = 4, **settings: Any) -> Log:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import NOW_MS, HandClock, append, config, open_log, read_all
 from moldau.log.checkpoints import CLEANER_OFFSETS
 from moldau.log.log import Log
 from moldau.records.batch import Row
@@ -13,7 +14,6 @@ from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import CHANGES, READS, Call, Fault, Faults
 from tests.log.compaction.compacting import COMPACTED, compact, latest, put
-from tests.log.making import NOW_MS, HandClock, append, config, open_log, read_all
 
 FOLDER = Path("/data/flights-0")
 SETTINGS = config(**{**COMPACTED, "delete_retention_ms": 0, "segment_index_bytes": 1000})

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from harness.logs import NOW_MS, rows
 from moldau.errors import ErrorCode
 from moldau.log.producers import snapshot_entries, snapshots
 from moldau.log.producers.producer_state import BatchMetadata
@@ -12,7 +13,6 @@ from moldau.log.producers.snapshot_entries import AT_ONCE, ENTRY
 from moldau.names import Offset
 from moldau.records.batch import TRANSACTIONAL_BIT, BatchHeader, Marker, encode_batch, encode_marker, read_header
 from moldau.runtime import RealDisk
-from tests.log.making import NOW_MS, rows
 
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 LAST_SEQUENCE = 2**31 - 1

@@ -12,9 +12,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.differential.brokers import Broker, free_port, stop, wait_until_ready
+from harness.listening import Broker, free_port, stop, wait_until_ready
 
 VERSION = "4.3.1"
+FOR_KAFKA = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
+"""Settings that a single node needs for transactions."""
 ARTIFACTS = ("kafka_2.13", "kafka-tools")
 JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>

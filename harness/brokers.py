@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from tests.patience import stretched
+from harness.patience import stretched
 
 SOURCE = Path(__file__).parents[1] / "src"
 START_SECONDS_MAX = 60

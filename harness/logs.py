@@ -1,12 +1,13 @@
-"""What the tests of the log make: batches, topic settings, logs and folders on the real disk."""
+"""Batches, topic settings and logs on the real disk, for tests and benchmarks of the log."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from moldau.config import TopicConfig
+from moldau.config import TopicConfig, broker_config
 from moldau.log.appended import Appended
+from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.log import Log
 from moldau.log.segment import TimestampOffset
 from moldau.log.times import Search
@@ -85,3 +86,12 @@ def offset_of_max_timestamp(log: Log) -> TimestampOffset | None:
 
 def names(folder: Path, suffix: str = "") -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.endswith(suffix))
+
+
+def cleaner_of(logs: Iterable[Log], runtime: Runtime, settings: dict[str, str] | None = None) -> Cleaner:
+    """A cleaner of these logs that is not started; `settings` of the broker, by name."""
+    broker, _ = broker_config(settings or {})
+    kept = list(logs)
+    return Cleaner(
+        lambda: [Candidate(log, log.last_stable_offset(log.log_end_offset)) for log in kept], lambda: broker, runtime
+    )
