@@ -87,7 +87,7 @@ class HeldLog(ABC, Generic[S]):
         for outcome in held:
             if outcome.chain is not None and outcome.chain.broken:
                 error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            self.answer(outcome.replies if outcome.refused is None else outcome.refused(error))
+            self.answer(outcome.take_back(error))
 
     def answer(self, replies: Replies) -> None:
         for ticket, what in replies:

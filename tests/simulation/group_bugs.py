@@ -8,9 +8,10 @@ from moldau.coordinators.classic.group import ClassicGroupState as State
 from moldau.coordinators.classic.messages import Joined, Synced
 from moldau.coordinators.classic.rebalance import JOIN, SESSION, SYNC
 from moldau.coordinators.consumer.group import LEAVES, LEAVES_FOR_NOW
-from moldau.coordinators.consumer.groups import REVOKE
-from moldau.coordinators.consumer.groups import SESSION as CONSUMER_SESSION
-from moldau.coordinators.consumer.mixed_groups import JOINS, SYNCS
+from moldau.coordinators.consumer.member_deadlines import JOIN as CONSUMER_JOIN
+from moldau.coordinators.consumer.member_deadlines import REVOKE
+from moldau.coordinators.consumer.member_deadlines import SESSION as CONSUMER_SESSION
+from moldau.coordinators.consumer.member_deadlines import SYNC as CONSUMER_SYNC
 from moldau.coordinators.consumer.records import ConsumerRecordType
 from moldau.coordinators.coordinator_runtime import LedPartition
 from moldau.coordinators.offsets.records import is_offset
@@ -27,7 +28,12 @@ CLASSIC_GROUP = "moldau.coordinators.classic.group:ClassicGroup"
 REBALANCE = "moldau.coordinators.classic.rebalance:Rebalance"
 CONSUMERS = "moldau.coordinators.consumer.groups:ConsumerGroups"
 CONSUMER_GROUP = "moldau.coordinators.consumer.group:ConsumerGroup"
-MIXED = "moldau.coordinators.consumer.mixed_groups:MixedGroups"
+STATES = "moldau.coordinators.consumer.group_states:GroupStates"
+CHANGES = "moldau.coordinators.consumer.changes:GroupChanges"
+MEMBERS = "moldau.coordinators.consumer.consumer_members:ConsumerMembers"
+CLASSIC_MEMBERS = "moldau.coordinators.consumer.classic_members:ClassicMembers"
+DEPARTURES = "moldau.coordinators.consumer.departures:Departures"
+MEMBER_DEADLINES = "moldau.coordinators.consumer.member_deadlines:MemberDeadlines"
 RECONCILED = "moldau.coordinators.consumer.reconciling:reconciled"
 MIGRATED = "moldau.coordinators.consumer.migration:consumer_group_of"
 
@@ -119,6 +125,13 @@ def of_any_generation(original: Do, self: Any, group_id: str, generation: int, *
     return original(self, group_id, generation, *rest)
 
 
+def commit_of_any_generation(original: Do, self: Any, ask: Any, now: Any) -> Any:
+    group = self.live.get(ask.group_id)
+    if group is not None and 0 <= ask.generation < group.generation:
+        ask = replace(ask, generation=group.generation)
+    return original(self, ask, now)
+
+
 def skipping(*kinds: str) -> Do:
     """Deadlines of these kinds are not set."""
     return unless(lambda _, key, __: key[0] in kinds)
@@ -144,7 +157,7 @@ def without_tombstones(apply: Do, self: Any, record: Any) -> Any:
 
 
 def a_quarter_of_the_retention(expire: Do, self: Any, group: Any, stamp_ms: int, out: Any) -> Any:
-    return expire(self, group, stamp_ms + self.settings.offsets_retention_ms * 3 // 4, out)
+    return expire(self, group, stamp_ms + self.settings.retention_ms * 3 // 4, out)
 
 
 def never_old(expire: Do, self: Any, group: Any, _: int, out: Any) -> Any:
@@ -316,7 +329,7 @@ def only_if_resubscribed(bump: Do, self: Any, group: Any, changed: bool, out: An
 
 def acknowledged(commit: Do, self: Any, ask: Any, ticket: Any, now: Any) -> Any:
     out = commit(self, ask, ticket, now)
-    if ask.group_id in self.consumers.live:
+    if ask.group_id in self.consumer.live:
         out.replies = [(to, [ErrorCode.NONE] * len(errors)) for to, errors in out.replies]
     return out
 
@@ -340,7 +353,7 @@ WITH_POWER_LOSS: dict[str, list[Instead]] = {
     "answers go out before the commit": ANSWERS_BEFORE_THE_COMMIT,
     "the assignment counts before it is committed": [
         Instead(f"{CLASSIC}.sync", settled_first),
-        Instead(f"{RUNTIME}._carry_out", assignments_told_first),
+        Instead(f"{RUNTIME}._execute", assignments_told_first),
     ],
 }
 
@@ -349,7 +362,7 @@ RUNNING: dict[str, list[Instead]] = {
     "records of one batch are written backwards": [
         Instead("moldau.coordinators.coordinator_runtime:encode_batch", written_backwards)
     ],
-    "a later decision overtakes an earlier one": [Instead(f"{RUNTIME}._carry_out", overtaken)],
+    "a later decision overtakes an earlier one": [Instead(f"{RUNTIME}._execute", overtaken)],
     "parked requests are forgotten at a resignation": [
         Instead(f"{SHARD}.stop", without_replies, within=f"{RUNTIME}.resign")
     ],
@@ -389,7 +402,7 @@ CLASSIC_GROUPS: dict[str, list[Instead]] = {
     ],
     "the generation is not counted up": [Instead(f"{CLASSIC_GROUP}.begin_generation", same_generation)],
     "a fenced member is taken for the one that fenced it": [Instead(f"{CLASSIC}.heartbeat", for_its_holder)],
-    "commits of an older generation are taken": [Instead(f"{CLASSIC}.check_commit", of_any_generation)],
+    "commits of an older generation are taken": [Instead(f"{CLASSIC}.check_commit", commit_of_any_generation)],
     "heartbeats of an older generation are taken": [Instead(f"{CLASSIC}.heartbeat", of_any_generation)],
     "heartbeats of unknown members are taken": [Instead(f"{CLASSIC}.heartbeat", unknown_taken)],
     "a rebalance has no deadline": [Instead(f"{REBALANCE}.start", without_a_deadline)],
@@ -420,13 +433,13 @@ CLASSIC_GROUPS: dict[str, list[Instead]] = {
 
 CONSUMER_GROUPS: dict[str, list[Instead]] = {
     "a heartbeat does not keep a member of a consumer group": [
-        Instead(f"{DEADLINES}.set", not_moving(CONSUMER_SESSION), within=f"{CONSUMERS}.beat")
+        Instead(f"{DEADLINES}.set", not_moving(CONSUMER_SESSION), within=f"{MEMBERS}.beat")
     ],
     "sessions of consumer groups are forgotten at a start": [
-        Instead(f"{DEADLINES}.set", skipping(CONSUMER_SESSION), within=f"{CONSUMERS}.start")
+        Instead(f"{DEADLINES}.set", skipping(CONSUMER_SESSION), within=f"{STATES}.start")
     ],
     "the session of a dead member of a consumer group never ends": [
-        Instead(f"{MIXED}.fence", nothing, within=f"{CONSUMERS}.tick")
+        Instead(f"{DEPARTURES}.fence", nothing, within=f"{CONSUMERS}.tick")
     ],
     "commits at any epoch are taken": [
         Instead(
@@ -442,29 +455,27 @@ CONSUMER_GROUPS: dict[str, list[Instead]] = {
     "a partition that is still to be given back is not in the log": [
         Instead("moldau.coordinators.consumer.group:current_of", without_revoking)
     ],
-    "the epoch is not counted up when members go": [
-        Instead(f"{CONSUMERS}._write_epoch", nothing, within=f"{CONSUMERS}.fence")
-    ],
+    "the epoch is not counted up when members go": [Instead(f"{CHANGES}.bump", nothing, within=f"{DEPARTURES}.fence")],
     "the epoch of the target is not in the log": [
-        Instead(f"{CONSUMERS}._write", target_epoch_unwritten, within=f"{CONSUMERS}._assign")
+        Instead(f"{STATES}.write", target_epoch_unwritten, within=f"{CHANGES}._assign")
     ],
     "the target of a member is not in the log": [
-        Instead(f"{CONSUMERS}._write", targets_unwritten, within=f"{CONSUMERS}._assign")
+        Instead(f"{STATES}.write", targets_unwritten, within=f"{CHANGES}._assign")
     ],
     "a static member that an administrator removes from a consumer group stays": [
-        Instead(f"{MIXED}.fence", nothing, within=f"{CONSUMERS}.leave")
+        Instead(f"{DEPARTURES}.fence", nothing, within=f"{CLASSIC_MEMBERS}.leave")
     ],
     "a member that leaves a consumer group stays until its session ends": [
-        Instead(f"{MIXED}.fence", nothing, within=f"{CONSUMERS}.beat")
+        Instead(f"{DEPARTURES}.fence", nothing, within=f"{MEMBERS}.beat")
     ],
-    "a static member that leaves for a while is out": [Instead(f"{CONSUMERS}.beat", leaves_for_good)],
-    "a static member gets nothing of what it had": [Instead(f"{CONSUMERS}._replace", without_its_target)],
-    "a static member is replaced though it has not left": [Instead(f"{CONSUMERS}._member", as_if_it_had_left)],
-    "a consumer group does not notice that a topic grew": [Instead(f"{CONSUMERS}._bump", only_if_resubscribed)],
+    "a static member that leaves for a while is out": [Instead(f"{MEMBERS}.beat", leaves_for_good)],
+    "a static member gets nothing of what it had": [Instead(f"{CHANGES}._replace", without_its_target)],
+    "a static member is replaced though it has not left": [Instead(f"{MEMBERS}._member", as_if_it_had_left)],
+    "a consumer group does not notice that a topic grew": [Instead(f"{CHANGES}._bump", only_if_resubscribed)],
 }
 
 CONVERSIONS: dict[str, list[Instead]] = {
-    "members that wait in a group that is upgraded are forgotten": [Instead(f"{CLASSIC}.give_up", without_joins)],
+    "members that wait in a group that is upgraded are forgotten": [Instead(f"{CLASSIC}.abandon", without_joins)],
     "a group that is downgraded does not begin a rebalance": [Instead(f"{CLASSIC}.adopt", always_settled)],
     "the rebalance of a downgraded group is not in the log": [
         Instead(f"{CLASSIC_GROUP}.value", with_a_leader, within=f"{CLASSIC}.adopt")
@@ -473,13 +484,15 @@ CONVERSIONS: dict[str, list[Instead]] = {
         Instead(f"{REBALANCE}.start", unless(lambda _, group, *__: group.leader is None), within=f"{CLASSIC}.start")
     ],
     "classic members do not hear of changes of a consumer group": [
-        Instead(f"{MIXED}._call", nothing, within=f"{MIXED}.heartbeat"),
-        Instead(f"{MIXED}.heartbeat", forgiving(ErrorCode.REBALANCE_IN_PROGRESS)),
+        Instead(f"{MEMBER_DEADLINES}.expect_join", nothing, within=f"{CLASSIC_MEMBERS}.heartbeat"),
+        Instead(f"{CLASSIC_MEMBERS}.heartbeat", forgiving(ErrorCode.REBALANCE_IN_PROGRESS)),
     ],
     "a classic member that does not join again stays in a consumer group": [
-        Instead(f"{DEADLINES}.set", skipping(JOINS))
+        Instead(f"{DEADLINES}.set", skipping(CONSUMER_JOIN))
     ],
-    "a classic member that does not sync stays in a consumer group": [Instead(f"{DEADLINES}.set", skipping(SYNCS))],
+    "a classic member that does not sync stays in a consumer group": [
+        Instead(f"{DEADLINES}.set", skipping(CONSUMER_SYNC))
+    ],
     "the epoch of an upgraded group is one": [Instead(MIGRATED, at_epoch_one)],
     "members lose their partitions when their group is upgraded": [Instead(MIGRATED, without_assignments)],
 }

@@ -1,8 +1,8 @@
-"""The coordinators of one broker, each made when it is first needed: importing them is a fifth of a start-up, and an
+"""The coordinators of one broker. Each is made on first use: importing it takes a fifth of the start-up time, and an
 empty broker has no groups and no transactions.
 
-They answer for the partitions of their internal topics that this broker leads, and follow them as the cluster changes.
-A topic that is there at the start is loaded at once.
+They coordinate the partitions of their internal topics that this broker leads, and follow changes of the cluster. A
+topic that exists at the start is loaded at once.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -27,7 +27,7 @@ MINUTE_MS = 60_000
 
 
 class Coordinators:
-    """Belongs to the loop."""
+    """Use it only on the event loop."""
 
     def __init__(self, config: BrokerConfig, cluster: Cluster, replicas: Replicas, runtime: Runtime):
         self._config = config
@@ -36,7 +36,7 @@ class Coordinators:
         self._runtime = runtime
 
     def follow(self, image: Image, names: Sequence[str]) -> None:
-        """Lead what is ours of the internal topics among those that changed."""
+        """These topics changed: lead the partitions of internal topics that this broker leads now, and no others."""
         self._lead_groups(image, names)
         self._lead_transactions(image, names)
 
@@ -47,7 +47,7 @@ class Coordinators:
             await self.groups.stop()
 
     def forget_topics(self, image: Image, names: Sequence[str]) -> Awaitable[None] | None:
-        """Of topics that were deleted nobody keeps offsets."""
+        """Delete the offsets of those of the topics that no longer exist."""
         gone = [name for name in names if name not in image.topics]
         return self.groups.forget_topics(gone) if gone and self._has_groups else None
 
@@ -70,7 +70,7 @@ class Coordinators:
 
     @cached_property
     def groups(self) -> "GroupCoordinator":
-        """Made when it is first needed: importing it is a fifth of a start-up, and an empty broker has no groups."""
+        """Made on first use (see the module)."""
         from moldau.coordinators.classic.messages import ClassicGroupSettings
         from moldau.coordinators.consumer.messages import ConsumerGroupSettings
         from moldau.coordinators.groups.coordinator import GroupCoordinator
@@ -104,7 +104,7 @@ class Coordinators:
 
     @cached_property
     def transactions(self) -> "TransactionCoordinator":
-        """Made when it is first needed, or at the start if there have been transactions."""
+        """Made on first use (see the module)."""
         from moldau.coordinators.transactions.coordinator import TransactionCoordinator
         from moldau.coordinators.transactions.messages import TransactionSettings
 

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 notices = Notices(log)
 
 BATCH_BYTES_MAX = 512 * 1024
-"""What is gathered into one batch at most; a single record may be larger, as far as the topic takes it."""
+"""The most bytes of records that share a batch; a single larger record has a batch of its own."""
 
 NOT_TAKEN = frozenset(
     {
@@ -40,20 +40,22 @@ NOT_TAKEN = frozenset(
         ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     }
 )
-"""Errors after which the batch is certainly not in the log."""
+"""Errors that mean that the log does not hold the batch."""
 
-OF_THE_TOPIC = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-"""Those of them that an operator can do something about."""
+CAUSED_BY_TOPIC = frozenset(
+    {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
+)
+"""The errors among them that an operator can remove."""
 
 RETRY_LOAD_S = 0.5
-STOOD_STILL_MS_MIN, HEAR_FIRST_MS = 1000, 500
-"""A timer that comes so late finds a process that did not run: what was sent to it meanwhile is heard before anybody is
-taken to have been silent. Timers come before sockets where the loop goes on."""
+STALL_MS_MIN, STALL_GRACE_MS = 1000, 500
+"""A timer that fires this late means that the process was stalled. The loop runs timers before it reads sockets, so
+deadlines are put off for the grace time: heartbeats that were sent during the stall are read first."""
 LOAD_BYTES, LOAD_RECORD_BYTES = 24 * 1024, 64
-"""How much is applied before the loop gets a turn, and what a record counts beside its value: about a millisecond's
-worth, be it hundreds of offsets or one large group."""
+"""Replay yields to the loop after this many bytes, about a millisecond: hundreds of offsets or one large group. Each
+record counts the bytes of its value and `LOAD_RECORD_BYTES`."""
 START_BITS = 200
-"""As much of a start is done before the loop gets a turn: groups, members, transactions."""
+"""A start yields to the loop after this many groups, members or transactions."""
 
 
 class InternalLog(Protocol):
@@ -69,11 +71,11 @@ class InternalLog(Protocol):
 
 
 class StateMachine(Protocol):
-    """The state of one partition: only `apply` changes what lasts."""
+    """The state of one partition. Only `apply` changes what the log holds."""
 
     def apply(self, record: InternalRecord, now: Now) -> Replies: ...
     def start(self, now: Now, out: Decision) -> Iterator[int]:
-        """All is read back: bit by bit, get ready to decide; gives how much there was to each bit."""
+        """Replay has ended: get ready to decide, in parts. Yields the size of each part."""
 
     def tick(self, now: Now) -> Decision | None: ...
     def next_ms(self) -> int | None: ...
@@ -85,8 +87,8 @@ M = TypeVar("M", bound=StateMachine)
 
 @lru_cache(4096)
 def partition_of(key: str, count: int) -> int:
-    """The partition of a group or transactional id: the amount of Java's hash of the string, modulo the count. The
-    least hash has none in Java, and counts as 0."""
+    """The partition of a group or transactional id: the absolute value of Java's hash of the string, modulo the count.
+    The least hash has no absolute value in Java, and counts as 0."""
     units = key.encode("utf-16-be", "surrogatepass")
     value = 0
     for at in range(0, len(units), 2):
@@ -95,7 +97,7 @@ def partition_of(key: str, count: int) -> int:
 
 
 def error_for_client(error: ErrorCode) -> ErrorCode:
-    """What a client is told when the log answered `error`: to try again, to look elsewhere, or that it cannot be."""
+    """The error for a client whose records the log refused: it retries, looks up the coordinator again, or gives up."""
     match error:
         case ErrorCode.NOT_LEADER_OR_FOLLOWER | ErrorCode.KAFKA_STORAGE_ERROR | ErrorCode.NOT_COORDINATOR:
             return ErrorCode.NOT_COORDINATOR
@@ -107,7 +109,8 @@ def error_for_client(error: ErrorCode) -> ErrorCode:
 
 
 class LedPartition(Generic[M]):
-    """One partition. `queue` and `appending` hold the decisions whose records are not committed yet, in order."""
+    """One partition that this broker leads. `queue` and `appending` hold the decisions whose records are not committed
+    yet, in order. Deadlines wait until `grace_until_ms` after a stall."""
 
     def __init__(self, partition: int, machine: M):
         self.partition = partition
@@ -118,17 +121,18 @@ class LedPartition(Generic[M]):
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ms = 0
-        self.patient_until_ms = 0
+        self.grace_until_ms = 0
 
 
 class CoordinatorRuntime(Generic[M]):
-    """The partitions of one internal topic that this broker coordinates."""
+    """The partitions of one internal topic that this broker coordinates, each with the state machine that `machine`
+    makes."""
 
     def __init__(self, internal: InternalLog, machine: Callable[[int], M], clock: Clock):
         self._log = internal
         self._machine = machine
         self._clock = clock
-        self._replica: dict[int, LedPartition[M]] = {}
+        self._led: dict[int, LedPartition[M]] = {}
         self._loading = asyncio.Lock()
         self._waiting: dict[Ticket, asyncio.Future[Any]] = {}
         self._tickets = 0
@@ -136,49 +140,51 @@ class CoordinatorRuntime(Generic[M]):
     # -- which partitions
 
     def lead(self, partition: int) -> None:
-        """This broker leads the partition from now on: load it. It answers COORDINATOR_LOAD_IN_PROGRESS until then."""
-        if partition not in self._replica:
+        """This broker leads the partition from now on: load it. Requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile."""
+        if partition not in self._led:
             self._load(partition)
 
     def resign(self, partition: int, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
-        """The partition is no longer ours: all who wait are told to look elsewhere."""
-        replica = self._replica.pop(partition, None)
-        if replica is None:
+        """This broker no longer leads the partition: all waiting requests get the error."""
+        led = self._led.pop(partition, None)
+        if led is None:
             return
-        if replica.timer is not None:
-            replica.timer.cancel()
-        if replica.task is not None:
-            replica.task.cancel()
-        undone = replica.appending + replica.queue
-        replica.appending, replica.queue = [], []
-        for outcome in undone:
-            self._refuse(outcome, error)
-        self._answer(replica.machine.stop(error))
+        if led.timer is not None:
+            led.timer.cancel()
+        if led.task is not None:
+            led.task.cancel()
+        undone = led.appending + led.queue
+        led.appending, led.queue = [], []
+        for decision in undone:
+            self._refuse(decision, error)
+        self._answer(led.machine.stop(error))
 
     def partitions(self) -> list[int]:
-        """Those that are loaded or being loaded."""
-        return list(self._replica)
+        """The partitions that are loaded or being loaded."""
+        return list(self._led)
 
     async def stop(self) -> None:
-        tasks = [replica.task for replica in self._replica.values() if replica.task is not None]
-        for partition in list(self._replica):
+        tasks = [led.task for led in self._led.values() if led.task is not None]
+        for partition in list(self._led):
             self.resign(partition, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def machines(self) -> list[M]:
-        """Those that answer. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS) while one is being loaded."""
-        if any(not replica.loaded for replica in self._replica.values()):
+        """The state machines of all partitions. Raises `KafkaError` (COORDINATOR_LOAD_IN_PROGRESS) while one is
+        loading."""
+        if any(not led.loaded for led in self._led.values()):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return [replica.machine for replica in self._replica.values()]
+        return [led.machine for led in self._led.values()]
 
     def machine(self, partition: int) -> M:
-        """For what only reads. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
+        """A partition's state machine, for reading. Raises `KafkaError` (NOT_COORDINATOR,
+        COORDINATOR_LOAD_IN_PROGRESS)."""
         return self._answering(partition).machine
 
     async def loaded(self, partition: int) -> None:
-        """Wait until the partition answers; raises `KafkaError` (NOT_COORDINATOR) if it is not ours."""
+        """Wait until the partition is loaded; raises `KafkaError` (NOT_COORDINATOR) if this broker does not lead it."""
         while not self._find(partition).loaded:
-            task = self._replica[partition].task
+            task = self._led[partition].task
             assert task is not None
             await asyncio.wait([task])
 
@@ -188,128 +194,127 @@ class CoordinatorRuntime(Generic[M]):
         return Now(int(asyncio.get_running_loop().time() * 1000), self._clock.now_ms())
 
     def ask(self, partition: int, decide: Callable[[M, Ticket, Now], Decision]) -> Any | Awaitable[Any]:
-        """Let the machine decide; the answer, or what to await for it.
+        """Let the state machine decide. Returns the answer, or an awaitable of it.
 
         Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS); an awaited answer carries its own error.
         """
-        replica = self._answering(partition)
+        led = self._answering(partition)
         self._tickets += 1
         ticket = Ticket(self._tickets)
-        outcome = decide(replica.machine, ticket, self.now())
-        if not outcome.records and outcome.transaction is None:
-            self._set_timer(replica)
-            for to, answer in outcome.replies:
+        decision = decide(led.machine, ticket, self.now())
+        if not decision.records and decision.transaction is None:
+            self._set_timer(led)
+            for to, answer in decision.replies:
                 if to == ticket:
-                    self._answer([reply for reply in outcome.replies if reply[0] != ticket])
+                    self._answer([reply for reply in decision.replies if reply[0] != ticket])
                     return answer
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[ticket] = future
         future.add_done_callback(lambda _: self._waiting.pop(ticket, None))
-        self._carry_out(replica, outcome)
+        self._execute(led, decision)
         return future
 
     async def tell(self, decide: Callable[[M, Now], Iterator[Decision]]) -> None:
-        """Let every machine that answers decide something nobody waits for, in parts. Others have a turn in between."""
-        for replica in [replica for replica in self._replica.values() if replica.loaded]:
-            for outcome in decide(replica.machine, self.now()):
-                if self._replica.get(replica.partition) is not replica:
+        """Let every loaded state machine make decisions that nobody waits for. The loop gets a turn after each one."""
+        for led in [led for led in self._led.values() if led.loaded]:
+            for decision in decide(led.machine, self.now()):
+                if self._led.get(led.partition) is not led:
                     break
-                self._carry_out(replica, outcome)
+                self._execute(led, decision)
                 await asyncio.sleep(0)
 
     def _find(self, partition: int) -> LedPartition[M]:
-        replica = self._replica.get(partition)
-        if replica is None:
+        led = self._led.get(partition)
+        if led is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return replica
+        return led
 
     def _answering(self, partition: int) -> LedPartition[M]:
-        replica = self._find(partition)
-        if not replica.loaded:
+        led = self._find(partition)
+        if not led.loaded:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return replica
+        return led
 
-    # -- carrying out
+    # -- executing decisions
 
-    def _carry_out(self, replica: LedPartition[M], outcome: Decision) -> None:
-        if outcome.records or outcome.transaction is not None:
-            replica.queue.append(outcome)
-            if replica.task is None:
-                replica.task = asyncio.get_running_loop().create_task(self._append_queued(replica))
+    def _execute(self, led: LedPartition[M], decision: Decision) -> None:
+        if decision.records or decision.transaction is not None:
+            led.queue.append(decision)
+            if led.task is None:
+                led.task = asyncio.get_running_loop().create_task(self._append_queued(led))
         else:
-            self._answer(outcome.replies)
-        self._set_timer(replica)
+            self._answer(decision.replies)
+        self._set_timer(led)
 
-    async def _append_queued(self, replica: LedPartition[M]) -> None:
-        """Commit what is queued, batch by batch, until nothing is."""
+    async def _append_queued(self, led: LedPartition[M]) -> None:
+        """Commit the queued decisions, batch by batch, until the queue is empty."""
         try:
-            while replica.queue:
-                replica.appending = self._next_batch(replica)
-                await self._append(replica, replica.appending)
-                replica.appending = []
+            while led.queue:
+                led.appending = self._next_batch(led)
+                await self._append(led, led.appending)
+                led.appending = []
         except KafkaError as error:
-            replica.task = None
-            self._start_over(replica, error)
+            led.task = None
+            self._start_over(led, error)
         except Exception as error:
-            log.exception("a coordinator failed")
-            replica.task = None
-            self._start_over(replica, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+            log.exception("%s-%d: a coordinator failed", self._log.name, led.partition)
+            led.task = None
+            self._start_over(led, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
         finally:
-            replica.task = None
+            led.task = None
 
     @staticmethod
-    def _next_batch(replica: LedPartition[M]) -> list[Decision]:
-        """What has to do with a transaction stands alone."""
+    def _next_batch(led: LedPartition[M]) -> list[Decision]:
+        """The next decisions that fit into a batch. A decision about a transaction has a batch of its own."""
         size = count = 0
-        for outcome in replica.queue:
-            size += sum(_size(record) for record in outcome.records)
-            if count and (size > BATCH_BYTES_MAX or outcome.transaction is not None):
+        for decision in led.queue:
+            size += sum(_size(record) for record in decision.records)
+            if count and (size > BATCH_BYTES_MAX or decision.transaction is not None):
                 break
             count += 1
-            if outcome.transaction is not None:
+            if decision.transaction is not None:
                 break
-        taken, replica.queue = replica.queue[:count], replica.queue[count:]
+        taken, led.queue = led.queue[:count], led.queue[count:]
         return taken
 
-    async def _append(self, replica: LedPartition[M], outcomes: list[Decision]) -> None:
-        """Commit these together, or one by one if together they are refused. Raises `KafkaError` if nobody knows."""
-        for outcome in [outcome for outcome in outcomes if outcome.chain is not None and outcome.chain.broken]:
-            self._refuse(outcome, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            outcomes = [one for one in outcomes if one is not outcome]
-        if not outcomes:
+    async def _append(self, led: LedPartition[M], decisions: list[Decision]) -> None:
+        """Commit these decisions in one batch, or one by one if the log refuses the batch. Raises `KafkaError` if the
+        log may hold the batch."""
+        for decision in [decision for decision in decisions if decision.chain is not None and decision.chain.broken]:
+            self._refuse(decision, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            decisions = [one for one in decisions if one is not decision]
+        if not decisions:
             return
         try:
-            await self._commit(replica, outcomes)
+            await self._commit(led, decisions)
         except KafkaError as error:
-            if error.code in NOT_TAKEN and len(outcomes) > 1:
-                for outcome in outcomes:
-                    await self._append(replica, [outcome])
+            if error.code in NOT_TAKEN and len(decisions) > 1:
+                for decision in decisions:
+                    await self._append(led, [decision])
                 return
             if error.code not in NOT_TAKEN:
                 raise
-            if error.code in OF_THE_TOPIC:
-                self._complain(
-                    replica.partition, "cannot be written", error, "Change its settings, or repair its replicas"
-                )
-            for outcome in outcomes:
-                self._refuse(outcome, error_for_client(error.code))
+            if error.code in CAUSED_BY_TOPIC:
+                self._complain(led.partition, "cannot be written", error, "Change its settings, or repair its replicas")
+            for decision in decisions:
+                self._refuse(decision, error_for_client(error.code))
             return
-        for outcome in outcomes:
-            self._answer(outcome.replies)
-        self._set_timer(replica)
+        for decision in decisions:
+            self._answer(decision.replies)
+        self._set_timer(led)
 
-    async def _commit(self, replica: LedPartition[M], outcomes: list[Decision]) -> None:
-        """Append and apply what was decided. Raises `KafkaError`."""
-        for records in split_into_batches([record for outcome in outcomes for record in outcome.records]):
+    async def _commit(self, led: LedPartition[M], decisions: list[Decision]) -> None:
+        """Append and apply the records. Raises `KafkaError`."""
+        for records in split_into_batches([record for decision in decisions for record in decision.records]):
             wall_ms = self._clock.now_ms()
             batch = encode_batch([(record.key, record.value, wall_ms, []) for record in records])
-            await self._log.append(replica.partition, batch)
+            await self._log.append(led.partition, batch)
             now = self.now()
             for record in records:
-                self._answer(replica.machine.apply(record, now))
+                self._answer(led.machine.apply(record, now))
 
-    def _refuse(self, outcome: Decision, error: ErrorCode) -> None:
-        self._answer(outcome.replies if outcome.refused is None else outcome.refused(error))
+    def _refuse(self, decision: Decision, error: ErrorCode) -> None:
+        self._answer(decision.take_back(error))
 
     def _answer(self, replies: Replies) -> None:
         for ticket, answer in replies:
@@ -319,35 +324,35 @@ class CoordinatorRuntime(Generic[M]):
 
     # -- time
 
-    def _set_timer(self, replica: LedPartition[M]) -> None:
-        due_ms = replica.machine.next_ms()
+    def _set_timer(self, led: LedPartition[M]) -> None:
+        due_ms = led.machine.next_ms()
         if due_ms is not None:
-            due_ms = max(due_ms, replica.patient_until_ms)
-        if replica.timer is not None:
-            if due_ms == replica.timer_ms:
+            due_ms = max(due_ms, led.grace_until_ms)
+        if led.timer is not None:
+            if due_ms == led.timer_ms:
                 return
-            replica.timer.cancel()
-            replica.timer = None
+            led.timer.cancel()
+            led.timer = None
         if due_ms is not None:
-            replica.timer_ms = due_ms
-            replica.timer = asyncio.get_running_loop().call_at((due_ms + 1) / 1000, self._tick, replica)
+            led.timer_ms = due_ms
+            led.timer = asyncio.get_running_loop().call_at((due_ms + 1) / 1000, self._tick, led)
 
-    def _tick(self, replica: LedPartition[M]) -> None:
-        replica.timer = None
+    def _tick(self, led: LedPartition[M]) -> None:
+        led.timer = None
         now = self.now()
-        if now.monotonic_ms - replica.timer_ms > STOOD_STILL_MS_MIN:
-            replica.patient_until_ms = now.monotonic_ms + HEAR_FIRST_MS
-            self._set_timer(replica)
+        if now.monotonic_ms - led.timer_ms > STALL_MS_MIN:
+            led.grace_until_ms = now.monotonic_ms + STALL_GRACE_MS
+            self._set_timer(led)
             return
-        while (outcome := replica.machine.tick(now)) is not None:
-            self._carry_out(replica, outcome)
-        self._set_timer(replica)
+        while (decision := led.machine.tick(now)) is not None:
+            self._execute(led, decision)
+        self._set_timer(led)
 
     # -- loading
 
     def _load(self, partition: int) -> None:
-        replica = self._replica[partition] = LedPartition(partition, self._machine(partition))
-        replica.task = asyncio.get_running_loop().create_task(self._replay(replica))
+        led = self._led[partition] = LedPartition(partition, self._machine(partition))
+        led.task = asyncio.get_running_loop().create_task(self._replay(led))
 
     def _complain(self, partition: int, what: str, error: Exception, remedy: str) -> None:
         notices.error(
@@ -356,36 +361,36 @@ class CoordinatorRuntime(Generic[M]):
             self._log.name, partition, what, error, remedy,
         )  # fmt: skip
 
-    def _start_over(self, replica: LedPartition[M], error: KafkaError) -> None:
-        log.warning("%s-%d is loaded again: %s", self._log.name, replica.partition, error)
-        if self._replica.get(replica.partition) is replica:
-            self.resign(replica.partition, error_for_client(error.code))
-            self._load(replica.partition)
+    def _start_over(self, led: LedPartition[M], error: KafkaError) -> None:
+        log.warning("%s-%d is loaded again after a failed append: %s", self._log.name, led.partition, error)
+        if self._led.get(led.partition) is led:
+            self.resign(led.partition, error_for_client(error.code))
+            self._load(led.partition)
 
-    async def _replay(self, replica: LedPartition[M]) -> None:
-        """Apply the whole log, some records at a time, so that the broker answers others meanwhile.
+    async def _replay(self, led: LedPartition[M]) -> None:
+        """Apply the whole log, and yield to the loop in between.
 
-        Partitions that are loaded at the same time take turns, chunk by chunk: no more than one is in memory.
+        Partitions that load at the same time take turns chunk by chunk, so that one chunk at most is in memory.
         """
         try:
-            chunks = aiter(self._log.read_all(replica.partition))
+            chunks = aiter(self._log.read_all(led.partition))
             more = True
             while more:
                 async with self._loading:
-                    more = await self._replay_chunk(replica, chunks)
+                    more = await self._replay_chunk(led, chunks)
         except Exception as error:
             if not isinstance(error, KafkaError):
-                log.debug("a partition that a coordinator loads cannot be read", exc_info=error)
+                log.debug("%s-%d cannot be read", self._log.name, led.partition, exc_info=error)
             remedy = "Loading is retried; `moldau log verify` checks its files"
-            self._complain(replica.partition, "cannot be loaded", error, remedy)
+            self._complain(led.partition, "cannot be loaded", error, remedy)
             await asyncio.sleep(RETRY_LOAD_S)
-            if self._replica.get(replica.partition) is replica:
-                self._load(replica.partition)
+            if self._led.get(led.partition) is led:
+                self._load(led.partition)
             return
-        out = await self._start(replica.machine)
-        replica.task = None
-        replica.loaded = True
-        self._carry_out(replica, out)
+        out = await self._start(led.machine)
+        led.task = None
+        led.loaded = True
+        self._execute(led, out)
 
     async def _start(self, machine: M) -> Decision:
         out, room = Decision(), START_BITS
@@ -396,14 +401,14 @@ class CoordinatorRuntime(Generic[M]):
                 room = START_BITS
         return out
 
-    async def _replay_chunk(self, replica: LedPartition[M], chunks: AsyncIterator[Buffer]) -> bool:
-        """Whether there was one more."""
+    async def _replay_chunk(self, led: LedPartition[M], chunks: AsyncIterator[Buffer]) -> bool:
+        """Apply the next chunk; returns whether there was one."""
         chunk = await anext(chunks, None)
         if chunk is None:
             return False
         now, room = self.now(), LOAD_BYTES
         for step in steps(chunk):
-            apply = self._applying(replica.machine, step, now)
+            apply = self._applying(led.machine, step, now)
             for record in step.records:
                 apply(record, now)
                 room -= LOAD_RECORD_BYTES + len(record[1] or b"")
@@ -413,8 +418,8 @@ class CoordinatorRuntime(Generic[M]):
         return True
 
     def _applying(self, machine: M, step: Step, now: Now) -> Callable[[InternalRecord, Now], Replies]:
-        """What takes the step's records; if there are none it has been taken. Transactions are for those hosts that
-        know them: here a record counts as it is read."""
+        """The function that applies the step's records. Here records take effect in the order of the log;
+        `TransactionalRuntime` also knows transactions."""
         return machine.apply
 
 
@@ -423,13 +428,13 @@ def _size(record: InternalRecord) -> int:
 
 
 def split_into_batches(records: list[InternalRecord]) -> list[list[InternalRecord]]:
-    """The records in order, in parts that make a batch each."""
-    found: list[list[InternalRecord]] = [[]]
+    """The records in order, split into batches of at most `BATCH_BYTES_MAX` (a larger record stands alone)."""
+    batches: list[list[InternalRecord]] = [[]]
     size = 0
     for record in records:
         size += _size(record)
-        if found[-1] and size > BATCH_BYTES_MAX:
-            found.append([])
+        if batches[-1] and size > BATCH_BYTES_MAX:
+            batches.append([])
             size = _size(record)
-        found[-1].append(record)
-    return found
+        batches[-1].append(record)
+    return batches

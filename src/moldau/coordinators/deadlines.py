@@ -1,7 +1,7 @@
-"""Deadlines by key, of which most are moved before they pass: a member's heartbeat moves its own every few seconds.
+"""Deadlines by key, for deadlines that are usually moved before they pass: each heartbeat moves its member's own.
 
-Moving a deadline later costs one dictionary write, for the heap keeps the old entry and it is looked at again when it
-comes up. What is due comes out by time, and in the order of setting where times are equal.
+Moving a deadline later costs one dictionary write: the heap keeps the old entry, which is checked when it comes up.
+Keys come out in the order of their deadlines, and of setting if these are equal.
 """
 
 import heapq
@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Deadlines(Generic[K]):
-    """`heap` holds at least one entry no later than the deadline of every key; `queued` is the earliest such entry."""
+    """`_heap` holds an entry no later than the deadline of each key; `_queued` has the earliest such entry of each."""
 
     def __init__(self) -> None:
         self._due: dict[K, int] = {}
@@ -36,7 +36,7 @@ class Deadlines(Generic[K]):
         self._due.pop(key, None)
 
     def next_ms(self) -> int | None:
-        """No deadline passes before this; None if there is none."""
+        """The earliest deadline; None without any."""
         while self._heap:
             queued, _, key = self._heap[0]
             due = self._due.get(key)
@@ -48,7 +48,7 @@ class Deadlines(Generic[K]):
         return None
 
     def take(self, now_ms: int) -> K | None:
-        """The key whose deadline passed first, once; None if none has."""
+        """Remove and return the key whose deadline passed first; None if none has passed."""
         due = self.next_ms()
         if due is None or due > now_ms:
             return None

@@ -1,9 +1,9 @@
-"""An internal topic read back: what was written for good, what was written in transactions, and how these ended.
+"""Replays an internal topic: records, records in transactions, and how these transactions ended.
 
-A record that was written in a transaction takes effect with the marker that commits it, and never without one: the
-offsets that a producer committed in its transactions stand in the topic whatever became of these. What is undecided at
-the end of the log has no effect yet. Of two records of one key that take effect the later one in the log counts, be it
-decided before the earlier one or after. Source: KIP-98; what Kafka 4.3 answers.
+A record that was written in a transaction takes effect with the marker that commits the transaction. Records of aborted
+transactions stay in the topic without effect, and so far do those of transactions that are open at the end of the log.
+If two committed records share a key, the higher offset wins, whichever transaction ended first. Source: KIP-98; the
+answers of Kafka 4.3.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Step(NamedTuple):
-    """Records that follow each other, or the end of a producer's transaction. `producer_id`: of the transaction whose
-    end these records wait for, -1 if for none. `commits`: how that transaction ends here, None if it goes on."""
+    """Consecutive records, or the end of a producer's transaction. `producer_id` is the producer in whose transaction
+    the records were written, -1 if in none. `commits` says how that transaction ends here; None if it stays open."""
 
     records: list[InternalRecord]
     producer_id: int = NO_PRODUCER_ID
@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 
 def steps(chunk: Buffer) -> Iterator[Step]:
-    """What stands in whole batches, in their order. Raises `KafkaError` for bytes that are none."""
+    """The contents of whole batches, in order. Raises `KafkaError` if the bytes are not batches."""
     view = memoryview(chunk)
     for at, header in batches(view):
         batch = view[at : at + header.size]
@@ -49,20 +49,20 @@ def steps(chunk: Buffer) -> Iterator[Step]:
 
 
 def _records(batch: Buffer) -> Iterator[list[InternalRecord]]:
-    """Those of one batch that have a key, and nothing else of them."""
+    """The key and value of each record of the batch; records without a key are left out."""
     for section in sections(batch):
         yield [_make(row) for row in columns.rows(section, _key_and_value) if row[0] is not None]
 
 
 class Replaying:
-    """Chunks of one partition, from its start on, for who only wants to know what took effect."""
+    """Reads one partition from its start, chunk by chunk, and returns only the records that take effect."""
 
     def __init__(self) -> None:
         self._undecided: dict[int, dict[bytes, tuple[int, InternalRecord]]] = {}
         self._written = 0
 
     def records(self, chunk: Buffer) -> Iterator[InternalRecord]:
-        """What takes effect with the whole batches of the next chunk, in that order. Raises as `steps` does."""
+        """The records that take effect with the next chunk of whole batches, in that order. Raises as `steps` does."""
         for step in steps(chunk):
             if step.commits is not None:
                 ended = self._undecided.pop(step.producer_id, {})
@@ -83,7 +83,7 @@ class Replaying:
                 yield from step.records
 
     def _overtake(self, record: InternalRecord, order: int) -> None:
-        """What is undecided of that key and was written before has no effect any more."""
+        """Undecided records of that key which were written earlier lose their effect."""
         for undecided in self._undecided.values():
             if record.key in undecided and undecided[record.key][0] < order:
                 del undecided[record.key]

@@ -1,8 +1,8 @@
-"""Runs coordinators whose records producers may write in their transactions, as offsets are. Knows no group.
+"""Runs coordinators whose topic producers also write to in their transactions, as they do with offsets.
 
-Such records, and the markers that end transactions, go into the log in the order of the decisions with all others, each
-in a batch of its own, and are applied by the same steps as when the log is read back. The log says whether a
-producer's epoch is right, whether a transaction may begin, and whether a marker comes from the coordinator of today.
+Such records, and the markers that end transactions, are appended in the order of the decisions, each in a batch of its
+own. They are applied by the same steps as during replay. The log checks a producer's epoch, whether its transaction may
+begin, and whether a marker comes from the current transaction coordinator.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from moldau.runtime import Clock
 
 
 class TransactionalLog(InternalLog, Protocol):
-    """The partitions of one internal topic that producers' transactions write to."""
+    """The partitions of one internal topic to which producers write in transactions."""
 
     def begin(self, partition: int, producer_id: int, epoch: int) -> VerificationGuard | None:
         """What the first records of a transaction have to show when they are appended; None if they are not the first.
@@ -56,20 +56,20 @@ class TransactionalRuntime(CoordinatorRuntime[M]):
         super().__init__(internal, machine, clock)
         self._internal = internal
 
-    async def _commit(self, replica: LedPartition[M], outcomes: list[Decision]) -> None:
-        match outcomes[0].transaction:
+    async def _commit(self, led: LedPartition[M], decisions: list[Decision]) -> None:
+        match decisions[0].transaction:
             case None:
-                await super()._commit(replica, outcomes)
+                await super()._commit(led, decisions)
             case InTransaction() as transaction:
-                for records in split_into_batches(outcomes[0].records):
-                    await self._commit_pending(replica, records, transaction)
+                for records in split_into_batches(decisions[0].records):
+                    await self._commit_pending(led, records, transaction)
             case TransactionEnd(producer_id, epoch, coordinator_epoch, commits, version):
                 marker = Marker(commits, coordinator_epoch)
-                await self._internal.append_marker(replica.partition, producer_id, epoch, marker, version)
-                self._answer(replica.machine.end(producer_id, commits, self.now()))
+                await self._internal.append_marker(led.partition, producer_id, epoch, marker, version)
+                self._answer(led.machine.end(producer_id, commits, self.now()))
 
     async def _commit_pending(
-        self, replica: LedPartition[M], records: list[InternalRecord], transaction: InTransaction
+        self, led: LedPartition[M], records: list[InternalRecord], transaction: InTransaction
     ) -> None:
         wall_ms, (producer_id, epoch, guard) = self._clock.now_ms(), transaction
         batch = encode_batch(
@@ -78,10 +78,10 @@ class TransactionalRuntime(CoordinatorRuntime[M]):
             producer_id=producer_id,
             producer_epoch=epoch,
         )
-        await self._internal.append_in_transaction(replica.partition, batch, guard)
+        await self._internal.append_in_transaction(led.partition, batch, guard)
         now = self.now()
         for record in records:
-            self._answer(replica.machine.apply_pending(producer_id, record, now))
+            self._answer(led.machine.apply_pending(producer_id, record, now))
 
     def _applying(self, machine: M, step: Step, now: Now) -> Callable[[InternalRecord, Now], Replies]:
         if step.producer_id == NO_PRODUCER_ID:

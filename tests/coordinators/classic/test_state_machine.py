@@ -86,15 +86,15 @@ class GroupsUnderFire(OnASlowLog):
             can_wait_for_id=version >= 4,
             can_skip=version >= 9,
         )
-        self.stage.carry_out(self.stage.shard.groups.join(ask, self._ask(ask), self.stage.now))
-        live = self.stage.shard.groups.live.get(group)
+        self.stage.carry_out(self.stage.shard.classic.join(ask, self._ask(ask), self.stage.now))
+        live = self.stage.shard.classic.live.get(group)
         ids = [] if live is None else [*live.members, *live.expected]
         return multiple(*((group, one, instance) for one in ids[-2:]))
 
     @rule(who=known, lag=st.sampled_from([0, 0, 0, 1]))
     def syncs(self, who: tuple[str, str, str | None], lag: int) -> None:
         group, member, instance = who
-        live = self.stage.shard.groups.live.get(group)
+        live = self.stage.shard.classic.live.get(group)
         generation = (live.generation if live else 1) - lag
         everybody = list(live.members) if live else []
         ask = Sync(
@@ -106,12 +106,12 @@ class GroupsUnderFire(OnASlowLog):
             protocol=None,
             assignments={one: f"{one}'s part of {generation}".encode() for one in everybody},
         )
-        self.stage.carry_out(self.stage.shard.groups.sync(ask, self._ask(ask), self.stage.now))
+        self.stage.carry_out(self.stage.shard.classic.sync(ask, self._ask(ask), self.stage.now))
 
     @rule(group=GROUPS, protocols=PROTOCOLS, leader_too=st.booleans())
     def all_do_their_part(self, group: str, protocols: Any, leader_too: bool) -> None:
         """Members that follow the protocol: without them a random walk hardly ever gets a group stable."""
-        live = self.stage.shard.groups.live.get(group)
+        live = self.stage.shard.classic.live.get(group)
         if live is None:
             return
         if live.state is ClassicGroupState.EMPTY and not live.expected:
@@ -128,9 +128,9 @@ class GroupsUnderFire(OnASlowLog):
     @rule(who=known)
     def beats(self, who: tuple[str, str, str | None]) -> None:
         group, member, instance = who
-        live = self.stage.shard.groups.live.get(group)
+        live = self.stage.shard.classic.live.get(group)
         generation = live.generation if live else 0
-        error = self.stage.shard.groups.heartbeat(group, generation, member, instance, self.stage.now)
+        error = self.stage.shard.classic.heartbeat(group, generation, member, instance, self.stage.now)
         if error is ErrorCode.NONE:
             assert live is not None and member in live.members
 
@@ -138,14 +138,14 @@ class GroupsUnderFire(OnASlowLog):
     def leaves(self, who: tuple[str, str, str | None], by_instance: bool) -> None:
         group, member, instance = who
         leaver = Leaver("", instance) if by_instance and instance is not None else Leaver(member, instance)
-        self.stage.carry_out(self.stage.shard.groups.leave(group, [leaver], self._ask(None), self.stage.now))
+        self.stage.carry_out(self.stage.shard.classic.leave(group, [leaver], self._ask(None), self.stage.now))
 
     # -- offsets
 
     @rule(who=known, partition=st.integers(0, 2), simple=st.booleans())
     def commits_offsets(self, who: tuple[str, str, str | None], partition: int, simple: bool) -> None:
         group, member, instance = who
-        live = self.stage.shard.groups.live.get(group)
+        live = self.stage.shard.classic.live.get(group)
         generation = -1 if simple or live is None else live.generation
         self.commits += 1
         ask = OffsetCommit(
@@ -163,7 +163,7 @@ class GroupsUnderFire(OnASlowLog):
         self, who: tuple[str, str, str | None], partition: int, simple: bool, producer: int
     ) -> None:
         group, member, instance = who
-        live = self.stage.shard.groups.live.get(group)
+        live = self.stage.shard.classic.live.get(group)
         self.commits += 1
         ask = TransactionalOffsetCommit(
             group_id=group,
@@ -198,11 +198,11 @@ class GroupsUnderFire(OnASlowLog):
         before = self.stage.shard
         self.stage.crash()
         after = self.stage.shard
-        assert after.groups.stored == before.groups.stored
+        assert after.classic.stored == before.classic.stored
         assert list(after.offsets.groups()) == list(before.offsets.groups()) or not self.stage.log
         assert all(after.offsets.of(group) == before.offsets.of(group) for group in before.offsets.groups())
         assert all(after.offsets.pending_of(group) == before.offsets.pending_of(group) for group in ("g", "h"))
-        self.generations = {group: value.generation for group, value in after.groups.stored.items()}
+        self.generations = {group: value.generation for group, value in after.classic.stored.items()}
 
     # -- what must hold
 
@@ -253,13 +253,13 @@ class GroupsUnderFire(OnASlowLog):
             ours = {(group, tp): value.offset for tp, value in offsets.of(group).items()}
             assert ours == {key: offset for key, offset in counts.items() if key[0] == group}
             assert {(group, tp) for tp in offsets.pending_of(group)} == {key for key in waits if key[0] == group}
-            assert not offsets.has_any(group) or group in self.stage.shard.groups.live
+            assert not offsets.has_any(group) or group in self.stage.shard.classic.live
 
     @invariant()
     def the_books_of_each_group_balance(self) -> None:
         if not hasattr(self, "stage"):
             return
-        for group in self.stage.shard.groups.live.values():
+        for group in self.stage.shard.classic.live.values():
             members = group.members.values()
             assert group.joining == sum(member.join is not None for member in members)
             assert group.statics == {m.instance_id: m.member_id for m in members if m.instance_id is not None}
@@ -276,7 +276,7 @@ class GroupsUnderFire(OnASlowLog):
             if group.state is not ClassicGroupState.DEAD:
                 assert group.generation >= self.generations.get(group.group_id, 0)
                 self.generations[group.group_id] = group.generation
-        self.generations = {group: n for group, n in self.generations.items() if group in self.stage.shard.groups.live}
+        self.generations = {group: n for group, n in self.generations.items() if group in self.stage.shard.classic.live}
 
     def teardown(self) -> None:
         """In the end everybody is answered: time passes, and the log takes what it is given."""

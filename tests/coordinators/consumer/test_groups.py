@@ -21,10 +21,10 @@ def test_a_decision_that_breaks_off_is_none() -> None:
     actor = Actor(stage)
     for line in ("topic t 2", "beat a epoch=0", "hold", "beat b epoch=0"):
         actor.play(line)
-    stage.shard.consumers._match = broken
+    stage.shard.consumer.changes._match = broken
     with pytest.raises(ZeroDivisionError):
         actor.play("beat c epoch=0 expression=t")
-    assert stage.shard.consumers.live["g"].members.keys() == {"a"}
+    assert stage.shard.consumer.live["g"].members.keys() == {"a"}
     stage.holding = False
     chain = stage.held[0].chain
     assert chain is not None
@@ -45,7 +45,7 @@ def test_a_groups_own_settings_take_effect_with_the_next_heartbeat_and_for_no_ot
     stage = actor.stage
     for line in ("beat a epoch=0", "beat b epoch=0 group=h"):
         actor.play(line)
-    consumers = stage.shard.consumers
+    consumers = stage.shard.consumer
     own["g"] = GroupConfig(consumer_session_timeout_ms=9000)
     stage.wait(999)
     assert actor.play("beat a epoch=2") == ["a: a at epoch 2"]

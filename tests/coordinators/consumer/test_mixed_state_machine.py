@@ -213,7 +213,7 @@ class MixedMachine(ConsumersMachine):
         members = [*self.clients.values(), *self.classics.values()]
         read = {name for one in members for name in one.topics if name in topics}
         wanted = {(topic_id(name), p) for name in read for p in range(len(topics[name].partitions))}
-        if not (self.classics and self.stage.shard.groups.live.get("g")):
+        if not (self.classics and self.stage.shard.classic.live.get("g")):
             assert {place for one in members for place in one.owned} == wanted
 
 

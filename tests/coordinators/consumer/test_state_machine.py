@@ -174,7 +174,7 @@ class ConsumersMachine(RuleBasedStateMachine):
     def the_live_groups_are_what_replaying_gives(self) -> None:
         if not hasattr(self, "stage") or self.stage.held:
             return
-        consumers = self.stage.shard.consumers
+        consumers = self.stage.shard.consumer
         assert consumers.live.keys() == consumers.stored.keys()
         for group_id, live in consumers.live.items():
             stored = consumers.stored[group_id].copy()
@@ -193,7 +193,7 @@ class ConsumersMachine(RuleBasedStateMachine):
             for client in self.clients.values():
                 self.answered(client, self.asked(client.beat()))
                 self.nobody_owns_what_another_does()
-        group = self.stage.shard.consumers.live["g"]
+        group = self.stage.shard.consumer.live["g"]
         assert group.members.keys() == self.clients.keys()
         assert group.state is ConsumerGroupState.STABLE
         topics = self.stage.image.topics

@@ -281,12 +281,12 @@ class Actor:
 
     def _show(self, plain: list[str], pairs: dict[str, str]) -> None:
         shard = self.stage.shard
-        for newer in shard.consumers.live.values():
+        for newer in shard.consumer.live.values():
             self.stage.trace.append(f"{newer.group_id}: {newer.state.value}, epoch {newer.epoch}")
             for member in newer.members.values():
                 has = consumer_scene.shown({t: list(p) for t, p in member.assigned.items()})
                 self.stage.trace.append(f"  {member.member_id} at epoch {member.epoch} has {has}")
-        for group in shard.groups.live.values():
+        for group in shard.classic.live.values():
             members = " ".join(
                 m.member_id + ("*" if m.member_id == group.leader else "") for m in group.members.values()
             )

@@ -4,13 +4,13 @@ import uuid
 
 from moldau.coordinators.decision import Decision, Now
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
-from moldau.coordinators.groups.shard import FORGET_LOOKS, FORGET_PAUSE_MS, GroupShard
+from moldau.coordinators.groups.shard import EXPIRY_LOOKS, EXPIRY_PAUSE_MS, GroupShard
 from moldau.coordinators.offsets.records import is_offset, offset_record
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
 from tests.coordinators.settings import group_settings
 
-GROUPS = 3 * FORGET_LOOKS
+GROUPS = 3 * EXPIRY_LOOKS
 INTERVAL_MS, RETENTION_MS = 1000, 10_000
 
 
@@ -29,12 +29,12 @@ def test_a_round_over_many_groups_leaves_pauses_and_misses_none() -> None:
         out = shard.tick(now)
         assert out is not None
         assert shard.tick(now) is None
-        assert sum(is_offset(record.key) for record in out.records) <= FORGET_LOOKS
+        assert sum(is_offset(record.key) for record in out.records) <= EXPIRY_LOOKS
         for record in out.records:
             shard.apply(record, now)
         goes.append(due_ms)
         due_ms = shard.next_ms()
-    assert goes == [INTERVAL_MS + at * FORGET_PAUSE_MS for at in range(len(goes))]
+    assert goes == [INTERVAL_MS + at * EXPIRY_PAUSE_MS for at in range(len(goes))]
     assert len(goes) > 2
     assert list(shard.listed()) == []
     assert due_ms == goes[-1] + INTERVAL_MS
@@ -52,6 +52,6 @@ def test_the_offsets_of_a_deleted_topic_go_in_parts() -> None:
         for record in out.records:
             shard.apply(record, Now(0, 0))
     assert len(parts) > 2
-    assert max(parts) <= FORGET_LOOKS
+    assert max(parts) <= EXPIRY_LOOKS
     assert sum(parts) == GROUPS
     assert {tp.topic for number in range(GROUPS) for tp in shard.offsets.of(f"g{number}")} == {"other"}

@@ -194,7 +194,7 @@ def test_a_partition_of_many_groups_starts_bit_by_bit_and_is_loading_until_it_ha
         loading, most, before = asyncio.ensure_future(group.load("g")), 0, 0
         while not loading.done():
             await asyncio.sleep(0)
-            now = len(shards[0].groups.live)
+            now = len(shards[0].classic.live)
             most, before = max(most, now - before), now
             if now < len(groups):
                 assert (await group.join()).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -114,7 +114,7 @@ def test_more_expressions_than_are_remembered_are_all_resolved(monkeypatch: pyte
         for number in range(15):
             assert counted(await joined(members, f"m{number}", f"t1{number}|other")) is not None
         members.image = image_of("other", before=members.image)
-        group = members.coordinator.shard(0).consumers.live["g"]
+        group = members.coordinator.shard(0).consumer.live["g"]
         for name in [*group.members] * 10:
             await members.beat(name, epoch=str(group.members[name].epoch))
         assert group.checked is members.image

@@ -95,13 +95,13 @@ class OffsetsInTransactions(OnASlowLog):
         waiting = {group: self.stage.shard.offsets.pending_of(group) for group in ("g", "h")}
         self.stage.wait(minutes * 60_000)
         assert waiting == {group: self.stage.shard.offsets.pending_of(group) for group in ("g", "h")}
-        assert all(group in self.stage.shard.groups.live for group in ("g", "h") if waiting[group])
+        assert all(group in self.stage.shard.classic.live for group in ("g", "h") if waiting[group])
 
     @rule()
     def broker_dies(self) -> None:
-        before = set(self.stage.shard.groups.live)
+        before = set(self.stage.shard.classic.live)
         self.stage.crash()
-        assert before >= set(self.stage.shard.groups.live), "nothing that was deleted comes back"
+        assert before >= set(self.stage.shard.classic.live), "nothing that was deleted comes back"
 
     @invariant()
     def what_counts_is_what_stands_last_in_the_log(self) -> None:
@@ -111,7 +111,7 @@ class OffsetsInTransactions(OnASlowLog):
         offsets = self.stage.shard.offsets
         assert counts == {(g, tp): v.offset for g in offsets.groups() for tp, v in offsets.of(g).items()}
         assert waits == {(g, tp) for g in offsets.groups_in_transactions() for tp in offsets.pending_of(g)}
-        live = self.stage.shard.groups.live
+        live = self.stage.shard.classic.live
         assert all(group in live for group in ("g", "h") if offsets.has_any(group))
 
     def teardown(self) -> None:

@@ -19,11 +19,11 @@ from moldau.protocol.internal import GroupMetadataValue, MemberMetadata
 
 CONSUMER_PROTOCOL = "consumer"
 VERSION_BYTES = 2
-"""In front of a subscription."""
+"""The size of the version in front of a subscription."""
 
 
 class ClassicGroupState(enum.Enum):
-    """Where a group is between two assignments; the value is Kafka's name for it."""
+    """The state of a group; the value is Kafka's name for it."""
 
     meaning: str
 
@@ -33,17 +33,20 @@ class ClassicGroupState(enum.Enum):
         member.meaning = meaning
         return member
 
-    EMPTY = "Empty", "no members, though maybe offsets: members join, anybody may commit, and it can be deleted"
+    EMPTY = (
+        "Empty",
+        "no members, perhaps offsets: members may join, any client may commit, and the group can be deleted",
+    )
     PREPARING_REBALANCE = (
         "PreparingRebalance",
-        "waits for every member to (re)join; heartbeats are told to, syncs are turned away",
+        "the join phase: heartbeats tell members to rejoin, and syncs are rejected",
     )
     COMPLETING_REBALANCE = (
         "CompletingRebalance",
-        "all have joined a new generation; syncs wait for the leader's assignment",
+        "the sync phase: all members have joined a new generation, and syncs wait for the leader's assignment",
     )
-    STABLE = "Stable", "every member has its assignment of this generation, and it is in the log"
-    DEAD = "Dead", "its deletion is on its way into the log: nothing is accepted any more"
+    STABLE = "Stable", "the assignment of this generation is in the log"
+    DEAD = "Dead", "the group's tombstone is being committed: no request is accepted"
 
 
 NEXT: dict[ClassicGroupState, tuple[ClassicGroupState, ...]] = {
@@ -59,7 +62,8 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 @dataclass(slots=True)
 class ClassicMember:
-    """One member. It is `new` until its first JoinGroup is answered, and cannot send heartbeats so long."""
+    """One member; `new` until its first JoinGroup is answered, when it starts to send heartbeats. `join` and `sync` are
+    the tickets of parked requests."""
 
     member_id: str
     instance_id: str | None
@@ -74,13 +78,14 @@ class ClassicMember:
     sync: Ticket | None = None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What the member says about itself in that protocol; empty if it does not speak it."""
+        """The member's metadata for that protocol; empty if it does not support it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
 @dataclass(slots=True)
 class ClassicGroup:
-    """One group. `before` is the state before this one; `since_ms` is the stamp of the last change of state."""
+    """One group. `before` is the previous state; `since_ms` is when the state last changed, in milliseconds since
+    1970."""
 
     group_id: str
     state: ClassicGroupState = ClassicGroupState.EMPTY
@@ -94,14 +99,12 @@ class ClassicGroup:
     statics: dict[str, str] = field(default_factory=dict)
     offers: Counter[str] = field(default_factory=Counter)
     joining: int = 0
-    expected: dict[str, None] = field(
-        default_factory=dict
-    )  # ids we gave out, whose bearers have not joined yet (KIP-394)
+    expected: dict[str, None] = field(default_factory=dict)  # ids that were given out and have not joined (KIP-394)
     unsynced: dict[str, None] = field(default_factory=dict)  # members of this generation that have not sent SyncGroup
-    assigning: int = -1  # the generation whose assignment is on its way into the log
-    grew: bool = False  # a member came while the first rebalance was being delayed
+    assigning: int = -1  # the generation whose assignment is being committed
+    grew: bool = False  # a member joined during the delay of the first rebalance
     delay_left_ms: int = 0
-    topics: frozenset[str] | None = None  # what the members subscribe to, if that can be known
+    topics: frozenset[str] | None = None  # the topics of all members; None if unknown
 
     def move_to(self, state: ClassicGroupState, wall_ms: int) -> None:
         assert state in NEXT[self.state], f"group {self.group_id}: {self.state} -> {state}"
@@ -156,13 +159,13 @@ class ClassicGroup:
             self.leader = member_id
 
     def park_join(self, member: ClassicMember, ticket: Ticket) -> Ticket | None:
-        """The member waits for its generation to begin; returns the ticket it waited with before, if any."""
+        """Park the member's JoinGroup until the join phase ends; returns the ticket of an earlier one, if any."""
         before, member.join = member.join, ticket
         self.joining += before is None
         return before
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Whether that is a member, and still the one that holds its instance id (KIP-345)."""
+        """Whether this is a member that still holds its instance id (KIP-345)."""
         if instance_id is not None:
             holder = self.statics.get(instance_id)
             if holder is None:
@@ -180,7 +183,7 @@ class ClassicGroup:
         return self.joining >= len(self.members) and not self.expected
 
     def speaks(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether somebody with these protocols may be a member: one that all speak must remain."""
+        """Whether a member with these protocols may join: all members must have one protocol in common."""
         if not protocol_type or not protocols:
             return False
         if not self.members:
@@ -190,7 +193,7 @@ class ClassicGroup:
         )
 
     def elected_protocol(self) -> str:
-        """The protocol with most votes; each member votes for the first of its own that all speak."""
+        """The protocol with the most votes; each member votes for the first of its own that all members support."""
         everyone = len(self.members)
         votes: Counter[str] = Counter()
         for member in self.members.values():
@@ -220,7 +223,7 @@ class ClassicGroup:
         self.move_to(ClassicGroupState.COMPLETING_REBALANCE if self.members else ClassicGroupState.EMPTY, wall_ms)
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether members read the topic; consumers whose subscriptions nobody can parse may be reading any."""
+        """Whether members consume the topic; consumers with unreadable subscriptions may consume any."""
         return topic in self.topics if self.topics is not None else self.is_consumer and bool(self.members)
 
     @property
@@ -236,7 +239,7 @@ class ClassicGroup:
         return self.since_ms if became_empty and self.since_ms >= 0 else commit_ms
 
     def value(self) -> GroupMetadataValue:
-        """The group as it goes into the log now."""
+        """The value of the group's record."""
         return GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation,
@@ -260,7 +263,7 @@ class ClassicGroup:
 
     @classmethod
     def revived(cls, group_id: str, value: GroupMetadataValue) -> "ClassicGroup":
-        """The group that the log tells of: stable if it has members, who have what was assigned to them."""
+        """The group of a record: stable with the recorded assignments if it has members, empty otherwise."""
         group = cls(group_id, since_ms=value.current_state_timestamp, generation=value.generation)
         group.protocol_type, group.protocol = value.protocol_type or None, value.protocol
         for m in value.members:
@@ -284,8 +287,8 @@ class ClassicGroup:
         return group
 
     def _subscribed(self) -> frozenset[str] | None:
-        """The topics of all members. Of each subscription only the fields of version 0 are read, as Kafka does: a
-        member may say any version and write another."""
+        """The topics of all members; None if they are not consumers or a subscription cannot be read. As Kafka does,
+        this reads only the fields of version 0: the version that a member states may not be the one that it wrote."""
         if not self.is_consumer:
             return None
         topics: dict[str, None] = {}

@@ -1,20 +1,18 @@
-"""Classic consumer groups: every decision about joining, syncing, staying and leaving. Pure: time and new ids are
-handed in.
+"""Classic groups: every decision about joining, syncing, staying and leaving. Pure: time and new ids are arguments.
 
-Two kinds of state. `stored` is what the log says and changes only in `apply`; after a restart it is whatever
-replaying gives, and `start` revives the live groups from it. `live` is what members see: parked replies, newcomers,
-the phase of a rebalance; losing it costs a rebalance and never an offset. A group becomes stable only in `apply`,
-once its assignment is committed. No answer is ever forgotten: whoever replaces or removes a parked ticket answers it.
+Two kinds of state. `stored` is what the log holds; it changes only in `apply`, and `start` makes the live groups from
+it after a restart. `live` is what members see: parked replies, new members, the phase of a rebalance. Losing it costs
+a rebalance, but no offset. A group becomes stable only in `apply`, once its assignment is committed. Every parked
+ticket gets an answer: code that replaces or removes one also replies to it.
 Source: Apache Kafka 4.3's answers, asked one by one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from moldau.coordinators.classic.group import ClassicGroup, ClassicGroupState, ClassicMember
 from moldau.coordinators.classic.messages import (
     ClassicGroupSettings,
     DescribedClassicGroup,
-    DescribedClassicMember,
     Join,
     Joined,
     Leaver,
@@ -24,15 +22,24 @@ from moldau.coordinators.classic.messages import (
 )
 from moldau.coordinators.classic.rebalance import EXPECTED, SESSION, Key, Rebalance, joined, synced
 from moldau.coordinators.classic.records import ClassicGroupRecord, classic_group_record
+from moldau.coordinators.classic.rights import (
+    check_commit,
+    check_commit_in_transaction,
+    check_generation,
+    check_sync,
+    described,
+)
 from moldau.coordinators.deadlines import Deadlines
 from moldau.coordinators.decision import Decision, Now, Replies, Ticket
-from moldau.coordinators.offsets.messages import TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import OffsetCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 from moldau.protocol.internal import GroupMetadataValue
 
 
 class ClassicGroups:
-    """The groups of one partition of the offsets topic. `new_id` gives a string that was never given before."""
+    """The groups of one partition of the offsets topic. `new_id` returns a string that it has never returned before."""
+
+    name = "classic"
 
     def __init__(self, settings: ClassicGroupSettings, new_id: Callable[[], str]):
         self.settings = settings
@@ -46,14 +53,16 @@ class ClassicGroups:
     # -- from the log
 
     def apply(self, record: ClassicGroupRecord, now: Now) -> Replies:
-        """The record is committed. Returns the replies that waited for it."""
+        """The record is committed, or read back. Returns the replies that waited for it."""
         out = Decision()
+        # A tombstone: the group goes unless it has been made anew meanwhile.
         if record.value is None:
             self.stored.pop(record.group, None)
             group = self.live.get(record.group)
             if group is not None and group.state is ClassicGroupState.DEAD:
                 del self.live[record.group]
             return []
+        # The leader's assignment is committed: the generation that waits for it becomes stable.
         self.stored[record.group] = record.value
         group = self.live.get(record.group)
         if (
@@ -65,7 +74,7 @@ class ClassicGroups:
         return out.replies
 
     def start(self, now: Now, out: Decision) -> Iterator[int]:
-        """Replaying is over: group by group they live, and their members have one session timeout to be heard of."""
+        """Replay has ended: make the live groups. Each member has one session timeout to send a heartbeat."""
         assert not self.started
         self.started = True
         for group_id, value in self.stored.items():
@@ -73,7 +82,7 @@ class ClassicGroups:
             yield 1 + len(value.members)
 
     def _revive(self, group_id: str, value: GroupMetadataValue, now: Now, out: Decision) -> None:
-        """Its members join again if there are too many of them, or if nobody ever assigned to them (see `adopt`)."""
+        """Make the live group. Its members rejoin if the group is too large, or has no leader (see `adopt`)."""
         group = self.live[group_id] = ClassicGroup.revived(group_id, value)
         for member in group.members.values():
             self._rebalance.keep_alive(group, member, now)
@@ -81,13 +90,14 @@ class ClassicGroups:
             self._rebalance.start(group, now, out)
 
     def ensure(self, group_id: str) -> None:
-        """A group that has offsets is a group, though nobody ever joined it."""
+        """Make an empty group if there is none: committed offsets alone make a group."""
         if self.started and group_id not in self.live:
             self.live[group_id] = ClassicGroup(group_id)
 
     # -- from the members
 
     def join(self, ask: Join, ticket: Ticket, now: Now) -> Decision:
+        """JoinGroup; the answer is a `Joined`, usually once the join phase ends."""
         out = Decision()
         settings = self.settings
         if not ask.group_id:
@@ -116,9 +126,10 @@ class ClassicGroups:
         return out
 
     def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Decision:
+        """SyncGroup; the answer is a `Synced`, for a group that is not stable once the assignment is committed."""
         out = Decision()
         group = self.live.get(ask.group_id)
-        error = self._check_sync(group, ask)
+        error = check_sync(group, ask)
         if error is not ErrorCode.NONE:
             out.reply(ticket, Synced(error=error))
             return out
@@ -138,15 +149,15 @@ class ClassicGroups:
                 m.assignment = ask.assignments.get(m.member_id, b"")
             out.records.append(classic_group_record(group.group_id, value))
             generation = group.generation
-            out.refused = lambda error: self._assignment_refused(group, generation, error, now)
+            out.undo.append(lambda error, then: self._assignment_refused(group, generation, error, now, then))
         return out
 
     def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None, now: Now) -> ErrorCode:
-        """The hot one: touches a deadline, parks nothing, writes nothing."""
+        """Heartbeat, the most frequent request: moves the session's deadline; parks and writes nothing."""
         group = self.live.get(group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID
-        error = self._check_generation(group, generation, member_id, instance_id)
+        error = check_generation(group, generation, member_id, instance_id)
         if error is not ErrorCode.NONE:
             return error
         self._rebalance.keep_alive(group, group.members[member_id], now)
@@ -155,6 +166,7 @@ class ClassicGroups:
         )
 
     def leave(self, group_id: str, leavers: list[Leaver], ticket: Ticket, now: Now) -> Decision:
+        """LeaveGroup; the answer is a `Left`."""
         out = Decision()
         group = self.live.get(group_id)
         if group is None or group.state is ClassicGroupState.DEAD:
@@ -176,69 +188,79 @@ class ClassicGroups:
 
     # -- from others
 
-    def check_commit(
-        self, group_id: str, generation: int, member_id: str, instance_id: str | None, now: Now
-    ) -> ErrorCode:
-        """Whether these may commit offsets; GROUP_ID_NOT_FOUND for a member of no group."""
-        group = self.live.get(group_id)
-        if group is None:
-            return ErrorCode.NONE if generation < 0 else ErrorCode.GROUP_ID_NOT_FOUND
-        if group.state is ClassicGroupState.DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if generation < 0 and group.state is ClassicGroupState.EMPTY:
-            return ErrorCode.NONE
-        error = self._check_generation(group, generation, member_id, instance_id)
-        if error is ErrorCode.NONE and group.state is ClassicGroupState.COMPLETING_REBALANCE:
-            return ErrorCode.REBALANCE_IN_PROGRESS
-        if error is ErrorCode.NONE:
-            self._rebalance.keep_alive(group, group.members[member_id], now)
-        return error
-
-    def check_commit_in_transaction(self, ask: TransactionalOffsetCommit) -> ErrorCode:
-        """Whether these may commit offsets in a transaction; ILLEGAL_GENERATION for a member of no group. Who does not
-        say who it is may, and so may members whose rebalance is not over."""
+    def check_commit(self, ask: OffsetCommit, now: Now) -> list[ErrorCode]:
+        """One error or NONE for each offset; an accepted commit also keeps the member's session alive."""
         group = self.live.get(ask.group_id)
-        if group is None:
-            return ErrorCode.NONE if ask.generation < 0 else ErrorCode.ILLEGAL_GENERATION
-        if group.state is ClassicGroupState.DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        nobody = not ask.member_id and ask.instance_id is None
-        if ask.generation < 0 and (nobody or group.state is ClassicGroupState.EMPTY):
-            return ErrorCode.NONE
-        return self._check_generation(group, ask.generation, ask.member_id, ask.instance_id)
+        error = check_commit(group, ask)
+        member = None if group is None else group.members.get(ask.member_id)
+        if group is not None and member is not None and error is ErrorCode.NONE and ask.generation >= 0:
+            self._rebalance.keep_alive(group, member, now)
+        return [error] * len(ask.offsets)
+
+    def check_commit_in_transaction(self, ask: TransactionalOffsetCommit) -> list[ErrorCode]:
+        """One error or NONE for each offset. Also allowed: requests that name no member, and members whose rebalance
+        has not finished."""
+        return [check_commit_in_transaction(self.live.get(ask.group_id), ask)] * len(ask.offsets)
 
     def check_delete(self, group_id: str) -> ErrorCode:
+        """Whether the group can be deleted: only an empty one can."""
         group = self.live.get(group_id)
         if group is None or group.state is ClassicGroupState.DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.NONE if group.state is ClassicGroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
 
+    def check_delete_offsets(self, group_id: str) -> ErrorCode:
+        """Whether single offsets of the group can be deleted: of an empty group, or of one of consumers (KIP-496)."""
+        group = self.live.get(group_id)
+        if not group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        if group is None or group.state is ClassicGroupState.DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        may = group.state is ClassicGroupState.EMPTY or group.is_consumer
+        return ErrorCode.NONE if may else ErrorCode.NON_EMPTY_GROUP
+
+    def is_unused(self, group_id: str) -> bool:
+        """Whether nothing but offsets keeps the group: it has no members, and no member id that it gave out is due."""
+        return not self.live[group_id].expected and self.check_delete(group_id) is ErrorCode.NONE
+
     def delete(self, group_id: str, out: Decision) -> None:
-        """Begin to delete an empty group: dead until its tombstone is committed; `undelete` if that fails."""
+        """Delete an empty group: it is dead until its tombstone is committed."""
         group = self.live[group_id]
         group.move_to(ClassicGroupState.DEAD, group.since_ms)
         out.records.append(classic_group_record(group_id, None))
+        out.undo.append(lambda _error, _then: self._undelete(group))
 
-    def undelete(self, group_id: str) -> None:
-        group = self.live[group_id]
-        group.move_to(ClassicGroupState.EMPTY, group.since_ms)
+    def _undelete(self, group: ClassicGroup) -> None:
+        if group.state is ClassicGroupState.DEAD:
+            self.live[group.group_id] = group
+            group.move_to(ClassicGroupState.EMPTY, group.since_ms)
 
-    def adopt(self, group: ClassicGroup, settled: bool, now: Now, out: Decision) -> None:
-        """A group of the newer protocol is one of ours from now on. Unless it is settled its members join again: nobody
-        leads it until they have, and so whoever reads that in the log knows it too. Kafka tells its members once, and
-        forgets it at a crash."""
+    def conclude(self, out: Decision, now: Now) -> Decision:
+        """Decisions about classic groups do not depend on each other: nothing is to be added."""
+        return out
+
+    # -- from one kind to another
+
+    def adopt(self, group: ClassicGroup, is_settled: bool, now: Now, out: Decision) -> None:
+        """A consumer group is a classic group from now on. Unless it is settled, its members rejoin.
+
+        A group without a leader in the log is one whose members must rejoin: so a coordinator that loads it after a
+        crash lets them rejoin too. (Kafka tells its members once, and forgets that at a crash.)
+        """
         group.since_ms = now.wall_ms
-        if not settled:
+        if not is_settled:
             group.leader = None
         self.live[group.group_id] = group
         out.records.append(classic_group_record(group.group_id, group.value()))
         for member in group.members.values():
             self._rebalance.keep_alive(group, member, now)
-        if not settled:
+        if not is_settled:
             self._rebalance.start(group, now, out)
+        out.undo.append(lambda _error, then: self.abandon(group, ErrorCode.REBALANCE_IN_PROGRESS, then))
 
-    def give_up(self, group: ClassicGroup, error: ErrorCode, out: Decision) -> None:
-        """The group is no longer ours: whoever waits in it is told so. Another may have its place by now."""
+    def abandon(self, group: ClassicGroup, error: ErrorCode, out: Decision) -> None:
+        """The group is no longer a classic group: members that wait in it get the error."""
+        # Another group may have taken its place in the meantime.
         if self.live.get(group.group_id) is group:
             del self.live[group.group_id]
             self._rebalance.forget(group)
@@ -247,32 +269,40 @@ class ClassicGroups:
             out.reply(member.sync, Synced(error=error))
             member.sync = None
 
-    def revive(self, group_id: str, now: Now, out: Decision) -> None:
-        """The group is what the log says, if it has it."""
+    def replace(self, group: ClassicGroup, now: Now, out: Decision) -> None:
+        """The group becomes a group of another kind: write its tombstone, and let waiting members rejoin there."""
+        out.records.append(classic_group_record(group.group_id, None))
+        self.abandon(group, ErrorCode.REBALANCE_IN_PROGRESS, out)
+        out.undo.append(lambda _error, then: self._restore(group.group_id, now, then))
+
+    def _restore(self, group_id: str, now: Now, out: Decision) -> None:
+        """Make the live group from the log again, if the log has it."""
         value = self.stored.get(group_id)
         if value is None:
             self.live.pop(group_id, None)
         else:
             self._revive(group_id, value, now, out)
 
+    # -- for reading
+
+    def group_ids(self) -> Iterable[str]:
+        return self.live
+
+    def find(self, group_id: str) -> ClassicGroup | None:
+        return self.live.get(group_id)
+
+    def is_dead(self, group_id: str) -> bool:
+        """Whether the group is being deleted."""
+        return self.live[group_id].state is ClassicGroupState.DEAD
+
+    def is_empty(self, group_id: str) -> bool:
+        """Whether a group of another kind may take the group's place."""
+        return self.live[group_id].state is ClassicGroupState.EMPTY
+
     def describe(self, group_id: str) -> DescribedClassicGroup | None:
+        """None if the group does not exist."""
         group = self.live.get(group_id)
-        if group is None or group.state is ClassicGroupState.DEAD:
-            return None
-        stable = group.state is ClassicGroupState.STABLE
-        protocol = group.protocol if stable else None
-        members = [
-            DescribedClassicMember(
-                m.member_id,
-                m.instance_id,
-                m.client_id,
-                m.client_host,
-                m.metadata(protocol),
-                m.assignment,
-            )
-            for m in group.members.values()
-        ]
-        return DescribedClassicGroup(group.state.value, group.protocol_type or "", protocol or "", members)
+        return None if group is None or group.state is ClassicGroupState.DEAD else described(group)
 
     def listed(self, group_id: str) -> tuple[str, str] | None:
         """The group's protocol type and the name of its state; None if it does not exist."""
@@ -283,7 +313,7 @@ class ClassicGroups:
         return self._deadlines.next_ms()
 
     def tick(self, now: Now) -> Decision | None:
-        """Deal with the first deadline that has passed; None if none has."""
+        """Handle the first deadline that has passed; None if none has."""
         key = self._deadlines.take(now.monotonic_ms)
         if key is None:
             return None
@@ -294,7 +324,7 @@ class ClassicGroups:
         return out
 
     def stop(self, error: ErrorCode) -> Replies:
-        """This partition is no longer ours: everybody who waits is told so."""
+        """The coordinator resigns: all waiting members get the error."""
         out = Decision()
         for group in self.live.values():
             for member in group.members.values():
@@ -312,7 +342,7 @@ class ClassicGroups:
         return out
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """`group.max.size`; while members rejoin, those who came first stay."""
+        """Whether `group.max.size` leaves room; while members rejoin, the first ones to do so stay."""
         member = group.members.get(member_id)
         if group.state is ClassicGroupState.PREPARING_REBALANCE:
             return (member is not None and member.join is not None) or group.joining < self.settings.max_size
@@ -322,8 +352,10 @@ class ClassicGroups:
 
     def _join_new(self, group: ClassicGroup, ask: Join, ticket: Ticket, now: Now, out: Decision) -> None:
         member_id = f"{ask.client_id if ask.instance_id is None else ask.instance_id}-{self._new_id()}"
+        # A static member is back without its id: it takes over its old place.
         if ask.instance_id is not None and ask.instance_id in group.statics:
             self._replace_static(group, group.members[group.statics[ask.instance_id]], member_id, ask, ticket, now, out)
+        # A dynamic member is given an id first, and joins again with it (KIP-394).
         elif ask.instance_id is None and ask.can_wait_for_id:
             if len(group.expected) >= self.settings.expected_members_max:
                 oldest = next(iter(group.expected))
@@ -336,8 +368,9 @@ class ClassicGroups:
             self._add(group, member_id, ask, ticket, now, out)
 
     def _join_known(self, group: ClassicGroup, ask: Join, ticket: Ticket, now: Now, out: Decision) -> None:
+        # The id was given out by `_join_new`, which it does only for members without an instance id.
         if ask.member_id in group.expected:
-            if ask.instance_id is not None:  # only members without an instance id are made to wait for an id
+            if ask.instance_id is not None:
                 self._no_join(out, ticket, ErrorCode.UNKNOWN_SERVER_ERROR, "")
             else:
                 self._add(group, ask.member_id, ask, ticket, now, out)
@@ -349,11 +382,13 @@ class ClassicGroups:
         member = group.members[ask.member_id]
         leads = group.leader == member.member_id
         unchanged = member.protocols == ask.protocols
-        if group.state is ClassicGroupState.COMPLETING_REBALANCE and unchanged:  # its answer got lost, say
+        # The join phase is over, so the member's answer must have been lost: repeat it.
+        if group.state is ClassicGroupState.COMPLETING_REBALANCE and unchanged:
             out.reply(ticket, joined(group, member, with_members=leads))
         elif group.state is ClassicGroupState.STABLE and unchanged and not leads:
             out.reply(ticket, joined(group, member, with_members=False))
-        else:  # a leader that joins a stable group has seen something that calls for a new assignment
+        # Anything else calls for a rebalance. A leader that rejoins a stable group wants to assign anew.
+        else:
             self._update(group, member, ask, ticket, out)
             self._rebalance.start_or_go_on(group, now, out)
 
@@ -389,7 +424,8 @@ class ClassicGroups:
         now: Now,
         out: Decision,
     ) -> None:
-        """A static member came back without its id: the old id is fenced, its assignment stays, others hear nothing."""
+        """A static member is back without its id: its old id is fenced, and its assignment is kept. In a stable group
+        the other members do not notice."""
         old_id, old_leader = member.member_id, group.leader
         out.reply(group.take_join(member), Joined(error=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id))
         out.reply(member.sync, Synced(error=ErrorCode.FENCED_INSTANCE_ID))
@@ -404,11 +440,12 @@ class ClassicGroups:
         group.take_join(member)
         leads = group.leader == member_id
         out.records.append(classic_group_record(group.group_id, group.value()))
-        out.refuse(ticket, lambda error: Joined(error=error))
         if ask.can_skip:
-            out.reply(ticket, joined(group, member, with_members=leads, skip=leads))
-        else:  # told of the old leader, it does not think that it has to assign
-            out.reply(ticket, joined(group, member, with_members=False, leader=old_leader))
+            answer = joined(group, member, with_members=leads, skip=leads)
+        # An older client would assign if it were the leader: name the old leader instead (KIP-814).
+        else:
+            answer = joined(group, member, with_members=False, leader=old_leader)
+        out.reply(ticket, answer, lambda error: Joined(error=error))
 
     def _leave_one(self, group: ClassicGroup, leaver: Leaver, out: Decision) -> ErrorCode:
         member_id = leaver.member_id
@@ -428,32 +465,11 @@ class ClassicGroups:
         self._rebalance.drop(group, member_id, out)
         return ErrorCode.NONE
 
-    @staticmethod
-    def _check_generation(group: ClassicGroup, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
-        if group.state is ClassicGroupState.DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        error = group.check_member(member_id, instance_id)
-        if error is ErrorCode.NONE and generation != group.generation:
-            return ErrorCode.ILLEGAL_GENERATION
-        return error
-
-    def _check_sync(self, group: ClassicGroup | None, ask: Sync) -> ErrorCode:
-        if group is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID if ask.group_id else ErrorCode.INVALID_GROUP_ID
-        error = self._check_generation(group, ask.generation, ask.member_id, ask.instance_id)
-        if error is not ErrorCode.NONE:
-            return error
-        if ask.protocol_type not in (None, group.protocol_type) or ask.protocol not in (None, group.protocol):
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return (
-            ErrorCode.REBALANCE_IN_PROGRESS if group.state is ClassicGroupState.PREPARING_REBALANCE else ErrorCode.NONE
-        )
-
-    def _assignment_refused(self, group: ClassicGroup, generation: int, error: ErrorCode, now: Now) -> Replies:
-        """The log did not take the assignment: all who wait for it hear the error, and the group begins anew."""
-        out = Decision()
+    def _assignment_refused(
+        self, group: ClassicGroup, generation: int, error: ErrorCode, now: Now, out: Decision
+    ) -> None:
+        """The assignment was not committed: members that wait for it get the error, and the group rebalances."""
         group.assigning = -1
         if group.state is ClassicGroupState.COMPLETING_REBALANCE and group.generation == generation:
             self._rebalance.answer_syncs(group, error, now, out)
             self._rebalance.start(group, now, out)
-        return out.replies

@@ -26,7 +26,8 @@ class ClassicGroupSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """`can_wait_for_id`: a newcomer is told its id first and joins with it (KIP-394); `can_skip`: KIP-814."""
+    """JoinGroup. `can_wait_for_id`: a new member is given its id first, and joins again with it (KIP-394). `can_skip`:
+    a static leader that is back can be told to skip the assignment (KIP-814)."""
 
     group_id: str
     member_id: str
@@ -49,6 +50,8 @@ class JoinedMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
+    """The answer to JoinGroup; only the leader gets `members`."""
+
     error: ErrorCode = ErrorCode.NONE
     member_id: str = ""
     generation: int = -1
@@ -61,7 +64,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    """`assignments` counts only from the leader. A protocol that is None is not compared."""
+    """SyncGroup. Only the leader's `assignments` are used. A protocol that is None is not compared."""
 
     group_id: str
     generation: int
@@ -74,6 +77,8 @@ class Sync:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
+    """The answer to SyncGroup."""
+
     error: ErrorCode = ErrorCode.NONE
     protocol_type: str | None = None
     protocol: str | None = None
@@ -81,7 +86,8 @@ class Synced:
 
 
 class Leaver(NamedTuple):
-    """Without a member id, whoever holds the instance id is taken out (an administrator's request)."""
+    """One member of a LeaveGroup. Without a member id, the member that holds the instance id is removed (a request of
+    an administrator)."""
 
     member_id: str
     instance_id: str | None
@@ -89,6 +95,8 @@ class Leaver(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Left:
+    """The answer to LeaveGroup: an error for the whole request, or one for each member."""
+
     error: ErrorCode
     members: list[ErrorCode] = field(default_factory=list)
 

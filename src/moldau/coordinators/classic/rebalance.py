@@ -27,14 +27,14 @@ class Rebalance:
         self.deadlines = deadlines
 
     def start_or_go_on(self, group: ClassicGroup, now: Now, out: Decision) -> None:
-        """Something changed that every member must hear of."""
+        """A change that all members must learn of: start a rebalance, or continue the one that is running."""
         if group.state in REBALANCEABLE:
             self.start(group, now, out)
         else:
             self.go_on(group, now, out)
 
     def go_on(self, group: ClassicGroup, now: Now, out: Decision) -> None:
-        """End the join phase if nobody is missing; the delay of a first rebalance is always waited for."""
+        """End the join phase if all members have rejoined. The delay of a first rebalance is never cut short."""
         if (
             group.state is ClassicGroupState.PREPARING_REBALANCE
             and group.before is not ClassicGroupState.EMPTY
@@ -59,7 +59,8 @@ class Rebalance:
             self.deadlines.set((JOIN, group.group_id, ""), now.monotonic_ms + group.rebalance_timeout_ms())
 
     def complete(self, group: ClassicGroup, now: Now, out: Decision) -> None:
-        """End the join phase with those who are there; put it off if none has rejoined and only static ones remain."""
+        """End the join phase with the members that have joined. If only static members are left and none has rejoined,
+        wait another rebalance timeout."""
         self.deadlines.cancel((JOIN, group.group_id, ""))
         for member in [m for m in group.members.values() if m.join is None and m.instance_id is None]:
             self.drop(group, member.member_id, out)
@@ -78,14 +79,15 @@ class Rebalance:
         self.deadlines.set((SYNC, group.group_id, ""), now.monotonic_ms + group.rebalance_timeout_ms())
 
     def settle(self, group: ClassicGroup, assignments: dict[str, bytes], now: Now, out: Decision) -> None:
-        """The leader's assignment is in the log: the group is stable, and whoever waits for its part gets it."""
+        """The leader's assignment is committed: the group is stable, and waiting members get their parts."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         group.move_to(ClassicGroupState.STABLE, group.since_ms)
         self.answer_syncs(group, ErrorCode.NONE, now, out)
 
     def answer_syncs(self, group: ClassicGroup, error: ErrorCode, now: Now, out: Decision) -> None:
-        """After an error members are still taken to have what they had: the group may go on to the newer protocol."""
+        """Answer all parked syncs. After an error members keep their last assignments, which an upgrade of the group
+        uses."""
         for member in group.members.values():
             if member.sync is not None:
                 ticket, member.sync = member.sync, None
@@ -101,7 +103,7 @@ class Rebalance:
         self.deadlines.set((SESSION, group.group_id, member.member_id), now.monotonic_ms + member.session_timeout_ms)
 
     def forget(self, group: ClassicGroup) -> None:
-        """Nothing is due in this group any more."""
+        """Cancel all deadlines of the group."""
         for what, names in ((SESSION, group.members), (EXPECTED, group.expected), (JOIN, ("",)), (SYNC, ("",))):
             for name in names:
                 self.deadlines.cancel((what, group.group_id, name))
@@ -109,7 +111,7 @@ class Rebalance:
     def drop(
         self, group: ClassicGroup, member_id: str, out: Decision, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID
     ) -> None:
-        """Take a member out of the group; what it waits for is answered with the error."""
+        """Remove a member; its parked requests get the error."""
         member = group.remove(member_id)
         self.deadlines.cancel((SESSION, group.group_id, member_id))
         out.reply(member.join, Joined(error=error))
@@ -132,7 +134,8 @@ class Rebalance:
             self.start_or_go_on(group, now, out)
 
     def _session_passed(self, group: ClassicGroup, member_id: str, now: Now, out: Decision) -> None:
-        """Whoever waits for us is alive, but for a newcomer: nothing else would tell that it is gone."""
+        """A member with a parked request counts as alive, except a new one: its session timeout is the only sign that
+        it died."""
         member = group.members.get(member_id)
         if member is None or (not member.new and (member.join is not None or member.sync is not None)):
             return
@@ -154,7 +157,7 @@ class Rebalance:
 def joined(
     group: ClassicGroup, member: ClassicMember, *, with_members: bool, leader: str | None = None, skip: bool = False
 ) -> Joined:
-    """The answer to a JoinGroup that is in the current generation; `leader` says another leader than the group has."""
+    """The answer to a JoinGroup of the current generation; `leader` names another leader than the group's."""
     assert group.leader is not None
     return Joined(
         member_id=member.member_id,

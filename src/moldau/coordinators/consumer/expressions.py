@@ -12,32 +12,32 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 KEPT_MAX = 100
-"""Expressions whose answers are remembered; beyond that the one that was asked least recently is forgotten."""
+"""The most expressions whose answers are kept; the least recently used one is dropped."""
 MEMORY_BYTES_MAX = 512 << 10
-"""What a compiled expression takes at most: enough to list five thousand letters, and compiled in a few milliseconds. A
-larger one is no expression."""
+"""The most memory of a compiled expression: enough for five thousand letters, and compiled in a few milliseconds.
+A larger expression is invalid."""
 NAME_STEPS, COMPILE_STEPS = 100, 1000
-"""What a name, or an expression, costs whatever it says. A step takes some 20 to 80 ns."""
+"""The fixed cost of matching a name, and of compiling an expression, in steps of 20 to 80 ns."""
 STEPS_AT_ONCE = 50_000
-"""So much is done between two calls of `renew`: up to four milliseconds' worth, or some 200 short names."""
+"""The most steps between two calls of `renew`: up to four milliseconds, or about 200 short names."""
 TASK_STEPS = 1_000_000
-"""A tenth of a second at most."""
+"""The most steps of a task: up to a tenth of a second."""
 
 
 @dataclass(slots=True)
 class _Answer:
-    """What an expression matches; the names in `left`, the next one last, are still to be looked at. Some of these may
-    be gone. `refusal`: why it is no expression."""
+    """The matches of an expression so far. The names in `left` have not been matched yet, the next one stands last;
+    some of these topics may be deleted by now. `refusal` says why the expression is invalid."""
 
     left: list[str]
     pattern: Any = None
     refusal: str = ""
     matched: dict[str, None] = field(default_factory=dict)
-    found: tuple[str, ...] | None = None
+    result: tuple[str, ...] | None = None
 
 
 class MatchTask(NamedTuple):
-    """Some names to be matched. May be run anywhere."""
+    """Names to match. `run` may be called in any thread."""
 
     expression: str
     pattern: Any
@@ -48,7 +48,7 @@ class MatchTask(NamedTuple):
 
 
 class Expressions:
-    """All expressions of a broker's groups."""
+    """The expressions of all groups of a broker."""
 
     def __init__(self) -> None:
         self._answers: dict[str, _Answer] = {}
@@ -56,20 +56,21 @@ class Expressions:
         self._steps = STEPS_AT_ONCE
 
     def renew(self) -> None:
-        """Others had their turn."""
+        """The loop had a turn: allow the next steps."""
         self._steps = STEPS_AT_ONCE
 
     @property
     def has_worked(self) -> bool:
-        """Whether there is something to `renew`."""
+        """Whether steps were used since the last `renew`."""
         return self._steps < STEPS_AT_ONCE
 
     def check(self, expression: str) -> None:
-        """Raises `ValueError` with a reason if it is no expression."""
+        """Raises `ValueError` with the reason if the expression is invalid."""
         self._answer(expression)
 
     def match(self, expression: str, topics: Collection[str]) -> tuple[str, ...] | None:
-        """The topics that it matches, sorted; None if that is too much to find out now. Raises as `check` does."""
+        """The topics that the expression matches, sorted; None if finding them takes too long now. Raises as `check`
+        does."""
         if not topics:
             self.check(expression)
             return ()
@@ -83,18 +84,18 @@ class Expressions:
             self._learn(answer, names, MatchTask(expression, answer.pattern, names).run())
         if answer.left:
             return None
-        if answer.found is None:
-            answer.found = tuple(sorted(answer.matched))
-        return answer.found
+        if answer.result is None:
+            answer.result = tuple(sorted(answer.matched))
+        return answer.result
 
     def task(self, expression: str, topics: Collection[str]) -> MatchTask | None:
-        """What is to be done next for an answer; None if it is there. Raises as `check` does."""
+        """The next task for the expression; None if its topics are known. Raises as `check` does."""
         self._look_at(topics)
         answer = self._answer(expression)
         return MatchTask(expression, answer.pattern, _next(answer, TASK_STEPS)[0]) if answer.left else None
 
     def taken(self, task: MatchTask, matched: list[str]) -> None:
-        """The task was done; what has been forgotten or deleted meanwhile stays so."""
+        """The task has run. Results for expressions that were dropped, or topics that were deleted, are ignored."""
         answer = self._answers.get(task.expression)
         if answer is not None and answer.left:
             self._learn(answer, task.names, matched)
@@ -102,12 +103,12 @@ class Expressions:
     def _learn(self, answer: _Answer, names: list[str], matched: list[str]) -> None:
         if answer.left[: -len(names) - 1 : -1] == names:
             del answer.left[-len(names) :]
-        else:  # others came, or were looked at, meanwhile
+        else:  # names were added, or matched, in the meantime
             done = dict.fromkeys(names)
             answer.left = [name for name in answer.left if name not in done]
         if matched:
             answer.matched.update((name, None) for name in matched if name in self._names)
-            answer.found = None
+            answer.result = None
 
     def _answer(self, expression: str) -> _Answer:
         answer = self._answers.pop(expression, None)
@@ -119,7 +120,7 @@ class Expressions:
                 self._steps -= answer.pattern.programsize
             except ValueError as error:
                 answer.refusal = str(error)
-                self._steps = 0  # nobody knows how much was done until it was found too large
+                self._steps = 0  # the cost of an expression that is too large is unknown
         self._answers[expression] = answer
         if len(self._answers) > KEPT_MAX:
             del self._answers[next(iter(self._answers))]
@@ -128,7 +129,7 @@ class Expressions:
         return answer
 
     def _look_at(self, topics: Collection[str]) -> None:
-        """These are the names from now on; every answer has to do with those that are new."""
+        """These are the topic names from now on; every answer still has to match the new ones."""
         if topics is self._names:
             return
         before, self._names = self._names, topics
@@ -137,7 +138,7 @@ class Expressions:
             for name in gone:
                 if name in answer.matched:
                     del answer.matched[name]
-                    answer.found = None
+                    answer.result = None
             answer.left += new
 
 
@@ -153,7 +154,8 @@ def _next(answer: _Answer, steps_max: int) -> tuple[list[str], int]:
 
 
 def compiled(expression: str) -> Any:
-    """Its `fullmatch` tells what it matches. Raises `ValueError` with a reason if it is no expression."""
+    """The compiled expression, whose `fullmatch` matches names. Raises `ValueError` with the reason if it is
+    invalid."""
     try:
         import re2
     except ImportError:
@@ -167,4 +169,4 @@ def compiled(expression: str) -> Any:
         reason = error.args[0] if error.args else b""
         raise ValueError(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
     except UnicodeEncodeError:
-        raise ValueError("it is no text") from None
+        raise ValueError("it is not valid Unicode") from None

@@ -1,10 +1,10 @@
-"""One group of the newer protocol (KIP-848) as its records tell it: epochs, members, target and current assignments.
+"""One consumer group (KIP-848), as its records describe it: epochs, members, target and current assignments.
 
-A group has an epoch, which every change of members, subscriptions or topics bumps; a target assignment, computed for
-such an epoch; and for each member what it has at present, with the epoch that the member has reached. `apply` is the
-only thing that changes a group, and takes records; this module decides nothing: see `groups`. Members are
-immutable, so that a copy of a group shares them. Invariants: `statics` maps every instance id to the member that holds
-it; `owners` has each partition that is assigned to a member, or is still to be given back by it, and who that is.
+Every change of members, subscriptions or topics bumps the group's epoch. The target assignment is computed for such an
+epoch. Each member has a current assignment, and the epoch that it has reached. Only `apply` changes a group, and it
+takes records; decisions are made by the other modules of this folder. Members are immutable, so copies of a group
+share them. Invariants: `statics` maps every instance id to the member that holds it; `owners` maps each partition that
+a member has, or still has to revoke, to that member.
 """
 
 import enum
@@ -25,7 +25,7 @@ from moldau.protocol.internal import (
 )
 
 LEAVES, LEAVES_FOR_NOW = -1, -2
-"""Epochs that a member says goodbye with; the second is a static member's that will be back."""
+"""Member epochs of heartbeats that leave the group; the second is for a static member that will be back."""
 
 Owned: TypeAlias = Mapping[uuid.UUID, Mapping[int, int]]
 """Topic -> partition -> the epoch at which the member was given it."""
@@ -33,7 +33,7 @@ Target: TypeAlias = Mapping[uuid.UUID, frozenset[int]]
 
 
 class ConsumerGroupState(enum.Enum):
-    """Where a group is, as Kafka calls it."""
+    """The state of a group; the value is Kafka's name for it."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -42,16 +42,16 @@ class ConsumerGroupState(enum.Enum):
 
 
 class Phase(enum.IntEnum):
-    """How far a member has got towards the target; the value is what its record has."""
+    """How far a member has reconciled with the target; the value is the number in its record."""
 
     STABLE = 1
-    """It has what it was to have at its epoch."""
+    """The member has the partitions of the target at its epoch."""
     UNREVOKED = 2
-    """It has to give partitions back before it gets to a newer epoch."""
+    """The member has to revoke partitions before it reaches a newer epoch."""
     UNRELEASED = 3
-    """It is at its epoch, and waits for partitions that others have not given back."""
+    """The member is at its epoch, and waits for partitions that other members have not revoked yet."""
     UNKNOWN = 127
-    """A newer broker wrote something else: the member has to begin anew."""
+    """A newer broker wrote another number: the member has to join again."""
 
 
 _PHASES = frozenset(int(phase) for phase in Phase)
@@ -59,7 +59,8 @@ _PHASES = frozenset(int(phase) for phase in Phase)
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """`topics` is sorted; a member subscribes to them, and to what `expression` matches unless that is empty."""
+    """A member subscribes to `topics`, which are sorted, and to the topics that `expression` matches, unless it is
+    empty. `assigned` are the partitions that it has; `revoking` are those that it still has to give up."""
 
     member_id: str
     instance_id: str | None = None
@@ -81,7 +82,7 @@ class ConsumerMember:
         return replace(self, epoch=epoch, previous_epoch=self.epoch, phase=phase, assigned=assigned, revoking=revoking)
 
     def given_at(self, topic: uuid.UUID, partition: int) -> int | None:
-        """The epoch at which it was given a partition that it has or has to give back."""
+        """The epoch at which the partition was assigned to the member; None if the member does not hold it."""
         for owned in (self.assigned, self.revoking):
             epoch = owned.get(topic, {}).get(partition)
             if epoch is not None:
@@ -94,8 +95,8 @@ class ConsumerMember:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """One group. `checked` is the catalogue of topics that its subscriptions were last compared with, and `resolved`
-    the one that an expression was; `is_behind` says that some have not been compared with the newest."""
+    """One group. `checked` is the image with which its subscriptions were last compared, and `resolved` the image with
+    which each expression was. `is_behind`: some expressions have not been compared with the newest image."""
 
     group_id: str
     epoch: int = 1
@@ -113,7 +114,7 @@ class ConsumerGroup:
     is_behind: bool = field(default=False, compare=False)
 
     def copy(self) -> "ConsumerGroup":
-        """Another group that is like this one; `owners` is made anew, whatever order the records came in."""
+        """An equal group that can change by itself. Its `owners` do not depend on the order of the records."""
         group = replace(
             self,
             members=dict(self.members),
@@ -140,12 +141,12 @@ class ConsumerGroup:
         return ConsumerGroupState.RECONCILING
 
     def topics_of(self, member: ConsumerMember) -> Iterable[str]:
-        """The names of what a member subscribes to."""
+        """The names of all topics that the member subscribes to."""
         resolved = self.expressions.get(member.expression, ()) if member.expression else ()
         return dict.fromkeys((*member.topics, *resolved)) if resolved else member.topics
 
     def subscribed(self) -> list[str]:
-        """The names of all that members subscribe to, sorted."""
+        """The names of all topics that members subscribe to, sorted."""
         return sorted({topic for member in self.members.values() for topic in self.topics_of(member)})
 
     def is_subscribed(self, topic: str) -> bool:
@@ -166,7 +167,7 @@ class ConsumerGroup:
         return any(member.expression == expression for member in self.members.values())
 
     def assignor(self, default: str) -> str:
-        """The one that most members ask for."""
+        """The assignor that most members ask for, or else the default."""
         votes: dict[str, int] = {}
         for member in self.members.values():
             if member.assignor is not None:
@@ -176,7 +177,7 @@ class ConsumerGroup:
     # -- from records
 
     def apply(self, record: ConsumerGroupRecord) -> None:
-        """Everything but the tombstone of the group itself, which ends it."""
+        """Apply a record, except the tombstone of the group itself."""
         value, name = record.value, record.name
         match record.kind:
             case ConsumerRecordType.EPOCH:
@@ -186,7 +187,7 @@ class ConsumerGroup:
             case ConsumerRecordType.MEMBER if value is None:
                 self._remove(name)
             case ConsumerRecordType.MEMBER:
-                self._say(name, value)
+                self._update(name, value)
             case ConsumerRecordType.TARGET_EPOCH:
                 self.target_epoch = 0 if value is None else value.assignment_epoch
                 self.target_stamp_ms = 0 if value is None else value.assignment_timestamp
@@ -195,14 +196,14 @@ class ConsumerGroup:
             case ConsumerRecordType.TARGET:
                 self.targets[name] = {t.topic_id: frozenset(t.partitions) for t in value.topic_partitions}
             case ConsumerRecordType.CURRENT:
-                self._reach(name, value)
+                self._reconcile(name, value)
             case ConsumerRecordType.EXPRESSION if value is None:
                 self.expressions.pop(name, None)
                 self.resolved.pop(name, None)
             case ConsumerRecordType.EXPRESSION:
                 self.expressions[name] = tuple(value.topics)
 
-    def _say(self, member_id: str, value: ConsumerGroupMemberMetadataValue) -> None:
+    def _update(self, member_id: str, value: ConsumerGroupMemberMetadataValue) -> None:
         member = self.members.get(member_id) or ConsumerMember(member_id)
         self.members[member_id] = replace(
             member,
@@ -227,7 +228,7 @@ class ConsumerGroup:
         if member.instance_id is not None and self.statics.get(member.instance_id) == member_id:
             del self.statics[member.instance_id]
 
-    def _reach(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
+    def _reconcile(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
         member = self.members.get(member_id)
         if member is None:
             if value is None:
@@ -263,7 +264,7 @@ class ConsumerGroup:
 
 
 def _owned(given: Iterable[OwnedTopicPartitions], epoch: int) -> Owned:
-    """Records before Kafka 4.3 do not say when a partition was given: with the record's epoch, at the latest."""
+    """Records from before Kafka 4.3 lack the epochs of assignment; the record's own epoch is the latest possible."""
     owned = {}
     for topic in given:
         epochs = topic.assignment_epochs
@@ -274,7 +275,7 @@ def _owned(given: Iterable[OwnedTopicPartitions], epoch: int) -> Owned:
 
 
 def metadata_of(member: ConsumerMember) -> ConsumerGroupMemberMetadataValue:
-    """What a member says about itself, as it goes into the log."""
+    """The value of the member's metadata record."""
     return ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -289,7 +290,7 @@ def metadata_of(member: ConsumerMember) -> ConsumerGroupMemberMetadataValue:
 
 
 def current_of(member: ConsumerMember) -> ConsumerGroupCurrentMemberAssignmentValue:
-    """How far a member has got, as it goes into the log."""
+    """The value of the member's current assignment record."""
     return ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
@@ -307,7 +308,7 @@ def _stored(owned: Owned) -> list[OwnedTopicPartitions]:
 
 
 def target_of(target: Target) -> ConsumerGroupTargetAssignmentMemberValue:
-    """A member's part of the target, as it goes into the log."""
+    """The value of a member's target assignment record."""
     return ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             TargetPartitions(topic_id=topic, partitions=sorted(partitions)) for topic, partitions in target.items()
@@ -316,5 +317,5 @@ def target_of(target: Target) -> ConsumerGroupTargetAssignmentMemberValue:
 
 
 def expression_of(topics: Iterable[str], wall_ms: int) -> ConsumerGroupRegularExpressionValue:
-    """What an expression matched, as it goes into the log."""
+    """The value of the record with the topics that an expression matched."""
     return ConsumerGroupRegularExpressionValue(topics=list(topics), version=0, timestamp=wall_ms)

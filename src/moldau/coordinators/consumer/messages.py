@@ -17,7 +17,7 @@ _DEFAULTS = GroupConfig()
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupSettings:
-    """Kafka's settings for groups of the newer protocol; `of_group` returns those that a group may have of its own."""
+    """Kafka's settings for consumer groups; `of_group` returns the settings that each group can override."""
 
     of_group: Callable[[str], GroupConfig] = lambda _: _DEFAULTS
     max_size: int = 0x7FFFFFFF
@@ -37,7 +37,8 @@ class ConsumerGroupSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeat:
-    """One heartbeat. `owned` is what the member says it has; `epoch` 0 joins, -1 leaves, -2 leaves for now."""
+    """ConsumerGroupHeartbeat. `owned` are the partitions that the member reports; epoch 0 joins, -1 leaves, and -2
+    leaves for now (a static member)."""
 
     group_id: str
     member_id: str
@@ -54,7 +55,7 @@ class ConsumerHeartbeat:
 
     @property
     def is_full(self) -> bool:
-        """Whether all is said that is optional: the answer then has the assignment, changed or not."""
+        """Whether all optional fields are set: the answer then has the assignment even if it did not change."""
         subscribes = self.topics is not None or self.expression is not None
         return self.epoch == 0 or (self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None)
 
@@ -64,7 +65,7 @@ Assigned = Mapping[uuid.UUID, list[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeatReply:
-    """The answer. `assignment` is None if it did not change."""
+    """The answer to a heartbeat; `assignment` is None if it did not change."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -75,7 +76,7 @@ class ConsumerHeartbeatReply:
 
 
 class DescribedConsumerMember(NamedTuple):
-    """`is_classic`: it speaks the classic protocol to a group that has gone on to the newer one."""
+    """One member; `is_classic` if it speaks the classic protocol."""
 
     member_id: str
     instance_id: str | None

@@ -1,11 +1,11 @@
-"""A group goes on from the classic protocol to the newer one, or back, with its members as they are (KIP-848). Pure.
+"""Converts a classic group into a consumer group and back, with its members as they are (KIP-848). Pure.
 
-Going on, what members have is what the classic leader assigned to them last, and what they said they had when they
-joined and nobody was given since: a cooperative member gives that back when it hears of its assignment, and may not
-have yet. The group's epoch is its generation.
-Going back, it is what they have and what they have still to give back, although each will join again at once and be
-assigned anew: until it does the group may go on once more, and nobody else may be given that meanwhile. (Kafka goes by
-the assignment and by the target alone, and lets two members have a partition at the same time.)
+In an upgrade a member has what the classic leader last assigned to it, and what it reported when it joined and no other
+member has been assigned since: a cooperative member may not have revoked that yet. The group's generation becomes its
+epoch.
+In a downgrade a member has its current assignment and what it still has to revoke. All members rejoin at once and are
+assigned anew, but until then the group may be upgraded again, and these partitions must not go to others meanwhile.
+(Kafka uses the assignment and the target, and two members can have a partition at the same time.)
 """
 
 import uuid
@@ -34,14 +34,14 @@ from moldau.protocol.stored import MEMBER_PROTOCOL_VERSION_MAX, read_assignment,
 
 
 class CannotMigrate(ValueError):
-    """Members say or have what only they understand."""
+    """The members' subscriptions or assignments cannot be converted; the message says why."""
 
 
 def consumer_group_of(group: ClassicGroup, image: Image) -> ConsumerGroup:
-    """The classic group as one of the newer protocol. Raises `CannotMigrate`."""
+    """The classic group as a consumer group. Raises `CannotMigrate`."""
     if group.protocol_type != CONSUMER_PROTOCOL:
-        raise CannotMigrate("its members are no consumers")
-    newer = ConsumerGroup(group.group_id, epoch=group.generation, target_epoch=group.generation)
+        raise CannotMigrate("its members are not consumers")
+    converted = ConsumerGroup(group.group_id, epoch=group.generation, target_epoch=group.generation)
     assignments = {one.member_id: _read_assignment(one.assignment, image) for one in group.members.values()}
     taken = {(topic, p) for given in assignments.values() for topic, partitions in given.items() for p in partitions}
     for classic in group.members.values():
@@ -52,7 +52,7 @@ def consumer_group_of(group: ClassicGroup, image: Image) -> ConsumerGroup:
             if left := [p for p in sorted(partitions) if (topic, p) not in taken]:
                 owned.setdefault(topic, {}).update(dict.fromkeys(left, group.generation))
                 taken.update((topic, p) for p in left)
-        newer.members[classic.member_id] = ConsumerMember(
+        converted.members[classic.member_id] = ConsumerMember(
             classic.member_id,
             instance_id=classic.instance_id,
             rack_id=subscription.rack_id,
@@ -65,12 +65,12 @@ def consumer_group_of(group: ClassicGroup, image: Image) -> ConsumerGroup:
             previous_epoch=group.generation,
             assigned=owned,
         )
-        newer.targets[classic.member_id] = {topic: frozenset(partitions) for topic, partitions in given.items()}
-    return newer
+        converted.targets[classic.member_id] = {topic: frozenset(partitions) for topic, partitions in given.items()}
+    return converted
 
 
 def classic_group_of(group: ConsumerGroup, members: Iterable[ConsumerMember], image: Image) -> ClassicGroup:
-    """A classic group of these members, stable. Raises `CannotMigrate` if they have no protocol in common."""
+    """A stable classic group of these members. Raises `CannotMigrate` if they have no protocol in common."""
     classic = ClassicGroup(group.group_id, generation=group.epoch, protocol_type=CONSUMER_PROTOCOL)
     everyone = list(members)
     for member in everyone:
@@ -96,12 +96,13 @@ def classic_group_of(group: ConsumerGroup, members: Iterable[ConsumerMember], im
 
 
 def metadata_of_classic(session_timeout_ms: int, protocols: Protocols) -> ClassicMemberMetadata:
+    """What a consumer group's record keeps about a classic member."""
     supported = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in protocols]
     return ClassicMemberMetadata(session_timeout_ms=session_timeout_ms, supported_protocols=supported)
 
 
 def subscription_of(protocols: Protocols) -> ConsumerProtocolSubscription:
-    """What a member subscribes to, which it says alike with every protocol. Raises `CannotMigrate`."""
+    """The member's subscription, which is the same for every protocol. Raises `CannotMigrate`."""
     try:
         return read_subscription(protocols[0][1])
     except ProtocolViolation:
@@ -109,7 +110,7 @@ def subscription_of(protocols: Protocols) -> ConsumerProtocolSubscription:
 
 
 def assignment_for(member: ConsumerMember, target: Mapping[uuid.UUID, Collection[int]], image: Image) -> bytes:
-    """Partitions in the words of the classic protocol, as the member speaks it; topics that are gone are left out."""
+    """The partitions as the classic protocol's assignment, in the member's version; deleted topics are left out."""
     assert member.classic is not None
     version = min(read_int16(member.classic.supported_protocols[0].metadata, 0)[0], MEMBER_PROTOCOL_VERSION_MAX)
     topics = image.topics_by_id
@@ -131,11 +132,11 @@ def _read_assignment(data: bytes, image: Image) -> dict[uuid.UUID, list[int]]:
     except ProtocolViolation:
         raise CannotMigrate("a member's assignment cannot be read") from None
     if assignment.user_data:
-        raise CannotMigrate("its assignor is one of its own")
+        raise CannotMigrate("its assignor uses data of its own")
     return by_id(assignment.assigned_partitions, image)
 
 
 def by_id(named: Iterable[AssignedPartitions | OwnedPartitions], image: Image) -> dict[uuid.UUID, list[int]]:
-    """Topics by id; those that are gone are left out."""
+    """The partitions by topic id; deleted topics are left out."""
     topics = image.topics
     return {topics[one.topic].id: one.partitions for one in named if one.topic in topics}

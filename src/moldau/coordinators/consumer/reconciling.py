@@ -1,8 +1,8 @@
-"""How a member gets from what it has to what the target gives it, one heartbeat at a time (KIP-848).
+"""How a member gets from its current assignment to its target, one heartbeat at a time (KIP-848). Pure.
 
-It first gives back what is not its own any more, and stays at its epoch until it has; then it reaches the target's
-epoch with whatever nobody else has, and gets the rest as others give it back. So no partition has two owners, and
-nobody waits for those who are done. Pure: a member and what it says it owns go in, the next member comes out.
+The member first revokes the partitions that the target does not give it, and stays at its epoch until it has. Then it
+reaches the target's epoch with the partitions that no other member has, and gets the rest as others revoke them. So no
+partition has two owners, and members that have no part in a change never wait for it.
 """
 
 import uuid
@@ -12,7 +12,7 @@ from dataclasses import replace
 from moldau.coordinators.consumer.group import ConsumerMember, Owned, Phase, Target
 
 Reported = Mapping[uuid.UUID, frozenset[int]] | None
-"""What a member says it has; None if it says nothing, since nothing changed."""
+"""The partitions that the member reports; None if the heartbeat leaves them out because they did not change."""
 
 
 def reconciled(
@@ -25,9 +25,10 @@ def reconciled(
     *,
     resubscribed: bool,
 ) -> ConsumerMember:
-    """The member as it is after this heartbeat, itself if nothing changes.
+    """The member after this heartbeat; the same object if nothing changes.
 
-    `subscribed` gives the ids of its topics, `owner` who has a partition or has still to give it back.
+    `subscribed` returns the ids of the member's topics; `owner` returns the id of the member that has a partition, or
+    still has to revoke it.
     """
     if not resubscribed and member.is_reconciled_to(target_epoch):
         return member
@@ -52,6 +53,7 @@ def _next(
     for topic in dict.fromkeys((*target, *member.assigned)):
         wanted = target.get(topic, frozenset()) if topic in subscribed else frozenset()
         assigned = member.assigned.get(topic, {})
+        # Partitions that stay, partitions to revoke, and new ones that are free or that the member is still revoking.
         if stay := {p: epoch for p, epoch in assigned.items() if p in wanted}:
             kept[topic] = stay
         if go := {p: epoch for p, epoch in assigned.items() if p not in wanted}:
@@ -61,6 +63,7 @@ def _next(
                 coming.setdefault(topic, []).append(p)
             else:
                 unreleased = True
+    # The member keeps its epoch until it has revoked.
     if revoking and _has(reported, revoking):
         return member.at_epoch(member.epoch, Phase.UNREVOKED, kept, revoking)
     for topic, partitions in coming.items():
@@ -69,7 +72,7 @@ def _next(
 
 
 def _drop_unsubscribed(member: ConsumerMember, subscribed: frozenset[uuid.UUID], reported: Reported) -> ConsumerMember:
-    """A new target is still to come; what the member no longer subscribes to it gives back at once."""
+    """Revoke the partitions of topics that the member no longer subscribes to, before a new target is computed."""
     gone = {topic: partitions for topic, partitions in member.assigned.items() if topic not in subscribed}
     if not gone:
         return member
@@ -83,7 +86,7 @@ def _drop_unsubscribed(member: ConsumerMember, subscribed: frozenset[uuid.UUID],
 
 
 def _has(reported: Reported, partitions: Owned) -> bool:
-    """Whether the member has any of these, for all we know."""
+    """Whether the member may still have any of these partitions."""
     if reported is None:
         return True
     return any(not reported.get(topic, frozenset()).isdisjoint(owned) for topic, owned in partitions.items())

@@ -1,10 +1,10 @@
-"""The records of `__consumer_offsets` that make up a group of the newer protocol (KIP-848), as bytes.
+"""The records of `__consumer_offsets` that make up a consumer group (KIP-848), as bytes.
 
-    key    int16 kind | group | member id, or expression, where there is one of these to a group
-    value  int16 0 | the fields of the kind, flexible; without a value the thing is gone
+    key    int16 type | group | member id or expression, for types with several records per group
+    value  int16 0 | the fields of the type, flexible; a null value deletes the record's subject
 
-What `epoch`, `target` and `current` mean is said in `consumer_group`. `TOPICS` was written by Kafka before 4.1; it is
-read so that it can be deleted.
+`consumer.group` explains epoch, target and current assignment. Kafka before 4.1 wrote `TOPICS`; it is read so that it
+can be deleted.
 """
 
 import enum
@@ -29,7 +29,7 @@ from moldau.protocol.primitives import read_int16, write_int16
 
 
 class ConsumerRecordType(enum.IntEnum):
-    """What a record is about; the value is the number its key begins with."""
+    """The type of a record: the number with which its key begins."""
 
     EPOCH = 3
     TOPICS = 4
@@ -55,7 +55,8 @@ _OF_A_GROUP = frozenset({ConsumerRecordType.EPOCH, ConsumerRecordType.TOPICS, Co
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupRecord:
-    """`name` is a member id or an expression, empty for what is one to a group; without a value it is deleted."""
+    """A decoded record. `name` is a member id or an expression, "" for types with one record per group; `value` is None
+    if the record is a tombstone."""
 
     kind: ConsumerRecordType
     group: str
@@ -80,9 +81,9 @@ def consumer_group_record(record: ConsumerGroupRecord) -> InternalRecord:
 
 
 def read_consumer_group_record(number: int, record: InternalRecord, at: int) -> ConsumerGroupRecord | None:
-    """The record whose key's fields begin at `at`; None for a version of a value that we do not know.
+    """The record whose key's fields begin at `at`; None if the version of its value is unknown.
 
-    Raises `ProtocolViolation` if it is cut short.
+    Raises `ProtocolViolation` if it is truncated.
     """
     kind = ConsumerRecordType(number)
     name = ""
@@ -94,7 +95,7 @@ def read_consumer_group_record(number: int, record: InternalRecord, at: int) -> 
     if record.value is None:
         return ConsumerGroupRecord(kind, group, name, None)
     if len(record.value) < 2:
-        raise ProtocolViolation("a value shorter than the number of its version")
+        raise ProtocolViolation("a record's value is too short for its version number")
     version, at = read_int16(record.value, 0)
     if version != 0:
         return None

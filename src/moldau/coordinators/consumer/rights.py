@@ -1,7 +1,7 @@
-"""What members of a group of the newer protocol may do with its offsets, and what others may see of the group. Pure.
+"""What members of a consumer group may do with its offsets, and what others may see of the group. Pure.
 
-A commit is right at the member's epoch, and for partitions that it was given no later than at the epoch it names
-(KIP-1251), so that a commit which crosses a rebalance is not lost.
+A commit is accepted at the member's epoch. At an earlier epoch it is accepted for partitions that were assigned to the
+member at that epoch or before (KIP-1251), so that a commit during a rebalance is not lost.
 """
 
 import uuid
@@ -13,7 +13,7 @@ from moldau.errors import ErrorCode
 
 
 def check_commit(group: ConsumerGroup, ask: OffsetCommit) -> list[ErrorCode]:
-    """One error or none for each offset."""
+    """One error or NONE for each offset."""
     if ask.generation < 0 and not group.members:
         return [ErrorCode.NONE] * len(ask.offsets)
     member = group.members.get(ask.member_id)
@@ -32,7 +32,7 @@ def check_commit(group: ConsumerGroup, ask: OffsetCommit) -> list[ErrorCode]:
 
 
 def check_commit_in_transaction(group: ConsumerGroup, ask: TransactionalOffsetCommit) -> list[ErrorCode]:
-    """One error or none for each offset, in the words of classic groups, which are all that producers know."""
+    """One error or NONE for each offset. Producers know only the errors of classic groups, so these are used."""
     if ask.generation < 0 and not ask.member_id and ask.instance_id is None:
         return [ErrorCode.NONE] * len(ask.offsets)
     commit = OffsetCommit(
@@ -48,7 +48,7 @@ def check_commit_in_transaction(group: ConsumerGroup, ask: TransactionalOffsetCo
 
 
 def check_fetch(group: ConsumerGroup | None, member_id: str | None, epoch: int) -> ErrorCode:
-    """Whether a member may read the offsets of its group; anybody may who does not say that it is one."""
+    """Whether the offsets of the group may be read. Requests that name no member always may."""
     if group is None or (member_id is None and epoch < 0):
         return ErrorCode.NONE
     member = group.members.get(member_id or "")
@@ -62,7 +62,7 @@ def _stale(member: ConsumerMember) -> ErrorCode:
 
 
 def described(group: ConsumerGroup, assignor: str) -> DescribedConsumerGroup:
-    """The group as an administrator sees it."""
+    """The group as ConsumerGroupDescribe shows it."""
     members = [
         DescribedConsumerMember(
             m.member_id,
@@ -83,11 +83,11 @@ def described(group: ConsumerGroup, assignor: str) -> DescribedConsumerGroup:
 
 
 def _held(member: ConsumerMember) -> dict[uuid.UUID, list[int]]:
-    """With what it has still to give back."""
+    """The member's partitions, including those that it still has to revoke."""
     topics = dict.fromkeys((*member.assigned, *member.revoking))
     return {t: sorted({*member.assigned.get(t, ()), *member.revoking.get(t, ())}) for t in topics}
 
 
 def partitions_of(member: ConsumerMember) -> dict[uuid.UUID, list[int]]:
-    """What a member has and may use."""
+    """The member's partitions, without those that it has to revoke."""
     return {topic: sorted(partitions) for topic, partitions in member.assigned.items()}

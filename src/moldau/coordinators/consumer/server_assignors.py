@@ -1,10 +1,10 @@
-"""The assignors of groups of the newer protocol, `uniform` and `range`: members and topics -> what each member gets.
-Pure, and the same for the same input in whatever order it comes.
+"""The assignors of consumer groups, `uniform` and `range`: members and topics -> the partitions of each member. Pure;
+the order of the input does not matter.
 
-Each partition of a topic that anybody subscribes to gets exactly one owner, who subscribes to it. `range` deals every
-topic by itself in consecutive partitions, so that topics of the same size with the same subscribers are split alike.
-`uniform` evens out how many partitions members have over all topics, and leaves a partition where the last target had
-it unless that stands against it. Source: KIP-848, and what Apache Kafka 4.3 assigns.
+Each partition of a subscribed topic gets exactly one owner, which subscribes to the topic. `range` assigns every topic
+by itself in consecutive partitions, so that topics of the same size with the same subscribers are split alike.
+`uniform` balances the number of partitions over all topics, and leaves a partition at its last owner unless that
+conflicts with the balance. Source: KIP-848, and the assignments of Apache Kafka 4.3.
 """
 
 import heapq
@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class MemberSpec(NamedTuple):
-    """One member as an assignor sees it; `assigned` is what the last target gave it."""
+    """One member as an assignor sees it; `assigned` is its part of the last target."""
 
     topics: frozenset[uuid.UUID]
     instance_id: str | None
@@ -24,9 +24,9 @@ class MemberSpec(NamedTuple):
 
 Given: TypeAlias = dict[str, dict[uuid.UUID, list[int]]]
 Assign: TypeAlias = Callable[[Mapping[str, MemberSpec], Mapping[uuid.UUID, int]], Given]
-"""Members, and the number of partitions of each topic -> what each member gets."""
+"""Members, and the number of partitions of each topic -> the partitions of each member."""
 Place: TypeAlias = tuple[int, int]
-"""A topic, by its position in the order of ids, and one of its partitions."""
+"""The position of a topic in the order of ids, and one of its partitions."""
 
 
 def range_assign(members: Mapping[str, MemberSpec], topics: Mapping[uuid.UUID, int]) -> Given:
@@ -54,7 +54,7 @@ def _id(topic: uuid.UUID) -> int:
 
 
 def uniform_assign(members: Mapping[str, MemberSpec], topics: Mapping[uuid.UUID, int]) -> Given:
-    """As even as subscriptions allow, with as few partitions moved as that takes."""
+    """As even as subscriptions allow, moving as few partitions as possible."""
     subscribers = _Subscribers(sorted(members), members)
     known = [topic for topic in sorted(topics, key=_id) if subscribers.of(topic)]
     positions = {topic: at for at, topic in enumerate(known)}
@@ -81,7 +81,7 @@ def uniform_assign(members: Mapping[str, MemberSpec], topics: Mapping[uuid.UUID,
 
 
 class _Subscribers:
-    """Who subscribes to a topic. Members that subscribe to the same make a class; few groups have more than one."""
+    """The subscribers of each topic. Members with the same subscription form a class; few groups have more than one."""
 
     def __init__(self, order: list[str], members: Mapping[str, MemberSpec]):
         self.order = order
@@ -97,7 +97,7 @@ class _Subscribers:
         return [self._classes[at] for at in self._subscribing(topic)]
 
     def of(self, topic: uuid.UUID) -> list[str]:
-        """In order."""
+        """The topic's subscribers, in order."""
         subscribing = self._subscribing(topic)
         if len(subscribing) == len(self._classes):
             return self.order
@@ -108,16 +108,16 @@ class _Subscribers:
         return merged
 
     def _subscribing(self, topic: uuid.UUID) -> tuple[int, ...]:
-        found = self._of.get(topic)
-        if found is None:
-            found = self._of[topic] = tuple(at for at, topics in enumerate(self._topics) if topic in topics)
-        return found
+        classes = self._of.get(topic)
+        if classes is None:
+            classes = self._of[topic] = tuple(at for at, topics in enumerate(self._topics) if topic in topics)
+        return classes
 
 
 def _share_alike(owned: dict[str, list[Place]], free: list[Place]) -> None:
-    """All subscribe to the same: everybody has the same number, or one more.
+    """All members have the same subscription: each gets the same number of partitions, or one more.
 
-    One more goes to members that have it already, as long as there is; so no other partition moves.
+    Members that already have one more keep it where possible, so that no other partition moves.
     """
     total = len(free) + sum(map(len, owned.values()))
     least, more = divmod(total, max(len(owned), 1))
@@ -136,9 +136,9 @@ def _share_alike(owned: dict[str, list[Place]], free: list[Place]) -> None:
 
 
 def _share_by_subscription(owned: dict[str, list[Place]], free: list[Place], takers: list[list[list[str]]]) -> None:
-    """Members differ in what they subscribe to, `takers` are the classes that subscribe to each topic. Partitions with
-    few takers are dealt first, each to the taker that has least; then members that have two more than another taker of
-    one of theirs give it, until there are none."""
+    """Subscriptions differ; `takers` are the classes that subscribe to each topic. Partitions with few takers are
+    assigned first, each to the taker with the fewest partitions. Then partitions move from members that have at least
+    two more than another taker, until none does."""
     loads = _Loads(owned)
     width = [sum(map(len, classes)) for classes in takers]
     for place in sorted(free, key=lambda place: (width[place[0]], place)):
@@ -160,8 +160,8 @@ def _share_by_subscription(owned: dict[str, list[Place]], free: list[Place], tak
 
 
 class _Loads:
-    """How many partitions members have, and who has least in a class: a heap of (load, member) for each class, whose
-    entries are dropped, if they are out of date, when they come up."""
+    """The number of partitions of each member, and the member with the fewest in a class: a heap of (load, member) for
+    each class. Outdated entries are dropped when they come up."""
 
     def __init__(self, owned: dict[str, list[Place]]):
         self._owned = owned

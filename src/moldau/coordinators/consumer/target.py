@@ -1,7 +1,7 @@
-"""The target assignment of a group of the newer protocol: what each member is to have in the end. Pure.
+"""The target assignment of a consumer group: the partitions that each member is to have in the end. Pure.
 
-Members go to an assignor by what they subscribe to, as ids of topics that there are, and what the target gave them
-before, so that it can leave partitions where they are.
+An assignor gets each member's subscription, as ids of topics that exist, and the member's part of the last target, so
+that it can leave partitions where they are.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ from moldau.coordinators.consumer.server_assignors import Assign, MemberSpec
 
 
 def topic_ids(names: Iterable[str], image: Image) -> frozenset[uuid.UUID]:
-    """The ids of those of these topics that there are."""
+    """The ids of those of the topics that exist."""
     topics = image.topics
     return frozenset(topics[name].id for name in names if name in topics)
 
 
 def new_targets(group: ConsumerGroup, assign: Assign, image: Image) -> dict[str, Target]:
-    """What each member is to have."""
+    """The target of each member."""
     cache: dict[tuple[object, object], frozenset[uuid.UUID]] = {}
     specs: dict[str, MemberSpec] = {}
     wanted: dict[uuid.UUID, int] = {}

@@ -1,7 +1,8 @@
-"""The group coordinator of this broker: which partition a group belongs to, and the questions put to it.
+"""The group coordinator of this broker: finds the partition that a group belongs to, and lets its shard decide.
 
-Everything is answered at once or by an awaitable, and every failure is in the answer: what the host raises (not ours,
-still loading) becomes the error of that answer. Handlers know this class and `exchange`, and nothing behind it.
+Every method answers at once or returns an awaitable, and every failure is part of the answer: errors of the runtime
+(this broker does not lead the partition, or is loading it) become the error of that answer. Only methods that read
+raise. Handlers know this class and the modules called `messages`.
 """
 
 import asyncio
@@ -33,14 +34,14 @@ from moldau.turns import in_turns
 A = TypeVar("A")
 
 ID_BYTES_MAX = 32767
-"""A longer group id fits into no record."""
+"""The most bytes of a group id that a record's key can hold."""
 
-OF_A_DECISION = 1000
-"""Offsets that one decision commits or deletes."""
+OFFSETS_PER_DECISION_MAX = 1000
+"""The most offsets that one decision commits or deletes."""
 
 RESOLVE_WAIT_S = 2.0
-"""Who subscribes with an expression whose topics are not known after this is answered without them, and has them with a
-later heartbeat."""
+"""How long a heartbeat waits for the topics of a new expression. After that it is answered without them, and a later
+heartbeat brings them."""
 
 NOT_READY = frozenset(
     {
@@ -49,11 +50,11 @@ NOT_READY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-"""What a transaction coordinator hears as NOT_LEADER_OR_FOLLOWER, as from any other partition: it shall try again."""
+"""Errors that a transaction coordinator gets as NOT_LEADER_OR_FOLLOWER, as from other partitions: it retries."""
 
 
 class GroupCoordinator:
-    """`partitions` is how many the offsets topic has, or will have once it is made; `image` is the cluster as it is."""
+    """`partitions` returns how many the offsets topic has, or will have once it exists; `image` the current cluster."""
 
     def __init__(
         self,
@@ -72,40 +73,40 @@ class GroupCoordinator:
 
         self._internal = internal
         self._unfinished: dict[asyncio.Task[Any], None] = {}
-        self._host: TransactionalRuntime[GroupShard] = TransactionalRuntime(internal, shard, runtime.clock)
+        self._runtime: TransactionalRuntime[GroupShard] = TransactionalRuntime(internal, shard, runtime.clock)
 
     def lead(self, partition: int) -> None:
-        """Load that partition of the offsets topic and answer for it."""
-        self._host.lead(partition)
+        """Coordinate the groups of that partition of the offsets topic: load it."""
+        self._runtime.lead(partition)
 
     def resign(self, partition: int) -> None:
-        """Another broker answers for that partition of the offsets topic from now on."""
-        self._host.resign(partition)
+        """Another broker leads that partition of the offsets topic now."""
+        self._runtime.resign(partition)
 
     def lead_only(self, partitions: Iterable[int]) -> None:
-        """Answer for these and no others."""
+        """Coordinate the groups of these partitions of the offsets topic, and no others."""
         wanted = dict.fromkeys(partitions)
-        for partition in self._host.partitions():
+        for partition in self._runtime.partitions():
             if partition not in wanted:
-                self._host.resign(partition)
+                self._runtime.resign(partition)
         for partition in wanted:
-            self._host.lead(partition)
+            self._runtime.lead(partition)
 
     async def stop(self) -> None:
         await self._resolver.stop()
-        await self._host.stop()
+        await self._runtime.stop()
         await asyncio.gather(*self._unfinished)
 
     def partition_of(self, group_id: str) -> int:
         return partition_of(group_id, self._partitions())
 
     async def loaded(self, group_id: str) -> None:
-        """Wait until the group's partition is loaded; raises `KafkaError` if it is not ours."""
-        await self._host.loaded(self.partition_of(group_id))
+        """Wait until the group's partition is loaded; raises `KafkaError` if this broker does not lead it."""
+        await self._runtime.loaded(self.partition_of(group_id))
 
     def shard(self, partition: int) -> GroupShard:
-        """What is known of a partition of the offsets topic, to look at. Raises `KafkaError` as `offsets` does."""
-        return self._host.machine(partition)
+        """The state machine of a partition of the offsets topic, for reading. Raises `KafkaError` as `offsets` does."""
+        return self._runtime.machine(partition)
 
     def join(self, ask: Join) -> Joined | Awaitable[Joined]:
         def refused(error: ErrorCode) -> Joined:
@@ -114,7 +115,7 @@ class GroupCoordinator:
         return self._ask(ask.group_id, lambda shard, ticket, now: shard.join(ask, ticket, now), refused)
 
     def beat(self, ask: ConsumerHeartbeat) -> ConsumerHeartbeatReply | Awaitable[ConsumerHeartbeatReply]:
-        """An expression that takes long to resolve is waited for a moment, so that its member has topics at once."""
+        """ConsumerGroupHeartbeat. Waits up to `RESOLVE_WAIT_S` for the topics of a new expression."""
         later = self._resolver.resolving(ask.expression) if ask.expression else None
         return self._beat(ask) if later is None else self._beat_once_resolved(ask, later)
 
@@ -138,22 +139,23 @@ class GroupCoordinator:
         )
 
     def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
-        """A member of a group that is still being loaded is taken to be well."""
+        """Heartbeat. While the group is loading, the answer is NONE."""
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         try:
-            shard = self._host.machine(self.partition_of(group_id))
+            shard = self._runtime.machine(self.partition_of(group_id))
         except KafkaError as error:
             return ErrorCode.NONE if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error.code
-        return shard.heartbeat(group_id, generation, member_id, instance_id, self._host.now())
+        return shard.heartbeat(group_id, generation, member_id, instance_id, self._runtime.now())
 
     def leave(self, group_id: str, leavers: list[Leaver]) -> Left | Awaitable[Left]:
         return self._ask(group_id, lambda shard, ticket, now: shard.leave(group_id, leavers, ticket, now), Left)
 
     def commit(self, ask: OffsetCommit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
-        """One error for each offset. More than `OF_A_DECISION` are as many commits as it takes, one after the other, as
-        if the member had sent them so: each is allowed or refused, and written, as a whole."""
-        if len(ask.offsets) <= OF_A_DECISION:
+        """OffsetCommit: one error for each offset. More than `OFFSETS_PER_DECISION_MAX` offsets are committed in
+        several decisions, one after the other, as if the member had sent several requests; each is checked and written
+        as a whole."""
+        if len(ask.offsets) <= OFFSETS_PER_DECISION_MAX:
             return self._commit(ask)
         return self._to_the_end(self._in_parts(ask.offsets, lambda some: self._commit(replace(ask, offsets=some))))
 
@@ -171,7 +173,7 @@ class GroupCoordinator:
         """One error for each offset; many are several commits, as by `commit`. Where the producer's transaction has not
         begun in the group's partition of the offsets topic, `may_begin` says whether its coordinator agrees that it
         does."""
-        if len(ask.offsets) <= OF_A_DECISION:
+        if len(ask.offsets) <= OFFSETS_PER_DECISION_MAX:
             return self._commit_or_begin(ask, may_begin)
 
         def commit(some: list[NewOffset]) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
@@ -208,7 +210,7 @@ class GroupCoordinator:
     def _commit_in_transaction(
         self, ask: TransactionalOffsetCommit, guard: VerificationGuard | None
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
-        """A batch of no producer would belong to no transaction, whoever agreed to it."""
+        """A batch without a producer id and epoch cannot belong to a transaction, so both are checked."""
         if ask.producer_id < 0 or ask.epoch < 0:
             no_id, no_epoch = ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.INVALID_PRODUCER_EPOCH
             return [no_id if ask.producer_id < 0 else no_epoch] * len(ask.offsets)
@@ -232,30 +234,31 @@ class GroupCoordinator:
         TRANSACTION_COORDINATOR_FENCED."""
         ending = TransactionEnd(producer_id, epoch, coordinator_epoch, commits, transaction_version)
         try:
-            answer: ErrorCode | Awaitable[ErrorCode] = self._host.ask(
+            answer: ErrorCode | Awaitable[ErrorCode] = self._runtime.ask(
                 partition, lambda shard, ticket, now: shard.end_transaction(ending, ticket, now)
             )
         except KafkaError as error:
-            return _of_a_partition(error.code)
-        return _ended(answer) if isawaitable(answer) else _of_a_partition(answer)
+            return _as_partition_error(error.code)
+        return _ended(answer) if isawaitable(answer) else _as_partition_error(answer)
 
     def pending(self, group_id: str) -> frozenset[TopicPartition]:
-        """The partitions whose offset depends on a transaction that is open. Raises as `offsets` does."""
-        return self._host.machine(self.partition_of(group_id)).offsets.pending_of(group_id)
+        """The partitions with an offset that an open transaction may change. Raises as `offsets` does."""
+        return self._runtime.machine(self.partition_of(group_id)).offsets.pending_of(group_id)
 
     def offsets(self, group_id: str) -> OffsetsOfGroup:
-        """All that a group has committed. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
-        return self._host.machine(self.partition_of(group_id)).offsets.of(group_id)
+        """All committed offsets of a group. Raises `KafkaError` (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
+        return self._runtime.machine(self.partition_of(group_id)).offsets.of(group_id)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether who says to be that member may read the group's offsets. Raises `KafkaError` as `offsets` does."""
-        live = self._host.machine(self.partition_of(group_id)).consumers.live
+        """Whether that member may read the group's offsets. Raises `KafkaError` as `offsets` does."""
+        live = self._runtime.machine(self.partition_of(group_id)).consumer.live
         return check_fetch(live.get(group_id), member_id, epoch)
 
     def delete_groups(
         self, group_ids: list[str]
     ) -> list[tuple[list[str], list[ErrorCode] | Awaitable[list[ErrorCode]]]]:
-        """The groups by the partition they belong to, each lot with its errors."""
+        """DeleteGroups: one decision for each partition of the offsets topic. Returns the groups of each decision, with
+        their errors."""
         lots: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
             lots.setdefault(self.partition_of(group_id), []).append(group_id)
@@ -272,17 +275,17 @@ class GroupCoordinator:
     def delete_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> tuple[ErrorCode, list[ErrorCode]] | Awaitable[tuple[ErrorCode, list[ErrorCode]]]:
-        """An error for the whole, or else one for each partition. Many are deleted in parts, as by
-        `commit`."""
+        """OffsetDelete: an error for the whole request, or one for each partition. Many are deleted in several
+        decisions, as by `commit`."""
         asked = list(partitions)
-        if len(asked) <= OF_A_DECISION:
+        if len(asked) <= OFFSETS_PER_DECISION_MAX:
             return self._delete_offsets(group_id, asked)
         return self._to_the_end(self._delete_in_parts(group_id, asked))
 
     async def _delete_in_parts(self, group_id: str, asked: list[TopicPartition]) -> tuple[ErrorCode, list[ErrorCode]]:
         errors: list[ErrorCode] = []
-        async for first in in_turns(range(0, len(asked), OF_A_DECISION), 1):
-            answer = self._delete_offsets(group_id, asked[first : first + OF_A_DECISION])
+        async for first in in_turns(range(0, len(asked), OFFSETS_PER_DECISION_MAX), 1):
+            answer = self._delete_offsets(group_id, asked[first : first + OFFSETS_PER_DECISION_MAX])
             whole, some = await answer if isawaitable(answer) else answer
             if whole is not ErrorCode.NONE:
                 return whole, []
@@ -299,28 +302,28 @@ class GroupCoordinator:
         )
 
     async def forget_topics(self, topics: Iterable[str]) -> None:
-        """These topics have been deleted; their offsets go too."""
+        """These topics were deleted: delete their offsets."""
         gone = frozenset(topics)
-        await self._host.tell(lambda shard, now: shard.forget_topics(gone, now))
+        await self._runtime.tell(lambda shard, now: shard.forget_topics(gone, now))
 
     def describe(self, group_id: str) -> DescribedClassicGroup | None:
-        """None for a group that is not there. Raises `KafkaError` as `offsets` does."""
-        return self._host.machine(self.partition_of(group_id)).groups.describe(group_id)
+        """A classic group; None if it does not exist. Raises `KafkaError` as `offsets` does."""
+        return self._runtime.machine(self.partition_of(group_id)).classic.describe(group_id)
 
     def describe_consumers(self, group_id: str) -> DescribedConsumerGroup:
-        """A group of the newer protocol. Raises `KafkaError` as `offsets` does, and GROUP_ID_NOT_FOUND."""
-        shard = self._host.machine(self.partition_of(group_id))
-        described = shard.consumers.describe(group_id)
+        """A consumer group. Raises `KafkaError` as `offsets` does, and GROUP_ID_NOT_FOUND."""
+        shard = self._runtime.machine(self.partition_of(group_id))
+        described = shard.consumer.describe(group_id)
         if described is None:
-            classic = shard.groups.describe(group_id) is not None
-            what = f"Group {group_id} is no consumer group." if classic else f"There is no group {group_id}."
+            classic = shard.classic.describe(group_id) is not None
+            what = f"Group {group_id} is not a consumer group." if classic else f"Group {group_id} does not exist."
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, what)
         return described
 
     def listed(self) -> Iterator[ListedGroup]:
-        """All groups of this broker, each as it is when its turn comes. Raises `KafkaError`
+        """All groups of this broker. They may change between two steps of the iteration. Raises `KafkaError`
         (COORDINATOR_LOAD_IN_PROGRESS)."""
-        return chain.from_iterable(shard.listed() for shard in self._host.machines())
+        return chain.from_iterable(shard.listed() for shard in self._runtime.machines())
 
     async def _in_parts(
         self,
@@ -328,13 +331,13 @@ class GroupCoordinator:
         commit: Callable[[list[NewOffset]], list[ErrorCode] | Awaitable[list[ErrorCode]]],
     ) -> list[ErrorCode]:
         errors: list[ErrorCode] = []
-        async for first in in_turns(range(0, len(offsets), OF_A_DECISION), 1):
-            answer = commit(offsets[first : first + OF_A_DECISION])
+        async for first in in_turns(range(0, len(offsets), OFFSETS_PER_DECISION_MAX), 1):
+            answer = commit(offsets[first : first + OFFSETS_PER_DECISION_MAX])
             errors += await answer if isawaitable(answer) else answer
         return errors
 
     def _to_the_end(self, work: Coroutine[Any, Any, A]) -> Awaitable[A]:
-        """Decide all parts of one request, even if its connection closes meanwhile."""
+        """Run the work to its end, even if the connection of its request closes."""
         task = asyncio.ensure_future(work)
         self._unfinished[task] = None
         task.add_done_callback(self._unfinished.pop)
@@ -348,19 +351,20 @@ class GroupCoordinator:
         *,
         may_be_empty: bool = False,
     ) -> A | Awaitable[A]:
-        """Offsets may be kept under an empty id, as old clients did; there is no such group to join."""
+        """Let the group's shard decide. `may_be_empty`: old clients commit offsets under an empty group id, which
+        cannot be joined."""
         if (not group_id and not may_be_empty) or len(group_id.encode()) > ID_BYTES_MAX:
             return refused(ErrorCode.INVALID_GROUP_ID)
         try:
-            answer: Any = self._host.ask(self.partition_of(group_id), decide)
+            answer: Any = self._runtime.ask(self.partition_of(group_id), decide)
         except KafkaError as error:
             return refused(error.code)
         return answer  # type: ignore[no-any-return]
 
 
 async def _ended(answer: Awaitable[ErrorCode]) -> ErrorCode:
-    return _of_a_partition(await answer)
+    return _as_partition_error(await answer)
 
 
-def _of_a_partition(error: ErrorCode) -> ErrorCode:
+def _as_partition_error(error: ErrorCode) -> ErrorCode:
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if error in NOT_READY else error

@@ -1,9 +1,8 @@
-"""Finds out what expressions match, where that takes longer than a decision may.
+"""Finds the topics that expressions match, outside of the decisions, when that takes too long for one.
 
-One expression after another, in the executor, piece by piece; whoever asked is told, or asks again. One that is not
-done after so many pieces makes way for the others until it is asked about again: what was found out is kept. Belongs
-to the loop. Apache Kafka 4.3 resolves expressions beside the requests, too, and gives members their topics with a later
-heartbeat.
+Expressions take turns in the executor, in tasks. An expression that is not finished after `TASKS_MAX` tasks makes way
+for the others until it is asked for again; its results are kept. Use it only on the event loop. Apache Kafka 4.3 also
+resolves expressions outside of requests, and gives members their topics with a later heartbeat.
 """
 
 import asyncio
@@ -17,12 +16,14 @@ from moldau.runtime import Runtime
 log = logging.getLogger(__name__)
 
 WANTED_MAX = 1000
-"""So many expressions wait for their turn; others are asked about again with the next heartbeat."""
+"""The most expressions that wait for their turn; for others the next heartbeat asks again."""
 TASKS_MAX = 40
-"""Pieces of work for one expression in its turn."""
+"""The most tasks of one expression in its turn."""
 
 
 class Resolver:
+    """`image` returns the current topics."""
+
     def __init__(self, expressions: Expressions, image: Callable[[], Image], runtime: Runtime):
         self._expressions = expressions
         self._image = image
@@ -32,25 +33,26 @@ class Resolver:
         self._renewing = False
 
     def match(self, expression: str, topics: Collection[str]) -> Collection[str] | None:
-        """The topics that it matches; None if that is not known yet: it will be. Raises `ValueError` with a reason for
-        what is no expression."""
+        """The topics that the expression matches; None if they are not known yet, but are being found. Raises
+        `ValueError` with the reason if the expression is invalid."""
         try:
-            found = self._expressions.match(expression, topics)
+            topics_matched = self._expressions.match(expression, topics)
         finally:
             if self._expressions.has_worked and not self._renewing:
                 self._renewing = True
                 asyncio.get_running_loop().call_soon(self._renew)
-        if found is None:
+        if topics_matched is None:
             self._want(expression)
-        return found
+        return topics_matched
 
     def resolving(self, expression: str) -> asyncio.Future[None] | None:
-        """What to wait for until the expression's topics are known, if they are not and there is room to wait."""
+        """A future that completes once the expression's topics are known, or its turn has ended. None if they are known
+        or too many expressions wait."""
         try:
-            found = self.match(expression, self._image().topics)
+            known = self.match(expression, self._image().topics)
         except ValueError:
             return None
-        return self._wanted.get(expression) if found is None else None
+        return self._wanted.get(expression) if known is None else None
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -75,10 +77,10 @@ class Resolver:
                 expression = next(iter(self._wanted))
                 try:
                     await self._resolve(expression)
-                except ValueError:  # whoever asks again is told
+                except ValueError:  # the next heartbeat gets the reason
                     pass
                 except Exception:
-                    log.exception("an expression cannot be resolved")
+                    log.exception("the topics of the expression %r cannot be found", expression)
                 finally:
                     later = self._wanted.pop(expression)
                     if not later.done():

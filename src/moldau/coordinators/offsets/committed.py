@@ -1,10 +1,9 @@
-"""Committed offsets by group: what is written, what is answered, and what is forgotten. Pure; knows no member and no
-generation.
+"""Committed offsets by group: writing, reading, deleting and expiring them. Pure; knows no member and no generation.
 
-The offsets change only in `apply`: after a restart they are whatever replaying the log gives. Whoever commits sees an
-offset once it is in the log, and of two commits the later record wins, whatever the clocks said. What was committed in
-a transaction waits in `pending` for its end. There may be millions of offsets: they are kept as the bytes of their
-records, and made into objects when somebody asks.
+Offsets change only in `apply`, so replaying the log restores them. A commit becomes visible once it is in the log. Of
+two commits of one partition the later record wins, whatever their timestamps are. Offsets that were committed in a
+transaction stay in `pending` until the transaction ends. Millions of offsets are possible: they are kept as the bytes
+of their records, and decoded when they are read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -46,14 +45,14 @@ class SubscribedGroup(Protocol):
 
 
 class Applied(NamedTuple):
-    """What a record changed: the group that it is about, as it stands in the key, and whether that has the offset."""
+    """The group of an applied record, as bytes of its key, and whether the group now has the offset."""
 
     group: bytes
     is_there: bool
 
 
 class OffsetsOfGroup(Mapping[TopicPartition, OffsetCommitValue]):
-    """What a group has committed, by partition in the order of first commits."""
+    """A group's committed offsets by partition, in the order of their first commits."""
 
     __slots__ = ("_by_place",)
 
@@ -76,21 +75,21 @@ class OffsetsOfGroup(Mapping[TopicPartition, OffsetCommitValue]):
         return len(self._by_place)
 
     def copy(self) -> "OffsetsOfGroup":
-        """As they are now, whatever is committed later."""
+        """A copy that later commits do not change."""
         return OffsetsOfGroup(dict(self._by_place))
 
     def pairs(self) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
-        """As `items`, each made when its turn comes."""
+        """As `items`, each decoded when it is reached."""
         return ((partition_at(place), _value(value)) for place, value in self._by_place.items())
 
     def stamps(self) -> Iterator[tuple[bytes, Stamps]]:
-        """The place of each offset and when it was committed, without reading the rest of it."""
+        """The place of each offset and its timestamps, without decoding the rest of it."""
         return ((place, stamps(value)) for place, value in self._by_place.items())
 
 
 def _value(data: bytes) -> OffsetCommitValue:
     value = read_value(data)
-    assert value is not None, "only what can be read is kept"
+    assert value is not None, "only decodable values are kept"
     return value
 
 
@@ -101,12 +100,12 @@ class CommittedOffsets:
         self.settings = settings
         self._by_group: dict[bytes, dict[bytes, bytes]] = {}
         self.pending = PendingOffsets()
-        self._waiting = self.pending.by_group  # false but for where transactions are open
+        self._waiting = self.pending.by_group  # empty unless transactions are open
 
     def apply(self, record: InternalRecord) -> Applied | None:
-        """A record whose key is an offset's; None if it is of a version we do not know, which is passed over.
+        """Apply a record whose key is an offset's; None if the version of its value is unknown.
 
-        Raises `ProtocolViolation`, and nothing has changed.
+        Raises `ProtocolViolation` for a damaged record, and then has changed nothing.
         """
         key, value = record
         group, place = split_key(key)
@@ -127,8 +126,8 @@ class CommittedOffsets:
         return Applied(group, True)
 
     def apply_pending(self, producer_id: int, record: InternalRecord) -> Applied | None:
-        """A record as `apply` takes it, written in a producer's transaction. A deletion waits for nothing, as in Kafka,
-        which writes none in transactions."""
+        """As `apply`, for a record of a producer's transaction. A tombstone takes effect at once; Kafka writes none in
+        transactions."""
         key, value = record
         if value is None:
             return self.apply(record)
@@ -139,25 +138,25 @@ class CommittedOffsets:
         return Applied(group, True)
 
     def end(self, producer_id: int, commits: bool) -> None:
-        """The producer's transaction has ended: what waited for it counts from now on, or never."""
+        """The producer's transaction has ended: its offsets take effect if it commits."""
         for group, place, value in self.pending.end(producer_id, commits):
             self._by_group.setdefault(group, {})[place] = value
 
     def groups(self) -> Iterator[str]:
-        """Those that have committed offsets."""
+        """The groups that have committed offsets."""
         return (str(group, "utf-8") for group in self._by_group)
 
     def groups_in_transactions(self) -> Iterator[str]:
-        """Those that offsets wait for."""
+        """The groups with offsets that wait for the end of a transaction."""
         return (str(group, "utf-8") for group in self._waiting)
 
     def has_any(self, group_id: str) -> bool:
-        """Whether the group has offsets, or some wait for it."""
+        """Whether the group has offsets, committed or waiting for the end of a transaction."""
         group = group_id.encode()
         return group in self._by_group or group in self._waiting
 
     def pending_of(self, group_id: str) -> frozenset[TopicPartition]:
-        """The partitions whose offset depends on a transaction that is open."""
+        """The partitions with an offset that an open transaction may change."""
         return frozenset(map(partition_at, self.pending.of(group_id.encode())))
 
     def of(self, group_id: str) -> OffsetsOfGroup:
@@ -166,7 +165,7 @@ class CommittedOffsets:
     def commit(
         self, group_id: str, offsets: Iterable[NewOffset], retention_ms: int, wall_ms: int, out: Decision
     ) -> list[ErrorCode]:
-        """One error or none for each offset; those without one are in `out`'s records."""
+        """Write the offsets into `out`. One error or NONE for each offset."""
         errors = []
         for new in offsets:
             if len(new.metadata) > self.settings.metadata_max_bytes:
@@ -185,14 +184,16 @@ class CommittedOffsets:
         return errors
 
     def _places(self, group_id: str) -> dict[bytes, None]:
-        """Of all offsets of a group, and of those that wait for it."""
+        """The places of the group's offsets, committed or waiting for the end of a transaction."""
         group = group_id.encode()
         return dict.fromkeys((*self._by_group.get(group, ()), *self.pending.of(group)))
 
     def delete_all(self, group_id: str, out: Decision) -> None:
+        """Delete the group's offsets, also those that wait for the end of a transaction."""
         out.records += self._tombstones(group_id, map(partition_at, self._places(group_id)))
 
     def delete_topics(self, group_id: str, topics: frozenset[str], out: Decision) -> None:
+        """Delete the group's offsets in these topics."""
         names = frozenset(map(str.encode, topics))
         gone = [partition_at(place) for place in self._places(group_id) if topic_at(place) in names]
         out.records += self._tombstones(group_id, gone)

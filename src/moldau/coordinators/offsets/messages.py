@@ -17,7 +17,7 @@ class OffsetSettings:
 
 
 class NewOffset(NamedTuple):
-    """One offset to be committed; `topic_id` is zero where it is not known."""
+    """One offset to commit; `topic_id` is zero if it is unknown."""
 
     partition: TopicPartition
     offset: int
@@ -28,8 +28,8 @@ class NewOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommit:
-    """`retention_ms` is -1 unless the client asks for an expiry of its own (OffsetCommit 2 to 4); `generation` is an
-    epoch in a group of the newer protocol, whose members must say so (`knows_epochs`: OffsetCommit 9)."""
+    """`retention_ms` is -1 unless the client sets a retention of its own (OffsetCommit 2 to 4). In a consumer group
+    `generation` is the member's epoch, for which the client must use OffsetCommit 9 (`knows_epochs`)."""
 
     group_id: str
     member_id: str
@@ -42,8 +42,8 @@ class OffsetCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionalOffsetCommit:
-    """Offsets that count once the producer's transaction is committed. Who names no member and no generation is not
-    compared with the group (KIP-447: TxnOffsetCommit before 3)."""
+    """Offsets that take effect once the producer's transaction commits. Without a member and a generation
+    (TxnOffsetCommit before 3, KIP-447) the membership is not checked."""
 
     group_id: str
     producer_id: int

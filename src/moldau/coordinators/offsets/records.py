@@ -1,12 +1,12 @@
-"""A committed offset as it stands in `__consumer_offsets`: written by hand, read by hand where it is laid out as usual.
+"""A committed offset in `__consumer_offsets`: written by hand, and read by hand if it has the usual layout.
 
-    key    kind int16, 0 or 1 | group int16 length, bytes | topic int16 length, bytes | partition int32
+    key    type int16, 0 or 1 | group int16 length, bytes | topic int16 length, bytes | partition int32
     value  version int16, 4 | offset int64 | leader epoch int32 | length + 1 uvarint | metadata | commit timestamp int64
            | tagged fields: count 1, tag 0, size 16, topic id
 
-Offsets are loaded by the million and kept as these bytes: of a key the part behind the group (a "place"), and the
-value, looked into when somebody asks. Values laid out otherwise, of older versions or with other tagged fields, go by
-`schema`. As Kafka 4.3 does, offsets are written as version 4, or as 1 where a client asked for an expiry of its own.
+Millions of offsets may be loaded. They are kept as these bytes: the part of the key after the group (a "place"), and
+the value, which is decoded when it is read. `schema` decodes other layouts: older versions, other tagged fields. As
+Kafka 4.3 does, offsets are written as version 4, or as version 1 if the client set an expiry of its own.
 """
 
 import struct
@@ -43,7 +43,7 @@ assert _USUAL_SIZE == 42
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
-    """One committed offset; without a value it is deleted."""
+    """One committed offset; `value` is None if the record deletes it."""
 
     group: str
     partition: TopicPartition
@@ -51,7 +51,7 @@ class OffsetRecord:
 
 
 class Stamps(NamedTuple):
-    """When an offset was committed, and when it expires, -1 if it was not given an expiry of its own."""
+    """When an offset was committed, and when it expires; -1 if it has no expiry of its own."""
 
     commit_ms: int
     expire_ms: int
@@ -65,25 +65,25 @@ def is_offset(key: bytes) -> bool:
 
 
 def split_key(key: bytes) -> tuple[bytes, bytes]:
-    """The group, and the place, of an offset's key. Raises `ProtocolViolation` if it is cut short or no text."""
+    """The group and the place in an offset's key. Raises `ProtocolViolation` if it is truncated or not UTF-8."""
     try:
         group_end = 4 + (key[2] << 8 | key[3])
         end = group_end + 6 + (key[group_end] << 8 | key[group_end + 1])
     except IndexError as error:
-        raise ProtocolViolation("an offset's key that is cut short") from error
+        raise ProtocolViolation("an offset's key is truncated") from error
     if end > len(key) or key[2] > 0x7F or key[group_end] > 0x7F:
-        raise ProtocolViolation("an offset's key that is cut short, or without a name")
+        raise ProtocolViolation("an offset's key is truncated, or lacks a name")
     group, place = key[4:group_end], key[group_end:end]
     if not key.isascii():
         try:
             str(group, "utf-8"), str(place[2:-4], "utf-8")
         except UnicodeDecodeError as error:
-            raise ProtocolViolation("an offset's key that is no text") from error
+            raise ProtocolViolation("an offset's key is not UTF-8") from error
     return group, place
 
 
 def place_of(partition: TopicPartition) -> bytes | None:
-    """None for a name that is too long to stand in a key."""
+    """The partition's place in a key; None for a topic name that is too long for one."""
     topic = partition.topic.encode()
     if len(topic) > NAME_BYTES_MAX:
         return None
@@ -103,9 +103,9 @@ def topic_at(place: bytes) -> bytes:
 
 
 def is_value(data: bytes) -> bool:
-    """Whether `read_value` knows the version, said without making an object of what is laid out as nearly all are.
+    """Whether `read_value` knows the version. Values of the usual layout are not decoded.
 
-    Raises `ProtocolViolation` as reading does.
+    Raises `ProtocolViolation` as `read_value` does.
     """
     if (
         len(data) == _USUAL_SIZE
@@ -118,7 +118,7 @@ def is_value(data: bytes) -> bool:
 
 
 def read_value(data: bytes) -> OffsetCommitValue | None:
-    """None for a version we do not know. Raises `ProtocolViolation`."""
+    """The decoded value; None for an unknown version. Raises `ProtocolViolation` for a damaged one."""
     usual = _usual(data)
     if usual is not None:
         return usual
@@ -129,7 +129,7 @@ def read_value(data: bytes) -> OffsetCommitValue | None:
 
 
 def stamps(data: bytes) -> Stamps:
-    """Of a value that is one (`is_value`), without making an object of it."""
+    """The timestamps of a value for which `is_value` holds, without decoding the rest."""
     length = data[_LENGTH_AT]
     if length <= _ONE_BYTE_LENGTHS and data.startswith(_VERSION_BYTES):
         return Stamps(_INT64.unpack_from(data, _LENGTH_AT + length)[0], -1)
@@ -139,7 +139,7 @@ def stamps(data: bytes) -> Stamps:
 
 
 def _usual(data: bytes) -> OffsetCommitValue | None:
-    """A value laid out as nearly all are: version 4, short metadata, a topic id, no other tagged field; else None."""
+    """Decode the usual layout: version 4, short metadata, a topic id, no other tagged field. None for any other."""
     if len(data) < _USUAL_SIZE:
         return None
     version, offset, leader_epoch, length = _START.unpack_from(data)
@@ -161,7 +161,7 @@ def _usual(data: bytes) -> OffsetCommitValue | None:
 
 def _version(data: bytes) -> int:
     if len(data) < _INT16.size:
-        raise ProtocolViolation("a record shorter than the number that says what it is")
+        raise ProtocolViolation("a record is too short for its version number")
     (version,) = _INT16.unpack_from(data)
     return int(version)
 
@@ -193,7 +193,7 @@ def _value_bytes(value: OffsetCommitValue) -> bytes:
 
 
 def read_offset(record: InternalRecord) -> OffsetRecord | None:
-    """A record whose key `is_offset`; None for a version we do not know. Raises `ProtocolViolation`."""
+    """Decode a record whose key `is_offset`; None for an unknown version. Raises `ProtocolViolation`."""
     group, place = split_key(record.key)
     value = None if record.value is None else read_value(record.value)
     if value is None and record.value is not None:

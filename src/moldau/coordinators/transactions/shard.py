@@ -1,15 +1,15 @@
-"""One partition of `__transaction_state`: its transactional ids, and what is decided about them. Pure.
+"""The transactional ids of one partition of `__transaction_state`, and every decision about them. Pure.
 
-At most one step of a transaction is undecided at a time: while its record is not committed, and from the decision to
-commit or abort until every marker is written, all others are told CONCURRENT_TRANSACTIONS (Kafka's pending state). The
-order of the checks is Kafka's 4.3, for clients tell by the error what to do. Once a Prepare record is committed, `mark`
-is told what to write where; whoever does that calls `complete` when it is done, however often and however late.
+A transaction has at most one undecided step. CONCURRENT_TRANSACTIONS answers all other requests while its record is not
+committed, and from the decision to commit or abort until every partition has its marker (Kafka's pending state). The
+checks come in the order of Kafka 4.3, because clients act on the error they get. `mark` is called once a Prepare record
+is committed, with the markers to write; the marker writer then calls `complete`, however often and however late.
 
-Ids that have no transaction are kept packed, and stay so beneath the one that they begin. Time-outs are looked for at
-every `abort_timed_out_interval_ms`, as by Kafka, and only where one has passed.
+Ids without a transaction are kept packed, also while a step that begins one is undecided. Timeouts are checked every
+`abort_timed_out_interval_ms`, as in Kafka, and only in those intervals in which a transaction times out.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from moldau.coordinators.deadlines import Deadlines
 from moldau.coordinators.decision import Decision, InternalRecord, Now, Replies, Ticket
@@ -48,18 +48,18 @@ from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.names import TopicPartition, TransactionMarkers
 
 EXPIRY_LOOKS, EXPIRY_PAUSE_MS = 1000, 20
-"""How many ids are looked at in one turn, and when the next turn comes: about a millisecond's work."""
+"""The number of ids that one turn checks for expiry (about a millisecond), and the pause until the next turn."""
 
 TakeId = Callable[[], int | None]
-"""A producer id that was never given out before; None if there is none at hand just now."""
+"""Returns a producer id that was never used before; None while the next block of ids is being fetched."""
 
 Mark = Callable[[str, TransactionMarkers], None]
 
 
 class TransactionShard:
-    """`coordinator_epoch` is that of the partition's leader: markers carry it, so that a former one cannot interfere.
+    """`coordinator_epoch` is the partition's leader epoch. Markers carry it, so that a former leader's are rejected.
 
-    A decision that needs a producer id when there is none answers None: ask again when there is one.
+    A decision that needs a producer id while none is available replies None: the request is repeated later.
     """
 
     def __init__(self, settings: TransactionSettings, coordinator_epoch: int, take_id: TakeId, mark: Mark):
@@ -92,7 +92,7 @@ class TransactionShard:
         return []
 
     def _replay(self, record: InternalRecord) -> None:
-        """Records that nobody understands, of newer brokers or damaged ones, stand for nothing."""
+        """Damaged records, and those of unknown versions, are skipped."""
         try:
             known = read_record(record)
         except ProtocolViolation:
@@ -146,7 +146,7 @@ class TransactionShard:
         return min(time_out, self._expiry_ms)
 
     def tick(self, now: Now) -> Decision | None:
-        """Abort one transaction whose time is over, or look at the next ids that may have expired."""
+        """Abort one transaction that timed out, or check the next ids for expiry; None if nothing is due."""
         while (transactional_id := self._deadlines.take(now.monotonic_ms)) is not None:
             outcome = self._time_out(transactional_id, now)
             if outcome is not None:
@@ -171,21 +171,16 @@ class TransactionShard:
         if transactional_id in self._pending or not self._abort(transactional_id, was, out, now):
             self._look_at(transactional_id, now.monotonic_ms + 1)
             return None
-
-        def refused(error: ErrorCode) -> Replies:
-            self._pending.pop(transactional_id, None)
-            self._look_at(transactional_id, now.monotonic_ms + 1)
-            return []
-
-        out.refused = refused
+        out.undo.append(lambda _error, _then: self._look_at(transactional_id, now.monotonic_ms + 1))
         return out
 
     def _expire(self, now: Now) -> Decision:
-        """Ids that nobody used for long, among the next that are to be looked at."""
+        """Delete the ids that expired among the next `EXPIRY_LOOKS`."""
         if not self._to_look_at:
             self._to_look_at = list(self._idle)
         before_ms = now.wall_ms - self.settings.id_expiration_ms
-        out, gone = Decision(), []
+        out = Decision()
+        expired: list[str] = []
         for _ in range(min(EXPIRY_LOOKS, len(self._to_look_at))):
             transactional_id = self._to_look_at.pop()
             packed = self._idle.get(transactional_id)
@@ -193,22 +188,16 @@ class TransactionShard:
             if packed is not None and not is_used and is_expired(packed, before_ms):
                 self._pending[transactional_id] = None
                 out.records.append(transaction_record(transactional_id, None, self.settings.transaction_version))
-                gone.append(transactional_id)
+                expired.append(transactional_id)
+        out.undo.append(lambda _error, _then: self._forget_pending(expired))
         pause_ms = EXPIRY_PAUSE_MS if self._to_look_at else self.settings.remove_expired_interval_ms
         self._expiry_ms = now.monotonic_ms + pause_ms
-
-        def refused(error: ErrorCode) -> Replies:
-            for transactional_id in gone:
-                self._pending.pop(transactional_id, None)
-            return []
-
-        out.refused = refused
         return out
 
     # -- decisions
 
     def init(self, ask: InitProducer, ticket: Ticket, now: Now) -> Decision:
-        """The answer is an `Initialized`."""
+        """InitProducerId; the answer is an `Initialized`, or None (see the class)."""
         out = Decision()
         if not 0 < ask.timeout_ms <= self.settings.max_timeout_ms:
             out.reply(ticket, Initialized(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
@@ -220,9 +209,7 @@ class TransactionShard:
             out.reply(ticket, Initialized(ErrorCode.PRODUCER_FENCED))
         elif was is not None and was.state is TransactionState.ONGOING:
             if self._abort(ask.transactional_id, was, out, now):
-                self._answer(
-                    out, ask.transactional_id, ticket, Initialized(ErrorCode.CONCURRENT_TRANSACTIONS), Initialized
-                )
+                out.reply(ticket, Initialized(ErrorCode.CONCURRENT_TRANSACTIONS), Initialized)
             else:
                 out.reply(ticket, None)
         else:
@@ -230,7 +217,7 @@ class TransactionShard:
             if isinstance(step, TransactionMetadata):
                 self._write(out, ask.transactional_id, step)
                 answer = Initialized(ErrorCode.NONE, step.producer_id, step.epoch)
-                self._answer(out, ask.transactional_id, ticket, answer, Initialized)
+                out.reply(ticket, answer, Initialized)
             else:
                 out.reply(ticket, None if step is None else Initialized(step))
         return out
@@ -238,7 +225,7 @@ class TransactionShard:
     def _initialized(
         self, ask: InitProducer, was: TransactionMetadata | None, now: Now
     ) -> TransactionMetadata | ErrorCode | None:
-        """The next step of an id without a transaction; None if it takes a producer id that is not there."""
+        """The next step of an id without an open transaction, or an error; None if no producer id is available."""
         recovers = ask.producer_id != NO_PRODUCER_ID
         if was is None:
             producer_id = self._take_id()
@@ -253,7 +240,7 @@ class TransactionShard:
         return ErrorCode.PRODUCER_FENCED
 
     def add(self, ask: AddPartitions, ticket: Ticket, now: Now) -> Decision:
-        """The answer is an `ErrorCode`."""
+        """AddPartitionsToTxn; the answer is an `ErrorCode`."""
         out = Decision()
         was = self._find(ask.transactional_id)
         error = self._check_add(ask, was)
@@ -264,7 +251,7 @@ class TransactionShard:
         else:
             added: Partitions = dict.fromkeys(ask.partitions)
             self._write(out, ask.transactional_id, with_partitions(was, added, ask.transaction_version, now))
-            self._answer(out, ask.transactional_id, ticket, ErrorCode.NONE, _same)
+            out.reply(ticket, ErrorCode.NONE, _same)
         return out
 
     def _check_add(self, ask: AddPartitions, was: TransactionMetadata | None) -> ErrorCode:
@@ -277,7 +264,8 @@ class TransactionShard:
         return ErrorCode.NONE if was.epoch == ask.epoch else ErrorCode.PRODUCER_FENCED
 
     def verify(self, ask: AddPartitions) -> dict[TopicPartition, ErrorCode]:
-        """Whether the producer's transaction is ongoing in the partitions; what is not committed yet does not count."""
+        """NONE for each partition in which the producer's transaction is ongoing; steps that are not committed yet do
+        not count."""
         was = self._find(ask.transactional_id)
         if was is None or was.producer_id != ask.producer_id:
             return dict.fromkeys(ask.partitions, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -291,7 +279,7 @@ class TransactionShard:
         }
 
     def end(self, ask: EndTransaction, ticket: Ticket, now: Now) -> Decision:
-        """The answer is an `Ended`."""
+        """EndTxn; the answer is an `Ended`, or None (see the class)."""
         out = Decision()
         was = self._find(ask.transactional_id)
         if was is None:
@@ -310,11 +298,11 @@ class TransactionShard:
             return out
         step = prepared(was, ask.commits, ask.transaction_version, next_producer_id, now)
         self._write(out, ask.transactional_id, step)
-        self._answer(out, ask.transactional_id, ticket, _ended(ask, completed(step, now)), Ended)
+        out.reply(ticket, _ended(ask, completed(step, now)), Ended)
         return out
 
     def _check_end(self, ask: EndTransaction, was: TransactionMetadata) -> ErrorCode | None:
-        """By a client of version 1; None if the transaction is to be ended."""
+        """The check for a client without transactions of version 2; None if the transaction is to be ended."""
         if was.producer_id != ask.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if was.epoch != ask.epoch:
@@ -327,7 +315,8 @@ class TransactionShard:
         return ErrorCode.NONE if was.state is done else ErrorCode.INVALID_TXN_STATE
 
     def _check_bumping_end(self, ask: EndTransaction, was: TransactionMetadata) -> ErrorCode | None:
-        """By a client of version 2, whose last end has bumped the epoch if it is repeated; None as above."""
+        """The check for a client with transactions of version 2; None if the transaction is to be ended. If EndTxn is
+        repeated because its reply was lost, the epoch has been bumped by then."""
         if self._is_busy(ask.transactional_id, was):
             return ErrorCode.CONCURRENT_TRANSACTIONS
         is_done = was.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
@@ -345,7 +334,8 @@ class TransactionShard:
         return ErrorCode.INVALID_TXN_STATE if ask.commits else None
 
     def complete(self, transactional_id: str, markers: TransactionMarkers, ticket: Ticket, now: Now) -> Decision:
-        """Every partition has its marker. The answer is an `ErrorCode`: INVALID_TXN_STATE if that was not asked for."""
+        """Every partition has its marker. The answer is an `ErrorCode`: INVALID_TXN_STATE if these are not the markers
+        of the id's transaction."""
         out = Decision()
         was = self._open.get(transactional_id)
         if was is None or was.state not in PREPARED or self._markers(was)[:4] != markers[:4]:
@@ -354,37 +344,39 @@ class TransactionShard:
             out.reply(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
         else:
             self._write(out, transactional_id, completed(was, now))
-            self._answer(out, transactional_id, ticket, ErrorCode.NONE, _same)
+            out.reply(ticket, ErrorCode.NONE, _same)
         return out
 
     # -- for what only reads
 
     def describe(self, transactional_id: str) -> DescribedTransaction | None:
-        found = self._find(transactional_id)
-        if found is None:
+        """None for an unknown id."""
+        transaction = self._find(transactional_id)
+        if transaction is None:
             return None
         return DescribedTransaction(
             transactional_id,
-            found.state.label,
-            found.producer_id,
-            found.epoch,
-            found.timeout_ms,
-            found.start_ms,
-            tuple(found.partitions),
+            transaction.state.label,
+            transaction.producer_id,
+            transaction.epoch,
+            transaction.timeout_ms,
+            transaction.start_ms,
+            tuple(transaction.partitions),
         )
 
     def listed(self) -> Iterator[ListedTransaction]:
+        """All ids. They may change between two steps of the iteration."""
         for transactional_id in dict.fromkeys([*self._open, *self._idle]):
-            found = self._find(transactional_id)
-            if found is not None:
-                yield ListedTransaction(transactional_id, found.producer_id, found.state.label, found.start_ms)
+            one = self._find(transactional_id)
+            if one is not None:
+                yield ListedTransaction(transactional_id, one.producer_id, one.state.label, one.start_ms)
 
-    # -- words they share
+    # -- shared steps
 
     def _find(self, transactional_id: str) -> TransactionMetadata | None:
-        found = self._open.get(transactional_id)
-        if found is not None:
-            return found
+        transaction = self._open.get(transactional_id)
+        if transaction is not None:
+            return transaction
         packed = self._idle.get(transactional_id)
         return None if packed is None else unpack(packed)
 
@@ -394,7 +386,7 @@ class TransactionShard:
         return transaction is not None and transaction.state in PREPARED
 
     def _abort(self, transactional_id: str, was: TransactionMetadata, out: Decision, now: Now) -> bool:
-        """Fence and abort an ongoing transaction; False if that takes a producer id that is not there."""
+        """Fence the producer and abort its transaction; False if that needs a producer id and none is available."""
         next_producer_id: int | None = NO_PRODUCER_ID
         server_version = self.settings.transaction_version
         if server_version >= 2 and was.is_exhausted:
@@ -405,37 +397,27 @@ class TransactionShard:
         return True
 
     def _write(self, out: Decision, transactional_id: str, step: TransactionMetadata) -> None:
+        """Decide the step: it is pending until its record is committed, and forgotten if that fails."""
         assert transactional_id not in self._pending
         self._pending[transactional_id] = step
         out.records.append(transaction_record(transactional_id, step, self.settings.transaction_version))
+        out.undo.append(lambda _error, _then: self._forget_pending((transactional_id,)))
 
-    def _answer(
-        self,
-        out: Decision,
-        transactional_id: str,
-        ticket: Ticket,
-        answer: object,
-        failed: Callable[[ErrorCode], object],
-    ) -> None:
-        """What follows the commit of a step; should the log not take it, it was never decided."""
-        out.reply(ticket, answer)
-
-        def refused(error: ErrorCode) -> Replies:
+    def _forget_pending(self, transactional_ids: Iterable[str]) -> None:
+        for transactional_id in transactional_ids:
             self._pending.pop(transactional_id, None)
-            return [(ticket, failed(error))]
-
-        out.refused = refused
 
 
 def _is_foreign(ask: InitProducer, was: TransactionMetadata) -> bool:
-    """Whether who recovers (KIP-360) is neither the present producer nor the one before, at the end of its epochs."""
+    """Whether a recovering producer (KIP-360) has neither the id's producer id nor the one that it replaced because its
+    epochs were used up."""
     if ask.producer_id in (NO_PRODUCER_ID, was.producer_id):
         return False
     return ask.producer_id != was.previous_producer_id or ask.epoch < EPOCH_EXHAUSTED
 
 
 def _ended(ask: EndTransaction, after: TransactionMetadata) -> Ended:
-    """A client of version 2 goes on with the epoch after; another one with what it has."""
+    """With transactions of version 2 the client continues with the next epoch, otherwise with the same one."""
     return Ended(ErrorCode.NONE, after.producer_id, after.epoch) if ask.transaction_version >= 2 else Ended()
 
 

@@ -149,7 +149,7 @@ class Committed:
     def check_settled(self, broker: Broker) -> None:
         """Nothing is under way: groups of the newer protocol live by what is stored of them."""
         for number in _logs(broker):
-            consumers = broker.coordinators.groups.shard(number).consumers
+            consumers = broker.coordinators.groups.shard(number).consumer
             for group_id, group in consumers.stored.items():
                 live = consumers.live[group_id]
                 if any(getattr(live, name) != getattr(group, name) for name in STORED):
@@ -161,12 +161,12 @@ class Committed:
         ours = {group: dict(shard.offsets.of(group).items()) for group in shard.offsets.groups()}
         if ours != offsets:
             raise Broken(f"the coordinator has the offsets {ours}, the log {offsets}")
-        if shard.groups.stored != log.classic:
-            raise Broken(f"the coordinator has the groups {shard.groups.stored}, the log {log.classic}")
-        if shard.consumers.stored.keys() != log.newer.keys():
-            raise Broken(f"the coordinator has the groups {[*shard.consumers.stored]}, the log {[*log.newer]}")
+        if shard.classic.stored != log.classic:
+            raise Broken(f"the coordinator has the groups {shard.classic.stored}, the log {log.classic}")
+        if shard.consumer.stored.keys() != log.newer.keys():
+            raise Broken(f"the coordinator has the groups {[*shard.consumer.stored]}, the log {[*log.newer]}")
         for group_id, records in log.newer.items():
-            group = shard.consumers.stored[group_id]
+            group = shard.consumer.stored[group_id]
             members = {name for kind, name in records if kind is ConsumerRecordType.MEMBER}
             epoch = records[ConsumerRecordType.EPOCH, ""].epoch
             if (group.epoch, set(group.members)) != (epoch, members):

@@ -80,16 +80,16 @@ class Scene:
     def is_classic(self, group: str) -> bool:
         """Whether a coordinator has the group, as one of the classic protocol, and the log has no other."""
         shard = self.shard(group)
-        if shard is None or group in shard.consumers.live or group in shard.consumers.stored:
+        if shard is None or group in shard.consumer.live or group in shard.consumer.stored:
             return False
-        return group in shard.groups.live
+        return group in shard.classic.live
 
     def check_left(self, group: str, member_id: str, sent_s: float) -> None:
         """A coordinator answered just now that the member with that id, which is never given again, is out."""
         shard = self.shard(group)
         if shard is None or self.ledger.coordinator_went(group, sent_s):
             return
-        groups = (shard.groups.live.get(group), shard.consumers.live.get(group))
+        groups = (shard.classic.live.get(group), shard.consumer.live.get(group))
         if any(one is not None and member_id in one.members for one in groups):
             raise self.ledger.broken(f"{member_id} has left {group} and is still there")
 

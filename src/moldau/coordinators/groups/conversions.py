@@ -1,0 +1,90 @@
+"""What happens when a group of one kind gets a request that belongs to another kind (KIP-848). Pure.
+
+    the group is   and gets                          empty                        with members
+    -----------    ------------------------------    -------------------------    ---------------------------------
+    consumer       JoinGroup                         is made anew as classic      stays; the member joins as it is
+    classic        ConsumerGroupHeartbeat that joins is made anew as consumer     is upgraded with its members
+
+All other requests go to the kind that has the group. The downgrade of a consumer group belongs to
+`consumer.departures`: the last member of the consumer protocol leaves, and the group is classic from then on.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from moldau.coordinators.classic.groups import ClassicGroups
+from moldau.coordinators.classic.messages import Join, Joined
+from moldau.coordinators.consumer.groups import ConsumerGroups
+from moldau.coordinators.consumer.messages import ConsumerHeartbeat, ConsumerHeartbeatReply
+from moldau.coordinators.decision import Decision, Now, Ticket
+from moldau.coordinators.groups.kinds import GroupKind
+from moldau.errors import ErrorCode
+
+Ask: TypeAlias = Join | ConsumerHeartbeat
+
+
+class Conversion(NamedTuple):
+    """How to answer the request, by whether the group is empty."""
+
+    if_empty: Callable[..., Decision]
+    with_members: Callable[..., Decision]
+
+
+class Conversions:
+    def __init__(self, classic: ClassicGroups, consumer: ConsumerGroups):
+        self._classic = classic
+        self._consumer = consumer
+        self._table: Mapping[tuple[str, type[Ask]], Conversion] = {
+            (consumer.name, Join): Conversion(self._remake_as_classic, consumer.join),
+            (classic.name, ConsumerHeartbeat): Conversion(self._remake_as_consumer, self._upgrade),
+        }
+
+    def convert(self, kind: GroupKind, ask: Ask, ticket: Ticket, now: Now) -> Decision:
+        """Answer a request that joins a group of that kind, but belongs to another kind."""
+        conversion = self._table[kind.name, type(ask)]
+        answer = conversion.if_empty if kind.is_empty(ask.group_id) else conversion.with_members
+        return answer(ask, ticket, now)
+
+    def _remake_as_classic(self, ask: Join, ticket: Ticket, now: Now) -> Decision:
+        if ask.member_id:
+            out = Decision()
+            out.reply(ticket, Joined(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=ask.member_id))
+            return out
+        deletion = Decision()
+        self._consumer.delete(ask.group_id, deletion)
+        out = self._classic.join(ask, ticket, now)
+        out.prepend(deletion)
+        out.refusals[ticket] = lambda error: Joined(error=error, member_id=ask.member_id)
+
+        def undo(error: ErrorCode, then: Decision) -> None:
+            # The JoinGroup may be parked: answer it, since its group is gone.
+            self._classic.live.pop(ask.group_id, None)
+            then.reply(ticket, Joined(error=error, member_id=ask.member_id))
+
+        out.undo.append(undo)
+        return self._consumer.conclude(out, now)
+
+    def _remake_as_consumer(self, ask: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Decision:
+        out = self._consumer.beat(ask, ticket, now)
+        if self._consumer.find(ask.group_id) is not None:
+            deletion = Decision()
+            self._classic.delete(ask.group_id, deletion)
+            out.prepend(deletion)
+        return out
+
+    def _upgrade(self, ask: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Decision:
+        """Members that wait in the group are told to rejoin, and rejoin the consumer group."""
+        group = self._classic.live[ask.group_id]
+        error, message = self._consumer.check_upgrade(group, ask)
+        if self._classic.is_dead(ask.group_id) or error is not ErrorCode.NONE:
+            error = error or ErrorCode.COORDINATOR_NOT_AVAILABLE
+            out = Decision()
+            out.reply(ticket, ConsumerHeartbeatReply(error=error, message=message or None))
+            return out
+        change = Decision()
+        self._classic.replace(group, now, change)
+        self._consumer.upgrade(group, now, change)
+        out = self._consumer.beat(ask, ticket, now)
+        assert out.records and out.chain is not None
+        out.prepend(change)
+        return out
