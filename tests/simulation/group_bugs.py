@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from moldau.coordinators.classic.group import ClassicGroupState as State
-from moldau.coordinators.classic.messages import Joined, Synced
+from moldau.coordinators.classic.messages import Joined
 from moldau.coordinators.classic.rebalance import JOIN, SESSION, SYNC
 from moldau.coordinators.consumer.group import LEAVES, LEAVES_FOR_NOW
 from moldau.coordinators.consumer.member_deadlines import JOIN as CONSUMER_JOIN
@@ -14,6 +14,7 @@ from moldau.coordinators.consumer.member_deadlines import SESSION as CONSUMER_SE
 from moldau.coordinators.consumer.member_deadlines import SYNC as CONSUMER_SYNC
 from moldau.coordinators.consumer.records import ConsumerRecordType
 from moldau.coordinators.coordinator_runtime import LedPartition
+from moldau.coordinators.decision import Decision
 from moldau.coordinators.offsets.records import is_offset
 from moldau.errors import ErrorCode
 from moldau.records.batch import batches
@@ -81,11 +82,6 @@ def overtaken(carry_out: Do, self: Any, replica: Any, outcome: Any) -> None:
     carry_out(self, replica, outcome)
     if replica.queue and replica.queue[-1] is outcome:
         replica.queue.insert(0, replica.queue.pop())
-
-
-def assignments_told_first(carry_out: Do, self: Any, replica: Any, outcome: Any) -> None:
-    self._answer([reply for reply in outcome.replies if isinstance(reply[1], Synced)])
-    carry_out(self, replica, outcome)
 
 
 def without_replies(stop: Do, self: Any, error: Any) -> list[Any]:
@@ -198,7 +194,7 @@ def for_its_holder(
 def settled_first(sync: Do, self: Any, ask: Any, ticket: Any, now: Any) -> Any:
     out = sync(self, ask, ticket, now)
     if out.records:
-        self._rebalance.settle(self.live[ask.group_id], ask.assignments, now, out)
+        self._rebalance.settle(self.live[ask.group_id], ask.assignments, now, Decision())
     return out
 
 
@@ -351,9 +347,8 @@ ANSWERS_BEFORE_THE_COMMIT = [Instead(f"{RUNTIME}._append", answered_first)]
 WITH_POWER_LOSS: dict[str, list[Instead]] = {
     "records are applied before they are committed": [Instead(f"{RUNTIME}._commit", applied_first)],
     "answers go out before the commit": ANSWERS_BEFORE_THE_COMMIT,
-    "the assignment counts before it is committed": [
+    "an assignment counts before it is committed, and the members that wait for it are forgotten": [
         Instead(f"{CLASSIC}.sync", settled_first),
-        Instead(f"{RUNTIME}._execute", assignments_told_first),
     ],
 }
 
