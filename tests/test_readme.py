@@ -1,0 +1,21 @@
+"""`tests/README.md` has a line for every folder of tests, and for no other."""
+
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+CELLS = 5
+
+
+def lines() -> dict[str, list[str]]:
+    rows = re.findall(r"^\| `(\w+)`(.*)\|$", (TESTS / "README.md").read_text(), re.MULTILINE)
+    return {name: [cell.strip() for cell in rest.split(" | ")] for name, rest in rows}
+
+
+def test_every_folder_has_its_line() -> None:
+    folders = sorted({path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/*.py")})
+    assert sorted(lines()) == folders
+
+
+def test_a_line_says_promise_cost_replay_and_remedy() -> None:
+    assert {name: cells for name, cells in lines().items() if len(cells) != CELLS or not all(cells[1:])} == {}
