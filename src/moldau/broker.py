@@ -149,7 +149,7 @@ class Broker:
         folders, cluster, replicas = self.folders, self.cluster, self.replicas
         coordinators = self.coordinators = Coordinators(config, cluster, replicas, runtime)
         undo.push_async_callback(coordinators.stop)
-        coordinators.follow(cluster.image, [OFFSETS_TOPIC, TRANSACTIONS_TOPIC])
+        await coordinators.follow(cluster.image, [OFFSETS_TOPIC, TRANSACTIONS_TOPIC])
         cluster.subscribe(self._follow)
         cluster.subscribe(coordinators.forget_topics)
 
@@ -216,7 +216,7 @@ class Broker:
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
         """The partitions first: the coordinators read their own from them."""
         await self.replicas.follow(image, names)
-        self.coordinators.follow(image, names)
+        await self.coordinators.follow(image, names)
 
     def _limit(self, _: Image, __: Sequence[str]) -> None:
         self.server.limits = self._limits()

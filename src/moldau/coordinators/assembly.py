@@ -5,8 +5,10 @@ They coordinate the partitions of their internal topics that this broker leads, 
 topic that exists at the start is loaded at once.
 """
 
+import importlib
+import sys
 from collections.abc import Awaitable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from moldau.cluster.cluster import Cluster
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
     from moldau.replication.markers import MarkerWriter
 
 MINUTE_MS = 60_000
+MODULES = {
+    OFFSETS_TOPIC: ("moldau.coordinators.groups.coordinator", "moldau.coordinators.groups.settings"),
+    TRANSACTIONS_TOPIC: ("moldau.coordinators.transactions.coordinator", "moldau.replication.markers"),
+}
+"""Imported in the executor when their topic is made: on a busy machine importing them held the loop for 0.1 s."""
 
 
 class Coordinators:
@@ -35,8 +42,11 @@ class Coordinators:
         self._replicas = replicas
         self._runtime = runtime
 
-    def follow(self, image: Image, names: Sequence[str]) -> None:
+    async def follow(self, image: Image, names: Sequence[str]) -> None:
         """These topics changed: lead the partitions of internal topics that this broker leads now, and no others."""
+        for topic, modules in MODULES.items():
+            if topic in names and topic in image.topics and modules[0] not in sys.modules:
+                await self._runtime.run(partial(_import, modules))
         self._lead_groups(image, names)
         self._lead_transactions(image, names)
 
@@ -159,3 +169,8 @@ class Coordinators:
     def _offsets_partitions(self) -> int:
         topic = self._cluster.image.topics.get(OFFSETS_TOPIC)
         return len(topic.partitions) if topic else self._config.offsets_topic_num_partitions
+
+
+def _import(modules: Sequence[str]) -> None:
+    for name in modules:
+        importlib.import_module(name)
