@@ -104,7 +104,7 @@ def _noting(where: str) -> Callable[[Any], Any]:
 
         elif inspect.isgeneratorfunction(function):
 
-            def begun(*args: Any, **kwargs: Any) -> Any:
+            def begun(*args: Any, **kwargs: Any) -> Any:  # type: ignore[misc]
                 steps = function(*args, **kwargs)
                 while True:
                     try:
@@ -116,7 +116,7 @@ def _noting(where: str) -> Callable[[Any], Any]:
 
         else:
 
-            def begun(*args: Any, **kwargs: Any) -> Any:
+            def begun(*args: Any, **kwargs: Any) -> Any:  # type: ignore[misc]
                 with noted():
                     return function(*args, **kwargs)
 

@@ -17,7 +17,12 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OURS = rules.read_all(ROOT, "src")
 EVERYTHING = [*OURS, *rules.read_all(ROOT, "tests", "tools", "benchmarks", "harness")]
-ENTRY_POINTS = ("moldau.cli.main", "pyspark_moldau", *(one.name for one in OURS if one.name.endswith("__main__")))
+ENTRY_POINTS = (
+    "moldau.cli.main",
+    "moldau.simulation.world",  # the worlds of tests are made of it
+    "pyspark_moldau",
+    *(one.name for one in OURS if one.name.endswith("__main__")),
+)
 
 MODULES_OF = {"google-re2": "re2", "prometheus-client": "prometheus_client"}
 """Where a distribution's module has another name than the distribution."""

@@ -71,12 +71,12 @@ LINT = (
 COMPILED = (("python", "-c", CHECK_COMPILED),)
 DEMO = (("moldau", "pipeline", "demo", "--folder", "build/demo"),)
 SEEDS = (
-    ("python", "-m", "moldau.simulation", "1000", "150"),
-    ("python", "-m", "moldau.simulation", "2000", "150", "--power-loss"),
-    ("python", "-m", "moldau.simulation", "3000", "50", "--groups", "--jobs", "2"),
-    ("python", "-m", "moldau.simulation", "4000", "50", "--groups", "--power-loss", "--jobs", "2"),
-    ("python", "-m", "moldau.simulation", "5000", "50", "--transactions", "--jobs", "2"),
-    ("python", "-m", "moldau.simulation", "6000", "50", "--transactions", "--power-loss", "--jobs", "2"),
+    ("python", "-m", "tests.worlds", "1000", "150"),
+    ("python", "-m", "tests.worlds", "2000", "150", "--power-loss"),
+    ("python", "-m", "tests.worlds", "3000", "50", "--groups", "--jobs", "2"),
+    ("python", "-m", "tests.worlds", "4000", "50", "--groups", "--power-loss", "--jobs", "2"),
+    ("python", "-m", "tests.worlds", "5000", "50", "--transactions", "--jobs", "2"),
+    ("python", "-m", "tests.worlds", "6000", "50", "--transactions", "--power-loss", "--jobs", "2"),
 )
 CRASH_POINTS = (("python", "-m", "tests.crash_points", "--points", "20000", "--jobs", "2"),)
 
@@ -90,7 +90,7 @@ STAGES = (
     Stage("agreement", 4, tests=("tests/agreement",)),
     Stage("spark", 10, commands=DEMO, tests=("tests/demo", "tests/pipeline")),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
-    Stage("simulation", 5, commands=SEEDS, tests=("tests/simulation",), options=("-n", "2"), long=True),
+    Stage("simulation", 5, commands=SEEDS, tests=("tests/simulation", "tests/worlds"), options=("-n", "2"), long=True),
     Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )
 

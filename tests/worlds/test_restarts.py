@@ -12,8 +12,8 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.peers.link import Link
 from moldau.protocol.messages.metadata import MetadataResponse
 from moldau.simulation.network import Weather
-from moldau.simulation.scenarios import BOOTSTRAP, BROKER, TOPIC, restarts
 from moldau.simulation.world import World
+from tests.worlds.scenarios import BOOTSTRAP, BROKER, TOPIC, restarts
 
 GOES_ON_WITHIN_S = 10.0
 """Of virtual time: the producer's request time-out, and as much again for slow turns."""

@@ -1,8 +1,8 @@
-"""`python -m moldau.simulation SEED [COUNT]`: live through seeds and print the digest of each; the exit code is 1 if
-one failed.
+"""`python -m tests.worlds SEED [COUNT]`: live through the worlds of these seeds and print the digest of each; the exit
+code is 1 if one failed.
 
-The worlds are of a producer and a reader, with `--groups` of consumer groups, with `--transactions` of those.
-`--minutes` goes on from SEED for so long.
+A world has a producer and a reader; with `--groups` it has consumer groups, with `--transactions` transactions.
+`--minutes` goes on from SEED for that time.
 """
 
 import argparse
@@ -13,19 +13,19 @@ from itertools import count, islice
 from multiprocessing import get_context
 from typing import Any
 
-from moldau.simulation.scenarios import live
+from tests.worlds.scenarios import live
 
 AT_A_TIME = 50
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m moldau.simulation", description="Replay simulated seeds.")
+    parser = argparse.ArgumentParser(prog="python -m tests.worlds", description="Replay simulated seeds.")
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int, nargs="?", default=1)
     parser.add_argument("--power-loss", action="store_true", help="the machine dies with the broker")
     parser.add_argument("--groups", dest="kind", action="store_const", const="groups", default="")
     parser.add_argument("--transactions", dest="kind", action="store_const", const="transactions")
-    parser.add_argument("--minutes", type=float, help="seed after seed for so long")
+    parser.add_argument("--minutes", type=float, help="seed after seed for this time")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the seeds")
     asked = parser.parse_args()
     seeds = count(asked.seed) if asked.minutes is not None else iter(range(asked.seed, asked.seed + asked.count))
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def _live_all(pool: Executor, seeds: list[int], asked: argparse.Namespace) -> int:
-    """How many failed."""
+    """Returns the number of seeds that failed."""
     failed = 0
     options = f" --{asked.kind}" * bool(asked.kind) + " --power-loss" * asked.power_loss
     both: list[list[Any]] = [[asked.kind] * len(seeds), [asked.power_loss] * len(seeds)]
@@ -48,7 +48,7 @@ def _live_all(pool: Executor, seeds: list[int], asked: argparse.Namespace) -> in
         else:
             failed += 1
             print(f"seed {lived.seed} FAILED: {lived.failure}")
-            print(f"    again: python -m moldau.simulation {lived.seed}{options}", flush=True)
+            print(f"    again: python -m tests.worlds {lived.seed}{options}", flush=True)
     return failed
 
 

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.client.failures import error_of
-from moldau.client.routing import Router
+from moldau.client.routing import GROUP_KEY, TRANSACTION_KEY, Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import (
     ADD_OFFSETS_TO_TXN,
     ADD_PARTITIONS_TO_TXN,
     END_TXN,
-    FIND_COORDINATOR,
     INIT_PRODUCER_ID,
     PRODUCE,
     TXN_OFFSET_COMMIT,
@@ -25,7 +24,6 @@ from moldau.protocol.apis import (
 from moldau.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from moldau.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from moldau.protocol.messages.end_txn import EndTxnRequest
-from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.protocol.messages.txn_offset_commit import (
@@ -34,8 +32,8 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from moldau.records.batch import encode_batch
-from moldau.simulation.transactions.ledger import Transaction, TransactionLedger
 from moldau.simulation.world import World
+from tests.worlds.transactions.ledger import SentTransaction, TransactionLedger
 
 TOPIC = "money"
 TIMEOUT_MS = 5000
@@ -47,7 +45,7 @@ VERSION_1 = {PRODUCE.key: 11, END_TXN.key: 4, TXN_OFFSET_COMMIT.key: 4}
 AGAIN = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
-class Producer:
+class SimulatedProducer:
     def __init__(self, world: World, ledger: TransactionLedger, bootstrap: str, transactional_id: str, name: str):
         self._world, self._ledger = world, ledger
         self._random = world.random
@@ -115,7 +113,7 @@ class Producer:
         if reply.producer_id >= 0:
             self._be(reply.producer_id, reply.producer_epoch)
 
-    async def _write(self, transaction: Transaction, partition: int, value: str) -> None:
+    async def _write(self, transaction: SentTransaction, partition: int, value: str) -> None:
         if self._version == 1:
             topic = AddPartitionsToTxnTopic(name=TOPIC, partitions=[partition])
             added = AddPartitionsToTxnRequest(
@@ -146,7 +144,7 @@ class Producer:
         self._sequences[partition] = sequence + 1
         transaction.acknowledged.add(value)
 
-    async def _commit_offset(self, transaction: Transaction) -> None:
+    async def _commit_offset(self, transaction: SentTransaction) -> None:
         if self._version == 1:
             added = AddOffsetsToTxnRequest(
                 transactional_id=self.transactional_id,
@@ -195,19 +193,7 @@ class Producer:
         if api is PRODUCE:
             node = await self._router.leader(TopicPartition(TOPIC, 0))
         else:
-            is_group = api is TXN_OFFSET_COMMIT
-            key = self._group if is_group else self.transactional_id
-            node = await self._coordinator(key, 0 if is_group else 1)
+            key = (self._group, GROUP_KEY) if api is TXN_OFFSET_COMMIT else (self.transactional_id, TRANSACTION_KEY)
+            node = await self._router.coordinator(*key)
         link = await self._router.broker(node, "transactions")
         return await link.call(api, request, CALL_MS)
-
-    async def _coordinator(self, key: str, kind: int) -> int:
-        link = await self._router.any()
-        request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
-        reply = await link.call(FIND_COORDINATOR, request, CALL_MS)
-        found = reply.coordinators[0]
-        if found.error_code:
-            raise KafkaError(error_of(found.error_code))
-        if found.node_id not in self._router.view.brokers:
-            await self._router.refresh([TOPIC])
-        return int(found.node_id)

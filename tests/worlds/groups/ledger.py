@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
-from moldau.simulation.groups.register import Register, Write
-from moldau.simulation.workload import Broken
+from tests.worlds.groups.register import OffsetRegister, Write
+from tests.worlds.workload import Broken
 
 Era: TypeAlias = int
 UNKNOWN_IN_A_ROW_MAX = 5
@@ -54,7 +54,7 @@ class Told:
 
 
 @dataclass
-class Ledger:
+class GroupLedger:
     now: Callable[[], float]
     retention_s: float
     failures: list[str] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Ledger:
         self._epochs: dict[tuple[str, Era, str], int] = {}
         self._instances: dict[tuple[str, str], tuple[str, float]] = {}
         self._unknown: dict[str, Counter[str]] = {}
-        self._registers: dict[tuple[str, TopicPartition], Register] = {}
+        self._registers: dict[tuple[str, TopicPartition], OffsetRegister] = {}
         self._excused_s: dict[tuple[str, str], float] = {}
         self._claims: dict[tuple[str, str], list[Claim]] = {}
         self._out_s: dict[tuple[str, str], float] = {}
@@ -247,8 +247,8 @@ class Ledger:
 
     # -- offsets
 
-    def _register(self, group: str, place: TopicPartition) -> Register:
-        return self._registers.setdefault((group, place), Register(self.retention_s))
+    def _register(self, group: str, place: TopicPartition) -> OffsetRegister:
+        return self._registers.setdefault((group, place), OffsetRegister(self.retention_s))
 
     def value(self) -> int:
         """An offset that was never committed before."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.mutations import MUTATIONS, SEEDS_MAX, caught_after
+from tests.worlds.mutations import MUTATIONS, SEEDS_MAX, caught_after
 
 
 @pytest.mark.parametrize("name", MUTATIONS)

@@ -17,10 +17,10 @@ from moldau.protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from moldau.simulation.groups.ledger import Ledger
-from moldau.simulation.groups.member import CALL_MS, PERHAPS, Caller, Scene, Seat
-from moldau.simulation.groups.plan import SESSION_MS
-from moldau.simulation.groups.register import Write
+from tests.worlds.groups.ledger import GroupLedger
+from tests.worlds.groups.member import CALL_MS, PERHAPS, GroupCaller, GroupScene, Seat
+from tests.worlds.groups.plan import SESSION_MS
+from tests.worlds.groups.register import Write
 
 PAUSE_S_MAX = 3.0
 
@@ -28,7 +28,7 @@ PAUSE_S_MAX = 3.0
 class Outsider:
     """`groups` are those it looks after. While it `interferes` it does what members may have to get over."""
 
-    def __init__(self, scene: Scene, groups: list[str], seats: list[Seat], seed: random.Random):
+    def __init__(self, scene: GroupScene, groups: list[str], seats: list[Seat], seed: random.Random):
         self._scene = scene
         self._groups = groups
         self._instances = [(seat.group, seat.instance_id) for seat in seats if seat.instance_id is not None]
@@ -36,8 +36,8 @@ class Outsider:
         self.is_calm = self.interferes = False
 
     async def live(self) -> None:
-        callers = {group: Caller(self._scene, "outsider", group) for group in self._groups}
-        gentle: list[Callable[[Caller], Awaitable[None]]] = [self._commits, self.reads]
+        callers = {group: GroupCaller(self._scene, "outsider", group) for group in self._groups}
+        gentle: list[Callable[[GroupCaller], Awaitable[None]]] = [self._commits, self.reads]
         rough = [self._deletes_group, self._deletes_offsets, self._throws_out]
         try:
             while True:
@@ -57,28 +57,28 @@ class Outsider:
     def _everywhere(self) -> list[TopicPartition]:
         return [TopicPartition(t, number) for t, count in self._scene.partitions.items() for number in range(count)]
 
-    async def _commits(self, caller: Caller) -> None:
+    async def _commits(self, caller: GroupCaller) -> None:
         await caller.commit([place for place in self._everywhere() if self._random.random() < 0.3])
 
-    async def reads(self, caller: Caller) -> None:
+    async def reads(self, caller: GroupCaller) -> None:
         await caller.fetch(self._everywhere())
 
     async def deletes(self, groups: list[str]) -> None:
         """Those that are empty are deleted, with their offsets."""
         for group in groups:
-            caller = Caller(self._scene, "outsider", group)
+            caller = GroupCaller(self._scene, "outsider", group)
             with contextlib.suppress(KafkaError):
                 await self._scene.world.on("outsider", self._deletes_group(caller))
             await self._scene.world.on("outsider", caller.close())
 
-    async def _deletes_group(self, caller: Caller) -> None:
+    async def _deletes_group(self, caller: GroupCaller) -> None:
         ledger, group = self._scene.ledger, caller.group
         places = dict.fromkeys([*ledger.places_of(group), *self._everywhere()])  # it may arrive behind later commits
         writes = {place: ledger.writes(group, place, None) for place in places}
         reply = await caller.call(DELETE_GROUPS, DeleteGroupsRequest(groups_names=[group]), purpose="commits")
         _note(ledger, group, writes, caller.understood(reply.results[0].error_code))
 
-    async def _deletes_offsets(self, caller: Caller) -> None:
+    async def _deletes_offsets(self, caller: GroupCaller) -> None:
         ledger, place = self._scene.ledger, self._random.choice(self._everywhere())
         writes = {place: ledger.writes(caller.group, place, None)}
         part = OffsetDeleteRequestPartition(partition_index=place.partition)
@@ -88,7 +88,7 @@ class Outsider:
         error = reply.error_code or reply.topics[0].partitions[0].error_code
         _note(ledger, caller.group, writes, caller.understood(error))
 
-    async def _throws_out(self, caller: Caller) -> None:
+    async def _throws_out(self, caller: GroupCaller) -> None:
         instances = [instance_id for group, instance_id in self._instances if group == caller.group]
         if not instances:
             return
@@ -109,7 +109,7 @@ class Outsider:
             ledger.is_out(caller.group, instance_id, None, caller.now + (CALL_MS / 1000 if error in PERHAPS else 0.0))
 
 
-def _note(ledger: Ledger, group: str, writes: dict[TopicPartition, Write], error: ErrorCode) -> None:
+def _note(ledger: GroupLedger, group: str, writes: dict[TopicPartition, Write], error: ErrorCode) -> None:
     for place, write in writes.items():
         if error is ErrorCode.NONE:
             ledger.wrote(group, place, write)

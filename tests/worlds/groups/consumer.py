@@ -14,16 +14,16 @@ from moldau.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from moldau.simulation.groups.member import Fenced, Member, Scene, Seat
+from tests.worlds.groups.member import Fenced, GroupScene, Seat, SimulatedMember
 
 LEAVES, LEAVES_FOR_NOW = -1, -2
 BEGIN_ANEW = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND})
 
 
-class ConsumerMember(Member):
+class ConsumerMember(SimulatedMember):
     """`names` gives the topic of an id."""
 
-    def __init__(self, scene: Scene, seat: Seat, name: str, host: str, ids: dict[str, uuid.UUID]):
+    def __init__(self, scene: GroupScene, seat: Seat, name: str, host: str, ids: dict[str, uuid.UUID]):
         super().__init__(scene, seat, name, host)
         self._ids = ids
         self._names = {one: topic for topic, one in ids.items()}

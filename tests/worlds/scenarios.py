@@ -1,4 +1,4 @@
-"""Stories that a world lives through. Each draws what happens from the world's seed, and checks at the end."""
+"""The scenarios of a world. Each draws what happens from the world's seed, and checks at the end."""
 
 import asyncio
 import logging
@@ -9,18 +9,18 @@ from moldau.client.admin import AsyncAdmin
 from moldau.client.producer import AsyncProducer
 from moldau.errors import MoldauError
 from moldau.simulation.faults import PowerLoss
-from moldau.simulation.groups import story as groups
 from moldau.simulation.network import Weather
-from moldau.simulation.transactions import story as transactions
-from moldau.simulation.workload import Broken, History, consume, produce
 from moldau.simulation.world import World
+from tests.worlds.groups.story import live_groups
+from tests.worlds.transactions.story import TransactionStory
+from tests.worlds.workload import Broken, History, consume, produce
 
 TOPIC = "events"
 BROKER = "broker"
 BOOTSTRAP = f"{BROKER}:9092"
 ENDS_WITHIN_S = 600
-"""From the last death on: in virtual time, a hundred times what the clients need. A consumer whose committed offset was
-lost may wait for ever."""
+"""Virtual seconds from the broker's last death on, a hundred times what the clients need. A consumer whose committed
+offset was lost may wait for ever."""
 
 
 async def two_clients(world: World, *, records: int = 300, power_loss: bool = False) -> History:
@@ -113,7 +113,7 @@ def run_seed(seed: int, *, power_loss: bool = False) -> World:
 
 
 class Complaints(logging.Handler):
-    """What the broker did not expect to happen, by its own log."""
+    """The first unexpected error in the broker's own log."""
 
     def __init__(self, world: World):
         super().__init__(logging.ERROR)
@@ -128,12 +128,12 @@ class Complaints(logging.Handler):
 
 def run_groups(seed: int, *, power_loss: bool = False) -> World:
     """One world of groups of that seed. Raises `Broken` if an invariant does not hold."""
-    return _told(World(seed), lambda world: groups.Story(world, power_loss).tell())
+    return _told(World(seed), lambda world: live_groups(world, power_loss))
 
 
 def run_transactions(seed: int, *, power_loss: bool = False) -> World:
     """One world of transactions of that seed. Raises `Broken` if an invariant does not hold."""
-    return _told(World(seed), lambda world: transactions.Story(world, power_loss).tell())
+    return _told(World(seed), lambda world: TransactionStory(world, power_loss).tell())
 
 
 def _told(world: World, story: Callable[[World], Coroutine[Any, Any, None]]) -> World:

@@ -12,8 +12,8 @@ from moldau.errors import KafkaError
 from moldau.log.log import Log
 from moldau.log.producers.producers import Producers
 from moldau.replication.replica import Replica
-from moldau.simulation.scenarios import run_seed
-from moldau.simulation.workload import Broken
+from tests.worlds.scenarios import run_seed
+from tests.worlds.workload import Broken
 
 SEEDS = range(1, 13)
 MUTATION_SEEDS = range(1, 41)
@@ -22,29 +22,29 @@ REPLAY = """
 import random, sys
 held = [bytearray(random.randrange(1, 5000)) for _ in range(int(sys.argv[2]))]
 held = held[::3]
-from moldau.simulation.scenarios import run_seed
+from tests.worlds.scenarios import run_seed
 print(run_seed(int(sys.argv[1])).digest)
 """
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_is_lost_or_doubled_when_the_broker_is_killed(seed: int):
+def test_nothing_is_lost_or_doubled_when_the_broker_is_killed(seed: int) -> None:
     world = run_seed(seed)
     assert world.loop.time() > 1
     assert world.network.delivered > 50
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_was_flushed_before_the_answer_survives_the_loss_of_power(seed: int):
+def test_what_was_flushed_before_the_answer_survives_the_loss_of_power(seed: int) -> None:
     run_seed(seed, power_loss=True)
 
 
-def test_virtual_seconds_cost_no_real_ones():
+def test_virtual_seconds_cost_no_real_ones() -> None:
     worlds = [run_seed(seed) for seed in range(100, 105)]
     assert sum(world.loop.time() for world in worlds) > 10
 
 
-def test_a_seed_has_one_history_whatever_the_heap_and_the_hashes_are():
+def test_a_seed_has_one_history_whatever_the_heap_and_the_hashes_are() -> None:
     digests = set()
     for hash_seed, garbage in (("0", "0"), ("1", "3000"), ("4242", "20011")):
         ran = subprocess.run(
@@ -70,7 +70,7 @@ def caught(power_loss: bool) -> bool:
     return False
 
 
-def test_an_answer_before_the_flush_is_caught(monkeypatch: pytest.MonkeyPatch):
+def test_an_answer_before_the_flush_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     async def without_flush(self: Replica, size: int) -> None:
         leadership = self.leadership
         if leadership.reached(leadership.local, self.log.log_end_offset):
@@ -80,12 +80,12 @@ def test_an_answer_before_the_flush_is_caught(monkeypatch: pytest.MonkeyPatch):
     assert caught(power_loss=True)
 
 
-def test_forgotten_sequences_are_caught(monkeypatch: pytest.MonkeyPatch):
+def test_forgotten_sequences_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Producers, "check", lambda self, header: None)
     assert caught(power_loss=False)
 
 
-def test_offsets_given_twice_are_caught(monkeypatch: pytest.MonkeyPatch):
+def test_offsets_given_twice_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     append = Log.append
 
     def stuck(self: Log, *args: object) -> object:

@@ -14,10 +14,10 @@ from moldau.client.consumer import AsyncConsumer
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition
 from moldau.simulation.faults import PowerLoss
-from moldau.simulation.transactions.ledger import TransactionLedger
-from moldau.simulation.transactions.producer import TIMEOUT_MS, TOPIC, Producer
-from moldau.simulation.workload import Broken
 from moldau.simulation.world import World
+from tests.worlds.transactions.ledger import TransactionLedger
+from tests.worlds.transactions.producer import TIMEOUT_MS, TOPIC, SimulatedProducer
+from tests.worlds.workload import Broken
 
 BROKER = "broker"
 BOOTSTRAP = f"{BROKER}:9092"
@@ -29,18 +29,18 @@ READS_S = 60.0
 
 
 @dataclass
-class Process:
-    producer: Producer
+class ProducerProcess:
+    producer: SimulatedProducer
     task: asyncio.Task[None]
 
 
-class Story:
+class TransactionStory:
     def __init__(self, world: World, power_loss: bool):
         self.world, self.random = world, world.random
         self.power_loss = power_loss
         self.ledger = TransactionLedger()
         self._ids = [f"x{number}" for number in range(self.random.randint(1, 3))]
-        self._processes: list[Process] = []
+        self._processes: list[ProducerProcess] = []
         self._started = 0
         self._over = False
         slow_s = self.random.choice((0.0, 0.02, 0.2, 0.2))
@@ -115,8 +115,10 @@ class Story:
     def _start(self, transactional_id: str) -> None:
         self._started += 1
         name = f"{transactional_id}-{self._started}"
-        producer = Producer(self.world, self.ledger, BOOTSTRAP, transactional_id, name)
-        self._processes.append(Process(producer, self.world.loop.create_task(self.world.on(name, producer.live()))))
+        producer = SimulatedProducer(self.world, self.ledger, BOOTSTRAP, transactional_id, name)
+        self._processes.append(
+            ProducerProcess(producer, self.world.loop.create_task(self.world.on(name, producer.live())))
+        )
 
     def _second(self) -> None:
         """Somebody starts another process with the same transactional id."""

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from moldau.simulation.groups.member import Seat
+from tests.worlds.groups.member import Seat
 
 SESSION_MS = 6000
 RETENTION_S, FORGETS_S = 60, 5
@@ -14,7 +14,7 @@ OFTEN: Mapping[str, float] = {"arrive": 2.0, "move": 1.5, "busy": 1.5, "die": 0.
 
 
 @dataclass(frozen=True)
-class Plan:
+class GroupPlan:
     """`work_s` is how long a piece of work takes at most that is handed to an executor, flushes above all. `max_size`:
     so few members a classic group may have in the end, 0 for as many as come."""
 
@@ -28,7 +28,7 @@ class Plan:
     max_size: int
 
 
-def draw(seed: random.Random, events: Iterable[str], power_loss: bool) -> Plan:
+def draw(seed: random.Random, events: Iterable[str], power_loss: bool) -> GroupPlan:
     rebalance_ms, initial_delay_ms = seed.choice((3000, 8000)), seed.choice((0, 0, 500, 3000))
     seats = [seat for number in range(seed.randint(1, 2)) for seat in _seats(seed, number, rebalance_ms)]
     work_s = seed.choice((0.0, 0.0, 0.0, 0.005, 0.05, 0.3))
@@ -46,7 +46,7 @@ def draw(seed: random.Random, events: Iterable[str], power_loss: bool) -> Plan:
     apart = random.Random(seed.getstate()[1][0])  # what is drawn from it leaves the rest as it is
     if power_loss or work_s:
         settings["log_flush_interval_messages"] = 1
-    return Plan(
+    return GroupPlan(
         seats,
         {"t": seed.randint(2, 5), "u": seed.randint(1, 3)},
         settings,

@@ -8,11 +8,11 @@ either may be true. A reader of committed records never sees anything else, not 
 from dataclasses import dataclass, field
 
 from moldau.names import TopicPartition
-from moldau.simulation.workload import Broken
+from tests.worlds.workload import Broken
 
 
 @dataclass
-class Transaction:
+class SentTransaction:
     """The `number`th of a transactional id; its records are values that occur nowhere else."""
 
     transactional_id: str
@@ -28,17 +28,17 @@ class Transaction:
 
 class TransactionLedger:
     def __init__(self) -> None:
-        self.transactions: list[Transaction] = []
-        self.of_value: dict[str, Transaction] = {}
+        self.transactions: list[SentTransaction] = []
+        self.of_value: dict[str, SentTransaction] = {}
         self.seen: dict[str, tuple[TopicPartition, int]] = {}
         self._holders: dict[str, tuple[str, float]] = {}
 
-    def begin(self, transactional_id: str, process: str) -> Transaction:
-        transaction = Transaction(transactional_id, len(self.transactions) + 1, process)
+    def begin(self, transactional_id: str, process: str) -> SentTransaction:
+        transaction = SentTransaction(transactional_id, len(self.transactions) + 1, process)
         self.transactions.append(transaction)
         return transaction
 
-    def sends(self, transaction: Transaction, value: str) -> None:
+    def sends(self, transaction: SentTransaction, value: str) -> None:
         transaction.sent.add(value)
         self.of_value[value] = transaction
 

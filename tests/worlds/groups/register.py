@@ -21,7 +21,7 @@ class Write:
     """By when it certainly had taken effect."""
 
 
-class Register:
+class OffsetRegister:
     def __init__(self, retention_s: float = inf):
         self._retention_s = retention_s
         self._writes: list[Write] = [Write(None, -inf, -inf)]

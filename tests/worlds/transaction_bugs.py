@@ -6,7 +6,7 @@ from typing import Any
 from moldau.coordinators.transactions.transaction import repeated
 from moldau.errors import ErrorCode
 from tests.replacing import Instead, nothing, returns
-from tests.simulation.group_bugs import ANSWERS_BEFORE_THE_COMMIT, OFFSETS, forgiving
+from tests.worlds.group_bugs import ANSWERS_BEFORE_THE_COMMIT, OFFSETS, forgiving
 
 LOG = "moldau.log.log:Log"
 SHARD = "moldau.coordinators.transactions.shard:TransactionShard"

@@ -6,10 +6,10 @@ The bugs are in `group_bugs` and `transaction_bugs`. Those that only a loss of p
 import logging
 from typing import NamedTuple
 
-from moldau.simulation.scenarios import live
 from tests.replacing import Instead, replaced
-from tests.simulation import group_bugs, transaction_bugs
 from tests.unlogged import unlogged
+from tests.worlds import group_bugs, transaction_bugs
+from tests.worlds.scenarios import live
 
 SEEDS_MAX = 300
 """Each mutation is caught within this many seeds."""

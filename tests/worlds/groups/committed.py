@@ -21,7 +21,7 @@ from moldau.coordinators.replaying import Replaying
 from moldau.errors import KafkaError
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.records.batch import batches
-from moldau.simulation.workload import Broken
+from tests.worlds.workload import Broken
 
 READ_BYTES = 1 << 20
 STORED = ("epoch", "metadata_hash", "members", "statics", "targets", "target_epoch", "target_stamp_ms", "expressions")
@@ -29,7 +29,7 @@ STORED = ("epoch", "metadata_hash", "members", "statics", "targets", "target_epo
 Newer = dict[tuple[ConsumerRecordType, str], Any]
 
 
-class Replayed:
+class ReplayedPartition:
     """One partition of the topic, as far as it was read."""
 
     def __init__(self) -> None:
@@ -79,12 +79,12 @@ class Replayed:
             self.newer[known.group].pop((known.kind, known.name), None)
 
 
-class Committed:
+class CommittedLog:
     """All partitions of the topic. `eras` counts for each group how often it went."""
 
     def __init__(self) -> None:
         self.eras: Counter[str] = Counter()
-        self._partitions: dict[int, Replayed] = {}
+        self._partitions: dict[int, ReplayedPartition] = {}
 
     def era(self, broker: Broker | None, group: str) -> int:
         """How often the group has gone, as far as is known without a broker."""
@@ -95,7 +95,7 @@ class Committed:
     def follow(self, broker: Broker) -> None:
         """Read what has been committed since the last time."""
         for number, (log, until) in _logs(broker).items():
-            replayed = self._partitions.setdefault(number, Replayed())
+            replayed = self._partitions.setdefault(number, ReplayedPartition())
             if replayed.offset < until:
                 replayed.read(log, until, self._gone)
 
@@ -126,8 +126,8 @@ class Committed:
     def check_kept(self, broker: Broker) -> None:
         """Another life of the broker: what was committed in those before is there, and nothing instead of it."""
         for number, (log, until) in _logs(broker).items():
-            before = self._partitions.get(number, Replayed())
-            again = Replayed()
+            before = self._partitions.get(number, ReplayedPartition())
+            again = ReplayedPartition()
             again.read(log, until, lambda _: None)
             if again.records[: len(before.records)] != before.records:
                 raise Broken(f"partition {number} of {OFFSETS_TOPIC} lost or changed what was committed there")
@@ -143,7 +143,7 @@ class Committed:
             except KafkaError:
                 complete = False
                 continue
-            self._check_shard(shard, self._partitions.setdefault(number, Replayed()))
+            self._check_shard(shard, self._partitions.setdefault(number, ReplayedPartition()))
         return complete
 
     def check_settled(self, broker: Broker) -> None:
@@ -156,7 +156,7 @@ class Committed:
                     raise Broken(f"{group_id} lives as {live}, and is stored as {group}")
 
     @staticmethod
-    def _check_shard(shard: GroupShard, log: Replayed) -> None:
+    def _check_shard(shard: GroupShard, log: ReplayedPartition) -> None:
         offsets = {group: committed for group, committed in log.offsets.items() if committed}
         ours = {group: dict(shard.offsets.of(group).items()) for group in shard.offsets.groups()}
         if ours != offsets:

@@ -6,9 +6,9 @@ import random
 import pytest
 
 from moldau.names import TopicPartition
-from moldau.simulation.scenarios import live, run_transactions
-from moldau.simulation.transactions.ledger import TransactionLedger
-from moldau.simulation.workload import Broken
+from tests.worlds.scenarios import live, run_transactions
+from tests.worlds.transactions.ledger import TransactionLedger
+from tests.worlds.workload import Broken
 
 SEEDS = range(1, 9)
 FRESH = 2000 if os.environ.get("MOLDAU_PROFILE") == "long" else 6

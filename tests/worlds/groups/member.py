@@ -31,8 +31,8 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from moldau.simulation.groups.ledger import Claim, Ledger
 from moldau.simulation.world import World
+from tests.worlds.groups.ledger import Claim, GroupLedger
 
 ELSEWHERE = frozenset(
     {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
@@ -63,13 +63,13 @@ class Seat:
 
 
 @dataclass
-class Scene:
+class GroupScene:
     """What all members play on; `partitions` is how many each topic has, `assigned_for` how many each had when the
     leader of a group last assigned; `shard` is where a coordinator has a group in memory, if one has. There may be more
     members than are allowed where it `is_limited`."""
 
     world: World
-    ledger: Ledger
+    ledger: GroupLedger
     bootstrap: str
     partitions: dict[str, int]
     era: Callable[[str], int]
@@ -94,10 +94,10 @@ class Scene:
             raise self.ledger.broken(f"{member_id} has left {group} and is still there")
 
 
-class Caller:
+class GroupCaller:
     """Questions to the coordinator of a group, from one host."""
 
-    def __init__(self, scene: Scene, host: str, group: str, join_version: int = 99):
+    def __init__(self, scene: GroupScene, host: str, group: str, join_version: int = 99):
         self.scene, self.host, self.group = scene, host, group
         self.ledger = scene.ledger
         runtime = scene.world.runtime(scene.world.host(host))
@@ -203,10 +203,10 @@ class Caller:
         return error
 
 
-class Member(Caller, ABC):
+class SimulatedMember(GroupCaller, ABC):
     """The process `name` in a seat, on a host of its own."""
 
-    def __init__(self, scene: Scene, seat: Seat, name: str, host: str):
+    def __init__(self, scene: GroupScene, seat: Seat, name: str, host: str):
         super().__init__(scene, host, seat.group, seat.join_version)
         self.seat = seat
         self.name = name

@@ -21,7 +21,7 @@ from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from moldau.simulation.groups.member import ELSEWHERE, Fenced, Member
+from tests.worlds.groups.member import ELSEWHERE, Fenced, SimulatedMember
 
 SUBSCRIPTION_VERSION = 3
 PARKED_MS = 6_000
@@ -29,7 +29,7 @@ PARKED_MS = 6_000
 LOST = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 
-class ClassicMember(Member):
+class ClassicMember(SimulatedMember):
     @property
     def _protocol(self) -> str:
         return "range" if self.seat.kind == "eager" else "cooperative-sticky"

@@ -15,11 +15,11 @@ from moldau.names import TopicPartition
 from moldau.records.batch import encode_batch
 from moldau.replication.internal_topic import InternalTopic
 from moldau.replication.replica import Replica
-from moldau.simulation.groups.ledger import UNKNOWN_IN_A_ROW_MAX, Ledger
-from moldau.simulation.groups.register import Register
-from moldau.simulation.scenarios import live, run_groups
-from moldau.simulation.workload import Broken
 from moldau.simulation.world import World
+from tests.worlds.groups.ledger import UNKNOWN_IN_A_ROW_MAX, GroupLedger
+from tests.worlds.groups.register import OffsetRegister
+from tests.worlds.scenarios import live, run_groups
+from tests.worlds.workload import Broken
 
 SEEDS = range(1, 9)
 FRESH = 2000 if os.environ.get("MOLDAU_PROFILE") == "long" else 6
@@ -29,7 +29,7 @@ REPLAY = """
 import random, sys
 held = [bytearray(random.randrange(1, 5000)) for _ in range(int(sys.argv[2]))]
 held = held[::3]
-from moldau.simulation.scenarios import run_groups
+from tests.worlds.scenarios import run_groups
 print(run_groups(int(sys.argv[1]), power_loss=True).digest)
 """
 
@@ -68,7 +68,7 @@ def test_a_seed_of_groups_has_one_history_whatever_the_heap_and_the_hashes_are()
 
 
 def test_an_offset_is_the_last_that_was_acknowledged_or_one_under_way() -> None:
-    register = Register(retention_s=60)
+    register = OffsetRegister(retention_s=60)
     assert register.read(None, 0, 1) is None
     first = register.write(1, 1)
     register.taken(first, 2)
@@ -85,14 +85,14 @@ def test_an_offset_is_the_last_that_was_acknowledged_or_one_under_way() -> None:
 
 
 def test_a_refused_commit_is_never_read() -> None:
-    register = Register()
+    register = OffsetRegister()
     register.refused(register.write(1, 1))
     assert register.read(1, 2, 3) is not None
 
 
 def test_two_owners_are_noticed() -> None:
     now = [0.0]
-    ledger = Ledger(lambda: now[0], 60)
+    ledger = GroupLedger(lambda: now[0], 60)
     ledger.given("g", 0, 3, "a", "a#1", [PLACE])
     with pytest.raises(Broken, match="two owners in generation 3"):
         ledger.given("g", 0, 3, "b", "b#1", [PLACE])
@@ -103,14 +103,14 @@ def test_two_owners_are_noticed() -> None:
     ledger.holds("g", "b", "b#1", [PLACE], until_s=7)
 
 
-def _joined(ledger: Ledger, process: str, sent_s: float) -> None:
+def _joined(ledger: GroupLedger, process: str, sent_s: float) -> None:
     ledger.claims("g", "i", process).done_s = sent_s
     ledger.joined_as("g", "i", process, sent_s)
     ledger.given("g", 0, 3, "i", process, [PLACE])
 
 
 def test_only_the_process_that_lost_its_place_is_excused_for_not_knowing() -> None:
-    ledger = Ledger(lambda: 1.0, 60)
+    ledger = GroupLedger(lambda: 1.0, 60)
     _joined(ledger, "i#1", 0.0)
     ledger.holds("g", "i", "i#1", [PLACE], until_s=5)
     _joined(ledger, "i#2", 0.5)
@@ -120,7 +120,7 @@ def test_only_the_process_that_lost_its_place_is_excused_for_not_knowing() -> No
 
 
 def test_who_is_fenced_is_fenced_by_somebody() -> None:
-    ledger = Ledger(lambda: 100.0, 60)
+    ledger = GroupLedger(lambda: 100.0, 60)
     _joined(ledger, "i#1", 90.0)
     with pytest.raises(Broken, match="nobody else has i"):
         ledger.fenced("g", "i", "i#1", 99.0)
@@ -130,7 +130,7 @@ def test_who_is_fenced_is_fenced_by_somebody() -> None:
 
 def test_who_was_thrown_out_is_not_heard_until_it_has_joined_again() -> None:
     now = [1.0]
-    ledger = Ledger(lambda: now[0], 60)
+    ledger = GroupLedger(lambda: now[0], 60)
     _joined(ledger, "i#1", 1.0)
     now[0] = 2.0
     ledger.is_out("g", "i", 1.5, heard_s=2.0)
@@ -144,7 +144,7 @@ def test_who_was_thrown_out_is_not_heard_until_it_has_joined_again() -> None:
 
 
 def test_a_member_is_told_again_and_again_only_if_one_coordinator_does_it() -> None:
-    ledger = Ledger(lambda: 0.0, 60)
+    ledger = GroupLedger(lambda: 0.0, 60)
     for _ in range(3 * UNKNOWN_IN_A_ROW_MAX):
         ledger.refused("g", "a#1", ErrorCode.UNKNOWN_MEMBER_ID, 0.0)
         ledger.coordinator_goes("g")

@@ -58,12 +58,12 @@ class Recorder:
 async def applied_first(commit: Do, self: Any, replica: Any, outcomes: Any) -> None:
     for record in [record for outcome in outcomes for record in outcome.records]:
         self._answer(replica.machine.apply(record, self.now()))
-    await commit(self, LedPartition(replica.partition, Recorder()), outcomes)  # type: ignore[type-var]
+    await commit(self, LedPartition(replica.partition, Recorder()), outcomes)
 
 
 async def applied_backwards(commit: Do, self: Any, replica: Any, outcomes: Any) -> None:
     recorder = Recorder()
-    await commit(self, LedPartition(replica.partition, recorder), outcomes)  # type: ignore[type-var]
+    await commit(self, LedPartition(replica.partition, recorder), outcomes)
     for record, now in reversed(recorder.applied):
         self._answer(replica.machine.apply(record, now))
 

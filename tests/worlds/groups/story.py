@@ -1,0 +1,35 @@
+"""One world of groups from start to end: a time of trouble, a calm one, and the end.
+
+The seed draws the groups, the settings, the weather, and how likely each event is (many do not happen at all).
+"""
+
+import asyncio
+
+from moldau.client.admin import AsyncAdmin
+from moldau.simulation.world import World
+from tests.worlds.groups.calm import Calm
+from tests.worlds.groups.stage import BOOTSTRAP, BROKER, GroupStage
+from tests.worlds.groups.trouble import Trouble
+
+
+async def live_groups(world: World, power_loss: bool) -> None:
+    """Raises `Broken` if an invariant does not hold."""
+    stage = GroupStage(world, power_loss, Trouble.events())
+    calm = Calm(stage)
+    await stage.start_broker()
+    supervisor = world.loop.create_task(stage.supervise())
+    async with AsyncAdmin(BOOTSTRAP, runtime=world.runtime(world.host("admin"))) as admin:
+        for topic, count in stage.partitions.items():
+            await admin.create_topic(topic, partitions=count)
+        stage.ids = {topic: view.id for topic, view in stage.broker.cluster.image.topics.items()}
+        outsider = world.loop.create_task(world.on("outsider", stage.outsider.live()))
+        try:
+            await Trouble(stage, admin).live_through()
+            await calm.settle()
+        finally:
+            outsider.cancel()
+            await asyncio.gather(outsider, return_exceptions=True)
+        await calm.end()
+    supervisor.cancel()
+    stage.ledger.check()
+    await world.stop_broker(BROKER)
