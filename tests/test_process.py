@@ -205,7 +205,7 @@ def test_what_was_not_wholly_loaded_is_never_marked_clean(tmp_path: Path, monkey
     assert run(properties(tmp_path)) == 1
     assert not (tmp_path / CLEAN_MARKER).exists()
     monkeypatch.undo()
-    alive_on(lambda alive: alive.broker.cluster.ensure_offsets_topic(), tmp_path)  # type: ignore[arg-type,return-value]
+    alive_on(lambda alive: alive.broker.cluster.topics.ensure_offsets_topic(), tmp_path)  # type: ignore[arg-type,return-value]
 
 
 USERS_OWN = """

@@ -127,7 +127,7 @@ class Broker:
         if self._interrupted:
             folders.interrupt()
         try:
-            strays = await replicas.load(cluster.config.num_recovery_threads_per_data_dir)
+            strays = await replicas.load(cluster.metadata.config.num_recovery_threads_per_data_dir)
         except StartInterrupted:
             self._cut_short = True
             raise
@@ -144,23 +144,25 @@ class Broker:
         undo.push_async_callback(self._left)
 
     async def _serve(self, undo: contextlib.AsyncExitStack) -> None:
-        """Who works with what is kept, and last of all the listener."""
+        """Start what serves requests (coordinators, upkeep, cleaner, dispatch), then the listener."""
         config, runtime = self.config, self.runtime
         folders, cluster, replicas = self.folders, self.cluster, self.replicas
-        coordinators = self.coordinators = Coordinators(config, cluster, replicas, runtime)
+        coordinators = self.coordinators = Coordinators(
+            config, cluster.metadata, cluster.producer_ids, replicas, runtime
+        )
         undo.push_async_callback(coordinators.stop)
         await coordinators.follow(cluster.image, [OFFSETS_TOPIC, TRANSACTIONS_TOPIC])
-        cluster.subscribe(self._follow)
-        cluster.subscribe(coordinators.forget_topics)
+        cluster.metadata.subscribe(self._follow)
+        cluster.metadata.subscribe(coordinators.forget_topics)
 
-        upkeep = self.upkeep = Upkeep(cluster, replicas, folders, config, runtime)
+        upkeep = self.upkeep = Upkeep(cluster.metadata, replicas, folders, config, runtime)
         undo.push_async_callback(upkeep.stop)
-        cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.config, runtime)
+        cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.metadata.config, runtime)
         undo.push_async_callback(cleaner.stop)
         turns = Turns(runtime)
         dispatch = Dispatch(
             ProduceHandler(
-                replicas, runtime, Verifying(lambda: coordinators.transactions, lambda: cluster.config), turns
+                replicas, runtime, Verifying(lambda: coordinators.transactions, lambda: cluster.metadata.config), turns
             ),
             FetchHandler(
                 replicas, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime, turns
@@ -180,14 +182,14 @@ class Broker:
         )
         self.watchdog = Watchdog(request_name, runtime.stopwatch)
         self.server = Server(dispatch, self._limits(), self.watchdog, runtime.stopwatch)
-        cluster.subscribe(self._limit)
+        cluster.metadata.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)
         listener = config.listener
         self.port = await self.server.start(listener.host or None, listener.port)
         advertised = config.advertised_listener
         host = advertised.host or _reachable(listener.host)
         endpoint = Endpoint(advertised.name, "PLAINTEXT", host, advertised.port or self.port)
-        await cluster.register([endpoint], list(folders.directories))
+        await cluster.registration.register([endpoint], list(folders.directories))
         upkeep.start()
         cleaner.start()
         await self.server.serve()
@@ -202,7 +204,7 @@ class Broker:
 
     async def _serve_what_is_left(self) -> None:
         try:
-            await self.cluster.serve_only(list(self.folders.directories))
+            await self.cluster.registration.serve_only(list(self.folders.directories))
         except MoldauError as error:
             logger.error("the cluster cannot be told that a log folder is offline: %s", error)
             self.failed.set()
@@ -222,7 +224,7 @@ class Broker:
         self.server.limits = self._limits()
 
     def _limits(self) -> Limits:
-        return _limits(self.cluster.config, self._shares.connections)
+        return _limits(self.cluster.metadata.config, self._shares.connections)
 
     async def _close_folders(self) -> None:
         """Last of all. Where loading failed nothing is closed cleanly: the next start has to recover it. Where it was

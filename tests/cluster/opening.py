@@ -16,5 +16,5 @@ SETTINGS = {"node.id": "1", "offsets.topic.num.partitions": "3"}
 async def open_cluster(folder: Path, settings: Mapping[str, str] | None = None, *, clean: bool = True) -> Cluster:
     config, _ = broker_config({**SETTINGS, **(settings or {})})
     cluster = await Cluster.open(EmbeddedStore(folder), config, Runtime(), clean=clean)
-    await cluster.register([HERE])
+    await cluster.registration.register([HERE])
     return cluster

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from moldau.cluster import layout
 from moldau.cluster.alterations import Alteration, Operation
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import BrokerImage, Endpoint, Image, TopicImage
-from moldau.cluster.layout import PRODUCER_IDS_PER_BLOCK
 from moldau.cluster.store import Set
 from moldau.errors import ErrorCode, StorageError
 from moldau.names import OFFSETS_TOPIC, TopicPartition, long_id, short_id
@@ -41,7 +41,7 @@ def test_a_new_cluster_gets_an_id_that_it_keeps(tmp_path: Path) -> None:
 def test_a_registered_broker_is_in_the_image_and_controls(tmp_path: Path) -> None:
     async def scenario() -> Image:
         cluster = await open_cluster(tmp_path, {"broker.rack": "r1"})
-        await cluster.register([ELSEWHERE])
+        await cluster.registration.register([ELSEWHERE])
         await cluster.close()
         return cluster.image
 
@@ -53,11 +53,11 @@ def test_a_registered_broker_is_in_the_image_and_controls(tmp_path: Path) -> Non
 def test_everything_that_was_answered_is_there_after_a_restart(tmp_path: Path) -> None:
     async def scenario() -> tuple[Image, Image]:
         cluster = await open_cluster(tmp_path)
-        await cluster.create_topics([NewTopic("a", 3, configs=[("retention.ms", "5")]), NewTopic("b"), NewTopic("c")])
-        await cluster.create_partitions([MorePartitions("a", 5)])
-        await cluster.alter_topic_configs("b", [Alteration("cleanup.policy", Operation.SET, "compact")])
-        await cluster.alter_broker_configs("1", [Alteration("log.segment.bytes", Operation.SET, "2000000")])
-        await cluster.delete_topics([("c", None)])
+        await cluster.topics.create([NewTopic("a", 3, configs=[("retention.ms", "5")]), NewTopic("b"), NewTopic("c")])
+        await cluster.topics.create_partitions([MorePartitions("a", 5)])
+        await cluster.configs.alter_topic("b", [Alteration("cleanup.policy", Operation.SET, "compact")])
+        await cluster.configs.alter_broker("1", [Alteration("log.segment.bytes", Operation.SET, "2000000")])
+        await cluster.topics.delete([("c", None)])
         before = cluster.image
         await cluster.close()
         cluster = await open_cluster(tmp_path)
@@ -86,14 +86,14 @@ def test_subscribers_see_the_next_image_before_the_change_is_answered(tmp_path: 
             await asyncio.sleep(0)
             finished.append("made")
 
-        cluster.subscribe(lambda image, names: seen.append((list(image.topics), names)))
-        cluster.subscribe(lambda image, names: slow())
-        await cluster.create_topics([NewTopic("a"), NewTopic("a b")])
+        cluster.metadata.subscribe(lambda image, names: seen.append((list(image.topics), names)))
+        cluster.metadata.subscribe(lambda image, names: slow())
+        await cluster.topics.create([NewTopic("a"), NewTopic("a b")])
         assert finished == ["made"]
-        await cluster.create_topics([NewTopic("a")])
-        await cluster.create_topics([NewTopic("v")], validate_only=True)
-        await cluster.alter_broker_configs("<default>", [Alteration("log.roll.ms", Operation.SET, "77")])
-        await cluster.delete_topics([("a", None)])
+        await cluster.topics.create([NewTopic("a")])
+        await cluster.topics.create([NewTopic("v")], validate_only=True)
+        await cluster.configs.alter_broker("<default>", [Alteration("log.roll.ms", Operation.SET, "77")])
+        await cluster.topics.delete([("a", None)])
         await cluster.close()
 
     asyncio.run(scenario())
@@ -103,13 +103,13 @@ def test_subscribers_see_the_next_image_before_the_change_is_answered(tmp_path: 
 def test_settings_of_topics_follow_those_of_the_broker(tmp_path: Path) -> None:
     async def scenario() -> list[int]:
         cluster = await open_cluster(tmp_path)
-        await cluster.create_topics([NewTopic("a")])
-        found = [cluster.topic_config("a").segment_bytes]
+        await cluster.topics.create([NewTopic("a")])
+        found = [cluster.metadata.topic_config("a").segment_bytes]
         for broker, value in (("<default>", "3000000"), ("1", "2000000")):
-            await cluster.alter_broker_configs(broker, [Alteration("log.segment.bytes", Operation.SET, value)])
-            found.append(cluster.topic_config("a").segment_bytes)
-        await cluster.alter_topic_configs("a", [Alteration("segment.bytes", Operation.SET, "1500000")])
-        found.append(cluster.topic_config("a").segment_bytes)
+            await cluster.configs.alter_broker(broker, [Alteration("log.segment.bytes", Operation.SET, value)])
+            found.append(cluster.metadata.topic_config("a").segment_bytes)
+        await cluster.configs.alter_topic("a", [Alteration("segment.bytes", Operation.SET, "1500000")])
+        found.append(cluster.metadata.topic_config("a").segment_bytes)
         await cluster.close()
         return found
 
@@ -127,7 +127,7 @@ def test_settings_that_no_broker_can_have_are_refused(tmp_path: Path) -> None:
             ("log.cleaner.max.compaction.lag.ms", "10"),
             ("log.cleaner.min.compaction.lag.ms", "11"),
         ):
-            answers.append(await cluster.alter_broker_configs("1", [Alteration(name, Operation.SET, value)]))
+            answers.append(await cluster.configs.alter_broker("1", [Alteration(name, Operation.SET, value)]))
         await cluster.close()
         return answers
 
@@ -139,10 +139,10 @@ def test_settings_that_no_broker_can_have_are_refused(tmp_path: Path) -> None:
 def test_what_a_topic_was_allowed_stays_when_the_broker_changes(tmp_path: Path) -> None:
     async def scenario() -> tuple[int, int]:
         cluster = await open_cluster(tmp_path)
-        await cluster.create_topics([NewTopic("a", configs=[("min.compaction.lag.ms", "100")])])
+        await cluster.topics.create([NewTopic("a", configs=[("min.compaction.lag.ms", "100")])])
         changed = Alteration("log.cleaner.max.compaction.lag.ms", Operation.SET, "50")
-        assert await cluster.alter_broker_configs("1", [changed]) is None
-        config = cluster.topic_config("a")
+        assert await cluster.configs.alter_broker("1", [changed]) is None
+        config = cluster.metadata.topic_config("a")
         await cluster.close()
         return config.min_compaction_lag_ms, config.max_compaction_lag_ms
 
@@ -152,7 +152,7 @@ def test_what_a_topic_was_allowed_stays_when_the_broker_changes(tmp_path: Path) 
 def test_changes_asked_for_at_once_are_made_one_after_the_other(tmp_path: Path) -> None:
     async def scenario() -> list[list[tuple[str, TopicImage | Refusal]]]:
         cluster = await open_cluster(tmp_path)
-        results = await asyncio.gather(*(cluster.create_topics([NewTopic("a")]) for _ in range(5)))
+        results = await asyncio.gather(*(cluster.topics.create([NewTopic("a")]) for _ in range(5)))
         await cluster.close()
         return results
 
@@ -163,13 +163,13 @@ def test_changes_asked_for_at_once_are_made_one_after_the_other(tmp_path: Path) 
 def test_a_change_is_made_to_its_end_even_if_whoever_asked_goes_away(tmp_path: Path) -> None:
     async def scenario() -> tuple[Image, Image]:
         cluster = await open_cluster(tmp_path)
-        asking = asyncio.ensure_future(cluster.create_topics([NewTopic("a")]))
+        asking = asyncio.ensure_future(cluster.topics.create([NewTopic("a")]))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         assert asking.cancelled()
-        await cluster.create_topics([NewTopic("b")])
+        await cluster.topics.create([NewTopic("b")])
         shown = cluster.image
         await cluster.close()
         cluster = await open_cluster(tmp_path)
@@ -183,7 +183,7 @@ def test_a_change_is_made_to_its_end_even_if_whoever_asked_goes_away(tmp_path: P
 def test_the_offsets_topic_is_made_once_with_what_it_needs(tmp_path: Path) -> None:
     async def scenario() -> tuple[list[TopicImage | Refusal], Cluster]:
         cluster = await open_cluster(tmp_path)
-        made = await asyncio.gather(*(cluster.ensure_offsets_topic() for _ in range(3)))
+        made = await asyncio.gather(*(cluster.topics.ensure_offsets_topic() for _ in range(3)))
         await cluster.close()
         return made, cluster
 
@@ -191,7 +191,7 @@ def test_the_offsets_topic_is_made_once_with_what_it_needs(tmp_path: Path) -> No
     topic = cluster.image.topics[OFFSETS_TOPIC]
     assert made == [topic] * 3
     assert len(topic.partitions) == 3
-    config = cluster.topic_config(OFFSETS_TOPIC)
+    config = cluster.metadata.topic_config(OFFSETS_TOPIC)
     assert (config.cleanup_policy, config.segment_bytes) == (("compact",), 104_857_600)
     assert len(topic.partitions[0].replicas) == 1
 
@@ -201,7 +201,7 @@ def test_after_an_unclean_stop_partitions_are_led_in_a_new_epoch(tmp_path: Path)
         epochs = []
         for clean in (True, True, False, False):
             cluster = await open_cluster(tmp_path, clean=clean)
-            part = (await cluster.ensure_topic("a")).partitions[0]  # type: ignore[union-attr]
+            part = (await cluster.topics.ensure("a")).partitions[0]  # type: ignore[union-attr]
             epochs.append(part.leader_epoch)
             await cluster.close()
         return epochs
@@ -212,14 +212,14 @@ def test_after_an_unclean_stop_partitions_are_led_in_a_new_epoch(tmp_path: Path)
 def test_a_deleted_topic_is_remembered_until_the_disks_have_forgotten_it(tmp_path: Path) -> None:
     async def scenario() -> tuple[uuid.UUID, list[dict[uuid.UUID, str]]]:
         cluster = await open_cluster(tmp_path)
-        topic = await cluster.ensure_topic("a")
+        topic = await cluster.topics.ensure("a")
         assert isinstance(topic, TopicImage)
-        await cluster.delete_topics([(None, topic.id)])
+        await cluster.topics.delete([(None, topic.id)])
         states = [dict(cluster.image.deleted)]
-        again = await cluster.ensure_topic("a")
+        again = await cluster.topics.ensure("a")
         assert isinstance(again, TopicImage)
         assert again.id != topic.id
-        await cluster.forget_deleted([topic.id, again.id])
+        await cluster.topics.forget_deleted([topic.id, again.id])
         states.append(dict(cluster.image.deleted))
         await cluster.close()
         return topic.id, states
@@ -231,10 +231,10 @@ def test_a_deleted_topic_is_remembered_until_the_disks_have_forgotten_it(tmp_pat
 def test_producer_ids_come_in_blocks_and_a_restart_begins_the_next(tmp_path: Path) -> None:
     async def scenario() -> list[int]:
         found = []
-        for count in (2, PRODUCER_IDS_PER_BLOCK + 1, 1):
+        for count in (2, layout.PRODUCER_IDS_PER_BLOCK + 1, 1):
             cluster = await open_cluster(tmp_path)
             for _ in range(count):
-                taken = cluster.next_producer_id()
+                taken = cluster.producer_ids.next()
                 found.append(taken if isinstance(taken, int) else await taken)
             await cluster.close()
         return found
@@ -248,7 +248,7 @@ def test_producer_ids_taken_at_once_differ(tmp_path: Path) -> None:
         cluster = await open_cluster(tmp_path)
 
         async def take() -> int:
-            taken = cluster.next_producer_id()
+            taken = cluster.producer_ids.next()
             return taken if isinstance(taken, int) else await taken
 
         found = await asyncio.gather(*(take() for _ in range(1500)))
@@ -261,8 +261,8 @@ def test_producer_ids_taken_at_once_differ(tmp_path: Path) -> None:
 def test_the_store_holds_the_documents_that_kafka_kept_in_zookeeper(tmp_path: Path) -> None:
     async def scenario() -> TopicImage | Refusal:
         cluster = await open_cluster(tmp_path)
-        topic = await cluster.ensure_topic("a")
-        taken = cluster.next_producer_id()
+        topic = await cluster.topics.ensure("a")
+        taken = cluster.producer_ids.next()
         assert not isinstance(taken, int)
         await taken
         broker = document("/brokers/ids/1")
@@ -304,7 +304,7 @@ def test_the_store_holds_the_documents_that_kafka_kept_in_zookeeper(tmp_path: Pa
 def test_metadata_that_is_not_what_it_should_be_is_refused_by_path(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await open_cluster(tmp_path)
-        await cluster.ensure_topic("a")
+        await cluster.topics.ensure("a")
         await cluster.close()
         store = EmbeddedStore(tmp_path)
         store.multi([Set("/brokers/topics/a", b'{"partitions": []}')])

@@ -24,7 +24,7 @@ async def opened(folder: Path, directories: dict[str, bool] | None = None, *, cl
     cluster = await Cluster.open(
         EmbeddedStore(folder), CONFIG, Runtime(), clean=clean, directories=directories, place=in_turn
     )
-    await cluster.register([HERE], list(directories or ()))
+    await cluster.registration.register([HERE], list(directories or ()))
     return cluster
 
 
@@ -36,8 +36,8 @@ def seen(image: Image, topic: str = "t") -> list[tuple[str, int, int]]:
 def test_new_partitions_are_assigned_together_and_for_good(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await opened(tmp_path, {"left": True, "right": True})
-        await cluster.create_topics([NewTopic("t", 1), NewTopic("u", 2)])
-        await cluster.create_partitions([MorePartitions("t", 2)])
+        await cluster.topics.create([NewTopic("t", 1), NewTopic("u", 2)])
+        await cluster.topics.create_partitions([MorePartitions("t", 2)])
         expected = [("left", 1, 0), ("left", 1, 0)], [("right", 1, 0), ("left", 1, 0)]
         assert (seen(cluster.image), seen(cluster.image, "u")) == expected
         assert cluster.image.brokers[1].directories == ("left", "right")
@@ -52,8 +52,8 @@ def test_new_partitions_are_assigned_together_and_for_good(tmp_path: Path) -> No
 def test_what_is_in_a_folder_that_is_away_has_no_leader_until_it_is_back(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await opened(tmp_path, {"left": True, "right": True})
-        await cluster.create_topics([NewTopic("t", 2)])
-        await cluster.serve_only(["left"])
+        await cluster.topics.create([NewTopic("t", 2)])
+        await cluster.registration.serve_only(["left"])
         assert seen(cluster.image) == [("left", 1, 0), ("right", -1, 1)]
         assert cluster.image.topics["t"].partitions[1].isr == (1,)
         me = cluster.image.brokers[1]
@@ -75,11 +75,11 @@ def test_what_is_in_a_folder_that_is_away_has_no_leader_until_it_is_back(tmp_pat
 def test_folders_of_partitions_may_be_learnt_later(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await Cluster.open(EmbeddedStore(tmp_path), CONFIG, Runtime())
-        await cluster.register([HERE])
-        await cluster.create_topics([NewTopic("t", 3)])
+        await cluster.registration.register([HERE])
+        await cluster.topics.create([NewTopic("t", 3)])
         assert seen(cluster.image) == [("", 1, 0)] * 3
         assert controller.directories_lost(cluster.image, 1, ["left"]) == []
-        await cluster.assign_directories({"t": {0: "left", 2: "right"}, "gone": {0: "left"}})
+        await cluster.directories.assign({"t": {0: "left", 2: "right"}, "gone": {0: "left"}})
         await cluster.close()
         again = await opened(tmp_path, {"left": True}, clean=False)
         assert seen(again.image) == [("left", 1, 0), ("", 1, 1), ("right", -1, 1)]

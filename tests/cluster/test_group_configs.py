@@ -36,12 +36,12 @@ def play(folder: Path, scenario: Callable[[Cluster], Awaitable[Any]]) -> Any:
 def test_a_group_of_any_name_keeps_its_settings_over_a_restart(tmp_path: Path) -> None:
     async def alter(cluster: Cluster) -> None:
         for name in ODD_NAMES:
-            assert await cluster.alter_group_configs(name, LONGER) is None
+            assert await cluster.configs.alter_group(name, LONGER) is None
 
     async def look(cluster: Cluster) -> None:
         assert set(cluster.image.group_overrides) == set(ODD_NAMES)
-        assert all(cluster.group_config(name).consumer_session_timeout_ms == 50_000 for name in ODD_NAMES)
-        assert cluster.group_config("nobody").consumer_session_timeout_ms == 45_000
+        assert all(cluster.metadata.group_config(name).consumer_session_timeout_ms == 50_000 for name in ODD_NAMES)
+        assert cluster.metadata.group_config("nobody").consumer_session_timeout_ms == 45_000
 
     play(tmp_path, alter)
     play(tmp_path, look)
@@ -51,11 +51,11 @@ def test_a_group_of_any_name_keeps_its_settings_over_a_restart(tmp_path: Path) -
 def test_a_group_whose_settings_are_taken_back_is_forgotten(tmp_path: Path, taken_back: Any) -> None:
     async def scenario(cluster: Cluster) -> None:
         for _ in range(2):
-            await cluster.alter_group_configs("g", LONGER)
-            assert cluster.group_config("g").consumer_session_timeout_ms == 50_000
-            await cluster.alter_group_configs("g", taken_back)
+            await cluster.configs.alter_group("g", LONGER)
+            assert cluster.metadata.group_config("g").consumer_session_timeout_ms == 50_000
+            await cluster.configs.alter_group("g", taken_back)
             assert cluster.image.group_overrides == {}
-            assert cluster.group_config("g").consumer_session_timeout_ms == 45_000
+            assert cluster.metadata.group_config("g").consumer_session_timeout_ms == 45_000
 
     play(tmp_path, scenario)
     store = EmbeddedStore(tmp_path)
@@ -66,8 +66,8 @@ def test_a_group_whose_settings_are_taken_back_is_forgotten(tmp_path: Path, take
 def test_what_is_refused_or_only_validated_changes_nothing(tmp_path: Path) -> None:
     async def scenario(cluster: Cluster) -> None:
         before = cluster.image
-        assert await cluster.alter_group_configs("g", LONGER, validate_only=True) is None
-        refusal = await cluster.alter_group_configs("g", [Alteration(SESSION, Operation.SET, "1")])
+        assert await cluster.configs.alter_group("g", LONGER, validate_only=True) is None
+        refusal = await cluster.configs.alter_group("g", [Alteration(SESSION, Operation.SET, "1")])
         assert isinstance(refusal, Refusal)
         assert refusal.code is ErrorCode.INVALID_CONFIG
         assert cluster.image is before
@@ -79,7 +79,7 @@ def test_a_cluster_that_an_earlier_version_began_gets_the_place_for_them(tmp_pat
     async def nothing(cluster: Cluster) -> None: ...
 
     async def alter(cluster: Cluster) -> None:
-        assert await cluster.alter_group_configs("g", LONGER) is None
+        assert await cluster.configs.alter_group("g", LONGER) is None
 
     play(tmp_path, nothing)
     store = EmbeddedStore(tmp_path)

@@ -18,14 +18,14 @@ from moldau.runtime import Runtime
 
 async def main():
     cluster = await Cluster.open(EmbeddedStore(Path(sys.argv[1])), broker_config({})[0], Runtime())
-    await cluster.register([Endpoint("PLAINTEXT", "PLAINTEXT", "localhost", 9092)])
+    await cluster.registration.register([Endpoint("PLAINTEXT", "PLAINTEXT", "localhost", 9092)])
     print("topics", *cluster.image.topics, flush=True)
     for number in itertools.count():
-        taken = cluster.next_producer_id()
+        taken = cluster.producer_ids.next()
         print("id", taken if isinstance(taken, int) else await taken, flush=True)
         if number % 50 == 0:
             name = f"{sys.argv[2]}-{number}"
-            await cluster.create_topics([NewTopic(name, 3)])
+            await cluster.topics.create([NewTopic(name, 3)])
             print("made", name, flush=True)
 
 asyncio.run(main())

@@ -134,7 +134,7 @@ def test_a_disk_that_is_not_mounted_is_not_made_up_for(paths: list[Path], in_its
             assert await written(wire, "t", 2) == [0, OFFLINE]
             assert (await partitions(wire, "t"))[1].offline_replicas == [1]
             assert await others(wire, "t", 1) == [OFFLINE] * 3
-            await alive.broker.cluster.delete_topics([("gone", None)])
+            await alive.broker.cluster.topics.delete([("gone", None)])
             assert not (paths[0] / "t-1").exists()
         shutil.rmtree(paths[1]) if in_its_place == "nothing" else paths[1].unlink()
         away.rename(paths[1])

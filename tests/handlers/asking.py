@@ -33,10 +33,11 @@ class Asker:
     """The handlers that need only a cluster."""
 
     def __init__(self, cluster: Cluster, transactions: Callable[[], Any] = pytest.fail):
-        topics, configs = Topics(cluster), Configs(cluster)
+        metadata = cluster.metadata
+        topics, configs = Topics(metadata, cluster.topics), Configs(metadata, cluster.configs)
         self._handlers: dict[apis.Api, Callable[[Any, Context], Any]] = {
-            apis.METADATA: Metadata(cluster),
-            apis.DESCRIBE_CLUSTER: DescribeCluster(cluster),
+            apis.METADATA: Metadata(metadata, cluster.topics),
+            apis.DESCRIBE_CLUSTER: DescribeCluster(metadata),
             apis.CREATE_TOPICS: topics.create,
             apis.DELETE_TOPICS: topics.delete,
             apis.CREATE_PARTITIONS: topics.create_partitions,
@@ -44,7 +45,7 @@ class Asker:
             apis.ALTER_CONFIGS: configs.replace,
             apis.INCREMENTAL_ALTER_CONFIGS: configs.alter,
             apis.LIST_CONFIG_RESOURCES: configs.list_resources,
-            apis.INIT_PRODUCER_ID: InitProducerId(cluster, transactions),
+            apis.INIT_PRODUCER_ID: InitProducerId(cluster.producer_ids, transactions),
         }
 
     async def ask(self, api: apis.Api, version: int, request: Any) -> Any:

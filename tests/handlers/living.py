@@ -70,7 +70,7 @@ class Living:
     async def make(self, name: str, partitions: int = 1, **settings: object) -> bytes:
         """A topic; its settings by Kafka's names with underscores. Returns its id."""
         overrides = [(key.replace("_", "."), str(value)) for key, value in settings.items()]
-        await self.broker.cluster.create_topics([NewTopic(name, partitions, 1, (), overrides)])
+        await self.broker.cluster.topics.create([NewTopic(name, partitions, 1, (), overrides)])
         return self.broker.cluster.image.topics[name].id.bytes
 
     def replica(self, name: str, partition: int = 0) -> Replica:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moldau.cluster.embedded import EmbeddedStore
 from moldau.errors import ErrorCode, StorageError
 from moldau.handlers.api_versions import api_versions
 from moldau.handlers.context import Context
@@ -93,10 +94,10 @@ def test_a_store_that_cannot_write_is_no_coordinator_for_now(tmp_path: Path, mon
     async def scenario() -> Any:
         cluster = await open_cluster(tmp_path)
 
-        def full(operations: object) -> None:
+        def full(store: EmbeddedStore, operations: object) -> None:
             raise StorageError("the disk is full")
 
-        monkeypatch.setattr(cluster._store, "multi", full)
+        monkeypatch.setattr(EmbeddedStore, "multi", full)
         reply = await Asker(cluster).ask(INIT_PRODUCER_ID, 5, InitProducerIdRequest(transactional_id=None))
         await cluster.close()
         return reply

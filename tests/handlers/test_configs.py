@@ -32,7 +32,7 @@ Scenario = Callable[[Cluster, Asker], Awaitable[Any]]
 def play(folder: Path, scenario: Scenario) -> Any:
     async def whole() -> Any:
         cluster = await open_cluster(folder)
-        await cluster.create_topics([NewTopic("a"), NewTopic("b")])
+        await cluster.topics.create([NewTopic("a"), NewTopic("b")])
         try:
             return await scenario(cluster, Asker(cluster))
         finally:
@@ -177,7 +177,7 @@ def test_each_resource_is_altered_or_refused_by_itself(tmp_path: Path, version: 
     assert all((one.error_message is None) == (one.error_code == 0) for one in response.responses)
     assert cluster.image.topics["a"].overrides == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
     assert cluster.image.topics["b"].overrides == {}
-    assert cluster.config.log_segment_bytes == 2_000_000
+    assert cluster.metadata.config.log_segment_bytes == 2_000_000
 
 
 def replacement(*resources: tuple[int, str, dict[str, str | None]], check: bool = False) -> Any:
@@ -195,7 +195,7 @@ def replacement(*resources: tuple[int, str, dict[str, str | None]], check: bool 
 @pytest.mark.parametrize("version", range(ALTER_CONFIGS.low, ALTER_CONFIGS.high + 1))
 def test_each_resource_is_replaced_or_refused_by_itself(tmp_path: Path, version: int) -> None:
     async def scenario(cluster: Cluster, asker: Asker) -> Any:
-        await cluster.alter_topic_configs("a", Replacement([("segment.ms", "5"), ("retention.ms", "6")]))
+        await cluster.configs.alter_topic("a", Replacement([("segment.ms", "5"), ("retention.ms", "6")]))
         request = replacement(
             (TOPIC, "a", {"retention.ms": "7"}),
             (TOPIC, "b", {"retention.ms": "7", "segment.bytes": "1"}),
@@ -217,7 +217,7 @@ def test_each_resource_is_replaced_or_refused_by_itself(tmp_path: Path, version:
     ]
     assert cluster.image.topics["a"].overrides == {"retention.ms": "7"}
     assert cluster.image.topics["b"].overrides == {}
-    assert cluster.config.log_segment_bytes == 2_000_000
+    assert cluster.metadata.config.log_segment_bytes == 2_000_000
 
 
 def test_a_replacement_that_is_only_validated_does_not_change(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_what_has_settings_is_listed(
     tmp_path: Path, version: int, kinds: list[int], told: list[tuple[str, int]]
 ) -> None:
     async def scenario(cluster: Cluster, asker: Asker) -> Any:
-        await cluster.alter_group_configs("g", Replacement([("consumer.session.timeout.ms", "50000")]))
+        await cluster.configs.alter_group("g", Replacement([("consumer.session.timeout.ms", "50000")]))
         return await asker.ask(LIST_CONFIG_RESOURCES, version, ListConfigResourcesRequest(resource_types=kinds))
 
     response = play(tmp_path, scenario)

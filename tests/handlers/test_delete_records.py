@@ -25,7 +25,7 @@ async def filled(alive: Living) -> Wire:
     await alive.make("a")
     await alive.make("kept", cleanup_policy="compact")
     await alive.make("both", cleanup_policy="compact,delete")
-    await alive.broker.cluster.ensure_offsets_topic()
+    await alive.broker.cluster.topics.ensure_offsets_topic()
     wire = await alive.dial()
     await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"0", b"1", b"2")), ("a", 0, batch(b"3", b"4"))))
     return wire

@@ -87,7 +87,7 @@ def test_a_topic_that_is_deleted_keeps_no_transaction_from_its_end(
             broken.setattr(MarkerWriter, "__call__", refuse)
             assert await one.end(True, version=5) is NONE
             await state(alive, "PrepareCommit")
-        await alive.broker.cluster.delete_topics([("gone", None)])
+        await alive.broker.cluster.topics.delete([("gone", None)])
         await state(alive, "CompleteCommit")
         assert await committed(alive, "a") == [b"x"]
 

@@ -150,7 +150,7 @@ def test_a_reader_that_waits_for_a_topic_is_told_when_it_goes(tmp_path: Path):
         by_id.send(FETCH, 13, fetch((topic_id, at(0)), max_wait_ms=LONG_MS))
         while len(alive.replica("a").waiters.for_bytes) < 2:
             await asyncio.sleep(0)
-        await alive.broker.cluster.delete_topics([("a", None)])
+        await alive.broker.cluster.topics.delete([("a", None)])
         assert parts_of((await wire.receive(FETCH, 12))[1])[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert parts_of((await by_id.receive(FETCH, 13))[1])[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 

@@ -107,7 +107,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_led_by_nobody(tmp_path: Path, monk
         answer = asyncio.ensure_future(ask(wire, 7, *[at(NOW_MS + 5, number) for number in range(3)]))
         while not begun.is_set():
             await asyncio.sleep(0.001)
-        deleting = asyncio.ensure_future(alive.broker.cluster.delete_topics([("a", None)]))
+        deleting = asyncio.ensure_future(alive.broker.cluster.topics.delete([("a", None)]))
         while alive.broker.replicas.find("a", None, 0) is not None:
             await asyncio.sleep(0.001)
         over.set()

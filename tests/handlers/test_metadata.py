@@ -26,7 +26,7 @@ Scenario = Callable[[Cluster, Asker], Awaitable[Any]]
 def play(folder: Path, scenario: Scenario, **settings: str) -> Any:
     async def whole() -> Any:
         cluster = await open_cluster(folder, {name.replace("_", "."): value for name, value in settings.items()})
-        await cluster.create_topics([NewTopic("a", 2), NewTopic("b")])
+        await cluster.topics.create([NewTopic("a", 2), NewTopic("b")])
         try:
             return await scenario(cluster, Asker(cluster))
         finally:
@@ -189,11 +189,11 @@ def test_changes_are_seen_by_the_next_answer(tmp_path: Path) -> None:
             found.append({topic.name: len(topic.partitions) for topic in response.topics})
 
         await look()
-        await cluster.create_partitions([MorePartitions("a", 3)])
+        await cluster.topics.create_partitions([MorePartitions("a", 3)])
         await look()
-        await cluster.delete_topics([("b", None)])
+        await cluster.topics.delete([("b", None)])
         await look()
-        await cluster.create_topics([NewTopic("b", 2)])
+        await cluster.topics.create([NewTopic("b", 2)])
         await look()
         return found
 

@@ -95,7 +95,7 @@ def test_what_is_refused_before_it_is_looked_at(topic: str, options: Any, error:
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         await alive.make("two", min_insync_replicas=2)
-        await alive.broker.cluster.ensure_offsets_topic()
+        await alive.broker.cluster.topics.ensure_offsets_topic()
         wire = await alive.dial()
         response = await wire.ask(PRODUCE, 9, produce((topic, 0, batch(b"x")), **options))
         assert outcomes(response) == [(0, error, -1)]
@@ -194,7 +194,7 @@ def test_a_topic_deleted_while_its_batch_is_checked_takes_nothing_down(held: Any
         big = heavy()
 
         def delete() -> None:
-            gone = alive.broker.cluster.delete_topics([("a", None)])
+            gone = alive.broker.cluster.topics.delete([("a", None)])
             asyncio.run_coroutine_threadsafe(gone, loop).result(stretched(10))
 
         held(delete)

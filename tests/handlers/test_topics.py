@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from moldau.cluster.cluster import Cluster
+from moldau.cluster.embedded import EmbeddedStore
 from moldau.config import TOPIC_SETTINGS
 from moldau.errors import ErrorCode, StorageError
 from moldau.protocol.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
@@ -189,10 +190,10 @@ def test_a_store_that_cannot_write_is_a_storage_error_for_each_topic(
     async def scenario(cluster: Cluster, asker: Asker) -> Any:
         await asker.ask(CREATE_TOPICS, 7, creation("there"))
 
-        def full(operations: object) -> None:
+        def full(store: EmbeddedStore, operations: object) -> None:
             raise StorageError("the disk is full")
 
-        monkeypatch.setattr(cluster._store, "multi", full)
+        monkeypatch.setattr(EmbeddedStore, "multi", full)
         grow = CreatePartitionsTopic(name="there", count=2, assignments=None)
         deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="there")], timeout_ms=1000)
         replies = [

@@ -25,7 +25,7 @@ def test_the_first_question_for_its_coordinator_makes_the_topic_of_transactions(
     async def scenario(alive: Living) -> None:
         wire = await alive.dial()
         if version == 0:  # asks for groups only
-            await alive.broker.cluster.ensure_transactions_topic()
+            await alive.broker.cluster.topics.ensure_transactions_topic()
         else:
             request = FindCoordinatorRequest(key="t", key_type=1, coordinator_keys=["t", "u"])
             found = await wire.ask(FIND_COORDINATOR, version, request)
@@ -127,7 +127,7 @@ def test_without_verification_the_log_takes_what_its_producer_says(tmp_path: Pat
         verification = Alteration("transaction.partition.verification.enable", Operation.SET, "true")
         assert await one.write("a", 0, b"x") is NONE
         await alive.replica("a").append_marker(one.producer_id, one.epoch, Marker(False, 0), 0, NOW_MS)
-        assert await alive.broker.cluster.alter_broker_configs("1", [verification]) is None
+        assert await alive.broker.cluster.configs.alter_broker("1", [verification]) is None
         assert await one.write("a", 0, b"y") is ErrorCode.TRANSACTION_ABORTABLE
 
     run(scenario, tmp_path, transaction_partition_verification_enable="false")
@@ -259,7 +259,7 @@ def test_a_time_out_is_within_bounds(version: int, timeout_ms: int, error: int, 
 
 def test_the_offsets_of_a_group_belong_to_a_partition_too(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
-        await alive.broker.cluster.ensure_offsets_topic()
+        await alive.broker.cluster.topics.ensure_offsets_topic()
         one = await transactor(alive, "t")
         for version in range(5):
             assert await one.add_offsets("g", version=version) is NONE

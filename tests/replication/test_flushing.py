@@ -42,7 +42,7 @@ def test_nobody_sees_a_record_that_a_power_loss_could_take_back(tmp_path: Path, 
 
 def test_what_coordinators_write_is_flushed_as_well(tmp_path: Path):
     async def scenario(alive: Living) -> None:
-        await alive.broker.cluster.ensure_offsets_topic()
+        await alive.broker.cluster.topics.ensure_offsets_topic()
         topic = InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1000, Runtime())
         await topic.append(0, keyed())
         replica = alive.replica(OFFSETS_TOPIC)
@@ -53,7 +53,7 @@ def test_what_coordinators_write_is_flushed_as_well(tmp_path: Path):
 
 def test_a_flush_that_fails_is_no_success_and_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def scenario(alive: Living) -> None:
-        await alive.broker.cluster.ensure_offsets_topic()
+        await alive.broker.cluster.topics.ensure_offsets_topic()
         await alive.make("a")
         flushes = []
 

@@ -37,7 +37,7 @@ async def read(chunks: AsyncIterator[bytes]) -> list[tuple[int, bool, int]]:
 @pytest.mark.parametrize("flush", ["1", "9223372036854775807"])
 def test_a_transaction_is_begun_and_ended_among_other_records(codec: str, flush: str, tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
-        await alive.broker.cluster.ensure_offsets_topic()
+        await alive.broker.cluster.topics.ensure_offsets_topic()
         internal, replica = topic(alive), alive.replica(OFFSETS_TOPIC, 1)
         await internal.append(1, records(b"plain"))
         shown = internal.begin(1, 7, 0)
@@ -63,7 +63,7 @@ def test_a_transaction_is_begun_and_ended_among_other_records(codec: str, flush:
 
 def test_what_must_not_begin_does_not(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
-        await alive.broker.cluster.ensure_offsets_topic()
+        await alive.broker.cluster.topics.ensure_offsets_topic()
         internal, replica = topic(alive), alive.replica(OFFSETS_TOPIC)
 
         async def refused(epoch: int, shown: object) -> ErrorCode:
@@ -92,7 +92,7 @@ def test_what_must_not_begin_does_not(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_refused_as_a_whole(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
-        await alive.broker.cluster.ensure_offsets_topic()
+        await alive.broker.cluster.topics.ensure_offsets_topic()
         internal, replica = topic(alive), alive.replica(OFFSETS_TOPIC)
         large = bytes(2000)
         shown = internal.begin(0, 7, 0)
@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_refused_as_a_whole(tmp_path: Path) -> None:
 
 def test_a_partition_that_is_led_elsewhere_takes_nothing(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
-        await alive.broker.cluster.ensure_offsets_topic()
+        await alive.broker.cluster.topics.ensure_offsets_topic()
         internal = topic(alive)
         alive.replica(OFFSETS_TOPIC).leadership.leader = NOBODY
         with pytest.raises(KafkaError, match="NOT_LEADER"):
@@ -131,18 +131,18 @@ def test_a_partition_that_is_led_elsewhere_takes_nothing(tmp_path: Path) -> None
 def test_fewer_replicas_than_the_topic_asks_for_take_nothing(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
         cluster = alive.broker.cluster
-        await cluster.ensure_offsets_topic()
+        await cluster.topics.ensure_offsets_topic()
         internal = topic(alive)
         shown = internal.begin(0, 7, 0)
         raised = Alteration("min.insync.replicas", Operation.SET, "2")
-        assert await cluster.alter_topic_configs(OFFSETS_TOPIC, [raised]) is None
+        assert await cluster.configs.alter_topic(OFFSETS_TOPIC, [raised]) is None
         for asked in (
             internal.append(0, records(b"x")),
             internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=0), shown),
         ):
             with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
                 await asked
-        assert await cluster.alter_topic_configs(OFFSETS_TOPIC, [raised._replace(value="1")]) is None
+        assert await cluster.configs.alter_topic(OFFSETS_TOPIC, [raised._replace(value="1")]) is None
         await internal.append(0, records(b"x"))
         assert alive.replica(OFFSETS_TOPIC).high_watermark == 1
 

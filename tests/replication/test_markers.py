@@ -38,7 +38,7 @@ def markers(*partitions: TopicPartition, commits: bool = True, epoch: int = 1, o
 def test_each_partition_gets_its_marker_and_those_of_offsets_go_to_their_coordinator(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
         await alive.make("a", 2)
-        await alive.broker.cluster.ensure_offsets_topic()
+        await alive.broker.cluster.topics.ensure_offsets_topic()
         write, handed = writer(alive)
         for partition in (0, 1):
             begin(alive.replica("a", partition))

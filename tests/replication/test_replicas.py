@@ -34,7 +34,7 @@ def in_broker(
         cluster = await open_cluster(folder, {"log.segment.delete.delay.ms": "0"}, clean=all(logs.directories.values()))
         partitions = Replicas(BrokerId(1), cluster, logs, runtime)
         strays = await partitions.load()
-        cluster.subscribe(partitions.follow)
+        cluster.metadata.subscribe(partitions.follow)
         try:
             await scenario(cluster, partitions, logs)
         finally:
@@ -51,7 +51,7 @@ def batch(value: bytes) -> memoryview:
 
 def test_a_topic_that_was_made_can_be_written_to_at_once_and_is_there_after_a_restart(tmp_path: Path):
     async def make(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
-        await cluster.create_topics([NewTopic("a", 2, 1)])
+        await cluster.topics.create([NewTopic("a", 2, 1)])
         replica = replicas.find("a", None, 1)
         assert replica is not None
         assert replicas.find("a", None, 2) is None
@@ -82,9 +82,9 @@ def test_a_partition_whose_log_is_still_being_made_is_not_led_yet_and_no_folder_
             answers.extend([replicas.absence("a", None, last), replicas.absence(None, topic_id, last)])
             answers.append(replicas.absence("a", None, last + 1))
 
-        cluster.subscribe(look)
-        await cluster.create_topics([NewTopic("a", 1, 1)])
-        await cluster.create_partitions([MorePartitions("a", 2)])
+        cluster.metadata.subscribe(look)
+        await cluster.topics.create([NewTopic("a", 1, 1)])
+        await cluster.topics.create_partitions([MorePartitions("a", 2)])
         not_led, unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert answers == [not_led, not_led, unknown] * 2
         assert replicas.absence("b", None, 0) is unknown
@@ -95,14 +95,14 @@ def test_a_partition_whose_log_is_still_being_made_is_not_led_yet_and_no_folder_
 
 def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_path: Path):
     async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
-        await cluster.create_topics([NewTopic("a", 1, 1)])
+        await cluster.topics.create([NewTopic("a", 1, 1)])
         first = replicas.find("a", None, 0)
         assert first is not None
         first.produce(batch(b"old"), NOW_MS)
-        await cluster.delete_topics([("a", None)])
+        await cluster.topics.delete([("a", None)])
         assert replicas.find("a", None, 0) is None
         assert not replicas.knows(first.topic_id.bytes)
-        await cluster.create_topics([NewTopic("a", 1, 1)])
+        await cluster.topics.create([NewTopic("a", 1, 1)])
         second = replicas.find("a", None, 0)
         assert second is not None
         assert second.high_watermark == 0
@@ -113,10 +113,10 @@ def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_
 
 def test_more_partitions_and_new_settings_reach_what_is_hosted(tmp_path: Path):
     async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
-        await cluster.create_topics([NewTopic("a", 1, 1)])
-        await cluster.create_partitions([MorePartitions("a", 3)])
+        await cluster.topics.create([NewTopic("a", 1, 1)])
+        await cluster.topics.create_partitions([MorePartitions("a", 3)])
         assert replicas.find("a", None, 2) is not None
-        await cluster.alter_topic_configs("a", [Alteration("max.message.bytes", SET, "1000")])
+        await cluster.configs.alter_topic("a", [Alteration("max.message.bytes", SET, "1000")])
         replica = replicas.find("a", None, 0)
         assert replica is not None
         assert replica.produce(batch(b"x" * 2000), NOW_MS).error
@@ -139,8 +139,8 @@ def test_a_record_of_2013_is_deleted_by_default_and_kept_where_retention_says_so
     in_2013 = 1_370_000_000_000
 
     async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
-        await cluster.create_topics([NewTopic("short", 1, 1), NewTopic("long", 1, 1, (), [("retention.ms", "-1")])])
-        upkeep = Upkeep(cluster, replicas, logs, cluster.config, Runtime())
+        await cluster.topics.create([NewTopic("short", 1, 1), NewTopic("long", 1, 1, (), [("retention.ms", "-1")])])
+        upkeep = Upkeep(cluster.metadata, replicas, logs, cluster.metadata.config, Runtime())
         retention = next(job for job in upkeep.jobs if job.name == "retention")
         for name in ("short", "long"):
             replica = replicas.find(name, None, 0)

@@ -51,7 +51,7 @@ def test_a_topic_deleted_while_it_is_flushed_takes_nothing_down(tmp_path: Path, 
         def flush_after_deletion(self: Segment, **options: Any) -> None:
             if self in log.segments and not in_thread.is_set():
                 in_thread.set()
-                gone = alive.broker.cluster.delete_topics([("a", None)])
+                gone = alive.broker.cluster.topics.delete([("a", None)])
                 asyncio.run_coroutine_threadsafe(gone, loop).result(stretched(10))
             flush(self, **options)
 
@@ -168,4 +168,4 @@ def test_how_many_threads_load_is_changed_for_the_next_start(tmp_path: Path, mon
 
 async def alter_broker(alive: Living, name: str, value: str) -> None:
     alteration = Alteration(name, Operation.SET, value)
-    assert await alive.broker.cluster.alter_broker_configs("1", [alteration]) is None
+    assert await alive.broker.cluster.configs.alter_broker("1", [alteration]) is None

@@ -81,9 +81,9 @@ def controller(broker_id: int, now_ms: int) -> Operation:
     return Create(CONTROLLER, _json(version=2, brokerid=broker_id, timestamp=str(now_ms)), ephemeral=True)
 
 
-def broker(image: BrokerImage, now_ms: int) -> Operation:
-    """A broker's registration. `host` and `port` are of its first PLAINTEXT listener, for clients that read no
-    `endpoints`."""
+def broker(image: BrokerImage, now_ms: int, version: int | None = None) -> Create | Set:
+    """A broker's registration, new (`version` None) or changed. `host` and `port` are of its first PLAINTEXT listener,
+    for clients that read no `endpoints`."""
     plain = next((endpoint for endpoint in image.endpoints if endpoint.protocol == "PLAINTEXT"), None)
     data = _json(
         version=5,
@@ -97,7 +97,8 @@ def broker(image: BrokerImage, now_ms: int) -> Operation:
         features={},
         **({"directories": list(image.directories)} if image.directories else {}),
     )
-    return Create(f"{BROKERS}/{image.id}", data, ephemeral=True)
+    path = f"{BROKERS}/{image.id}"
+    return Create(path, data, ephemeral=True) if version is None else Set(path, data, version)
 
 
 def producer_ids(broker_id: int, start: int, end: int, version: int | None) -> Operation:

@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from moldau.cluster.cluster import Cluster
 from moldau.cluster.image import Image
+from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.producer_ids import ProducerIds
 from moldau.config import BrokerConfig
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TransactionMarkers
@@ -36,9 +37,17 @@ MODULES = {
 class Coordinators:
     """Use it only on the event loop."""
 
-    def __init__(self, config: BrokerConfig, cluster: Cluster, replicas: Replicas, runtime: Runtime):
+    def __init__(
+        self,
+        config: BrokerConfig,
+        metadata: MetadataCache,
+        producer_ids: ProducerIds,
+        replicas: Replicas,
+        runtime: Runtime,
+    ):
         self._config = config
-        self._cluster = cluster
+        self._metadata = metadata
+        self._producer_ids = producer_ids
         self._replicas = replicas
         self._runtime = runtime
 
@@ -96,7 +105,7 @@ class Coordinators:
                 max_size=config.group_max_size,
             ),
             consumer=ConsumerGroupSettings(
-                of_group=self._cluster.group_config,
+                of_group=self._metadata.group_config,
                 max_size=config.group_consumer_max_size,
                 assignors=config.group_consumer_assignors,
                 migration_policy=config.group_consumer_migration_policy,
@@ -110,7 +119,7 @@ class Coordinators:
             ),
         )
         topic = InternalTopic(OFFSETS_TOPIC, self._replicas, config.offsets_load_buffer_size, self._runtime)
-        return GroupCoordinator(settings, topic, self._runtime, self._offsets_partitions, lambda: self._cluster.image)
+        return GroupCoordinator(settings, topic, self._runtime, self._offsets_partitions, lambda: self._metadata.image)
 
     @cached_property
     def transactions(self) -> "TransactionCoordinator":
@@ -118,7 +127,7 @@ class Coordinators:
         from moldau.coordinators.transactions.coordinator import TransactionCoordinator
         from moldau.coordinators.transactions.messages import TransactionSettings
 
-        config, cluster, runtime = self._config, self._cluster, self._runtime
+        config, metadata, runtime = self._config, self._metadata, self._runtime
         settings = TransactionSettings(
             max_timeout_ms=config.transaction_max_timeout_ms,
             id_expiration_ms=config.transactional_id_expiration_ms,
@@ -133,9 +142,9 @@ class Coordinators:
             topic,
             runtime,
             self._transaction_partitions,
-            cluster.next_producer_id,
+            self._producer_ids.next,
             self.markers,
-            lambda: cluster.image,
+            lambda: metadata.image,
         )
 
     @cached_property
@@ -152,14 +161,14 @@ class Coordinators:
                 markers.transaction_version,
             )
 
-        return MarkerWriter(self._replicas, lambda: self._cluster.image, end_offsets, self._runtime)
+        return MarkerWriter(self._replicas, lambda: self._metadata.image, end_offsets, self._runtime)
 
     @property
     def _has_transactions(self) -> bool:
         return "transactions" in vars(self)
 
     def _transaction_partitions(self) -> int:
-        topic = self._cluster.image.topics.get(TRANSACTIONS_TOPIC)
+        topic = self._metadata.image.topics.get(TRANSACTIONS_TOPIC)
         return len(topic.partitions) if topic else self._config.transaction_state_log_num_partitions
 
     @property
@@ -167,7 +176,7 @@ class Coordinators:
         return "groups" in vars(self)
 
     def _offsets_partitions(self) -> int:
-        topic = self._cluster.image.topics.get(OFFSETS_TOPIC)
+        topic = self._metadata.image.topics.get(OFFSETS_TOPIC)
         return len(topic.partitions) if topic else self._config.offsets_topic_num_partitions
 
 

@@ -4,7 +4,7 @@ Only the endpoints of brokers are there: asking for those of controllers is a mi
 (KIP-919). No broker is ever fenced here: one that is not up is not in the image.
 """
 
-from moldau.cluster.cluster import Cluster
+from moldau.cluster.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.handlers.metadata import CLUSTER_OPERATIONS
@@ -19,8 +19,8 @@ _CONTROLLERS = 2
 
 
 class DescribeCluster:
-    def __init__(self, cluster: Cluster):
-        self._cluster = cluster
+    def __init__(self, metadata: MetadataCache):
+        self._metadata = metadata
 
     def __call__(self, request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
         if request.endpoint_type == _CONTROLLERS:
@@ -32,7 +32,7 @@ class DescribeCluster:
                 error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
                 error_message=f"there are no endpoints of type {request.endpoint_type}",
             )
-        image = self._cluster.image
+        image = self._metadata.image
         response = DescribeClusterResponse(
             cluster_id=image.cluster_id,
             controller_id=image.controller_id,

@@ -14,10 +14,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from moldau.cluster.alterations import Alteration, Replacement, Wish
-from moldau.cluster.cluster import Cluster
+from moldau.cluster.config_changes import ConfigChanges
 from moldau.cluster.controller import Refusal, name_refusal
 from moldau.cluster.descriptions import Described, Source
 from moldau.cluster.layout import DEFAULT_BROKER
+from moldau.cluster.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers import broker_loggers
 from moldau.handlers.context import Context
@@ -53,8 +54,9 @@ class Resource(enum.IntEnum):
 
 
 class Configs:
-    def __init__(self, cluster: Cluster):
-        self._cluster = cluster
+    def __init__(self, metadata: MetadataCache, changes: ConfigChanges):
+        self._metadata = metadata
+        self._changes = changes
 
     def describe(self, request: DescribeConfigsRequest, context: Context) -> Steps[DescribeConfigsResponse]:
         response, named = DescribeConfigsResponse(), Repetitions()
@@ -89,20 +91,20 @@ class Configs:
         return result
 
     def _find(self, kind: int, name: str) -> list[Described] | Refusal:
-        sources = self._cluster.sources
+        sources = self._metadata.sources
         if kind == Resource.TOPIC:
-            topic = self._cluster.image.topics.get(name)
+            topic = self._metadata.image.topics.get(name)
             if topic is not None:
                 return sources.topic(topic.overrides)
             return name_refusal(name) or Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
         if kind == Resource.BROKER:
             return self._broker_refusal(name) or (sources.broker() if name else sources.all_brokers())
         if kind == Resource.GROUP:
-            return _group_refusal(name) or sources.group(self._cluster.image.group_overrides.get(name, {}))
+            return _group_refusal(name) or sources.group(self._metadata.image.group_overrides.get(name, {}))
         return _no_kind(kind)
 
     def _broker_refusal(self, name: str, *, only_one: bool = False) -> Refusal | None:
-        own = str(self._cluster.broker_id)
+        own = str(self._metadata.broker_id)
         if name == own or (name == "" and not only_one):
             return None
         return Refusal(ErrorCode.INVALID_REQUEST, f"this is broker {own}, not {name[:20]}")
@@ -149,16 +151,14 @@ class Configs:
         if kind == Resource.TOPIC:
             if not name:
                 return Refusal(ErrorCode.INVALID_REQUEST, "there are no settings of all topics")
-            return await self._cluster.alter_topic_configs(name, wish, validate_only=validate_only)
+            return await self._changes.alter_topic(name, wish, validate_only=validate_only)
         if kind == Resource.BROKER:
             refusal = self._broker_refusal(name)
-            return refusal or await self._cluster.alter_broker_configs(
+            return refusal or await self._changes.alter_broker(
                 name or DEFAULT_BROKER, wish, validate_only=validate_only
             )
         if kind == Resource.GROUP:
-            return _group_refusal(name) or await self._cluster.alter_group_configs(
-                name, wish, validate_only=validate_only
-            )
+            return _group_refusal(name) or await self._changes.alter_group(name, wish, validate_only=validate_only)
         if kind == Resource.BROKER_LOGGER and not isinstance(wish, Replacement):
             return self._broker_refusal(name, only_one=True) or broker_loggers.alter(wish, validate_only=validate_only)
         return _no_kind(kind)
@@ -168,7 +168,7 @@ class Configs:
         kinds = dict.fromkeys(request.resource_types or Resource) if context.version else [Resource.CLIENT_METRICS]
         if any(kind not in list(Resource) for kind in kinds):
             return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-        image = self._cluster.image
+        image = self._metadata.image
         brokers = [str(number) for number in image.brokers]
         names: Mapping[int, Iterable[str]] = {
             Resource.TOPIC: image.topics,

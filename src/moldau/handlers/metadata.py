@@ -9,9 +9,10 @@ a topic.
 import uuid
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
-from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import Refusal, name_refusal
 from moldau.cluster.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
+from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.topic_changes import TopicChanges
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.context import Context
 from moldau.names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
@@ -34,11 +35,12 @@ _CREATIONS_MAX = 100
 
 
 class Metadata:
-    def __init__(self, cluster: Cluster):
-        self._cluster = cluster
-        self._brokers = cluster.image.brokers
+    def __init__(self, metadata: MetadataCache, topics: TopicChanges):
+        self._metadata = metadata
+        self._topics = topics
+        self._brokers = metadata.image.brokers
         self._partitions: dict[str, list[MetadataResponsePartition]] = {}
-        cluster.subscribe(self._forget)
+        metadata.subscribe(self._forget)
 
     def _forget(self, image: Image, changed: Sequence[str]) -> None:
         if image.brokers != self._brokers:
@@ -50,7 +52,7 @@ class Metadata:
     def __call__(
         self, request: MetadataRequest, context: Context
     ) -> Steps[MetadataResponse | Steps[MetadataResponse] | Awaitable[Steps[MetadataResponse]]]:
-        image, asked = self._cluster.image, request.topics
+        image, asked = self._metadata.image, request.topics
         if asked is None or (context.version == 0 and not asked):
             return self._reply(image, request, (self._topic(topic, request) for topic in image.topics.values()))
         ids: dict[uuid.UUID, None] = {}
@@ -80,18 +82,18 @@ class Metadata:
         return self._reply(image, request, (self._by_name(image, name, request, {}) for name in names))
 
     def _may_create(self, name: str, request: MetadataRequest) -> bool:
-        allowed = request.allow_auto_topic_creation and self._cluster.config.auto_create_topics_enable
+        allowed = request.allow_auto_topic_creation and self._metadata.config.auto_create_topics_enable
         return allowed and name != TRANSACTIONS_TOPIC and name_refusal(name) is None
 
     async def _create(
         self, names: Iterable[str], missing: Sequence[str], request: MetadataRequest
     ) -> Steps[MetadataResponse]:
         try:
-            made = await self._cluster.create_topics([self._cluster.automatic_topic(name) for name in missing])
+            made = await self._topics.create([self._topics.automatic(name) for name in missing])
             refused = {name: result.code for name, result in made if isinstance(result, Refusal)}
         except (StorageError, KafkaError):
             refused = dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
-        image = self._cluster.image
+        image = self._metadata.image
         return self._reply(image, request, (self._by_name(image, name, request, refused) for name in names))
 
     def _by_name(
@@ -120,7 +122,7 @@ class Metadata:
             for number, part in enumerate(topic.partitions):
                 partitions.append(described_partition(number, part, brokers))
                 yield
-            if self._cluster.image.topics.get(topic.name) is topic and self._brokers is brokers:
+            if self._metadata.image.topics.get(topic.name) is topic and self._brokers is brokers:
                 self._partitions[topic.name] = partitions
         response = MetadataResponseTopic(
             name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=partitions

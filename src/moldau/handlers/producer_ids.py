@@ -8,7 +8,7 @@ says what it had recovers (KIP-360). Until version 3 PRODUCER_FENCED is not know
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from moldau.cluster.cluster import Cluster
+from moldau.cluster.producer_ids import ProducerIds
 from moldau.errors import ErrorCode, StorageError
 from moldau.handlers.context import Context
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class InitProducerId:
-    def __init__(self, cluster: Cluster, transactions: "Callable[[], TransactionCoordinator]"):
-        self._cluster = cluster
+    def __init__(self, producer_ids: ProducerIds, transactions: "Callable[[], TransactionCoordinator]"):
+        self._producer_ids = producer_ids
         self._transactions = transactions
 
     def __call__(
@@ -29,7 +29,7 @@ class InitProducerId:
             return _refused(ErrorCode.INVALID_REQUEST)
         if request.transactional_id is not None:
             return self._of_transactions(request, request.transactional_id, context.version)
-        producer_id = self._cluster.next_producer_id()
+        producer_id = self._producer_ids.next()
         if isinstance(producer_id, int):
             return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
         return self._later(producer_id)

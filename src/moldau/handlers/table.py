@@ -77,20 +77,20 @@ def _acls(function: str) -> Callable[[Parts], Handler]:
 def _metadata(parts: Parts) -> Handler:
     from moldau.handlers.metadata import Metadata
 
-    return Metadata(parts.cluster)
+    return Metadata(parts.cluster.metadata, parts.cluster.topics)
 
 
 def _describe_cluster(parts: Parts) -> Handler:
     from moldau.handlers.cluster import DescribeCluster
 
-    return DescribeCluster(parts.cluster)
+    return DescribeCluster(parts.cluster.metadata)
 
 
 def _topics(method: str) -> Callable[[Parts], Handler]:
     def make(parts: Parts) -> Handler:
         from moldau.handlers.topics import Topics
 
-        handler: Handler = getattr(Topics(parts.cluster), method)
+        handler: Handler = getattr(Topics(parts.cluster.metadata, parts.cluster.topics), method)
         return handler
 
     return make
@@ -100,7 +100,7 @@ def _configs(method: str) -> Callable[[Parts], Handler]:
     def make(parts: Parts) -> Handler:
         from moldau.handlers.configs import Configs
 
-        handler: Handler = getattr(Configs(parts.cluster), method)
+        handler: Handler = getattr(Configs(parts.cluster.metadata, parts.cluster.configs), method)
         return handler
 
     return make
@@ -109,7 +109,7 @@ def _configs(method: str) -> Callable[[Parts], Handler]:
 def _producer_ids(parts: Parts) -> Handler:
     from moldau.handlers.producer_ids import InitProducerId
 
-    return InitProducerId(parts.cluster, parts.transactions)
+    return InitProducerId(parts.cluster.producer_ids, parts.transactions)
 
 
 def _list_offsets(parts: Parts) -> Handler:
@@ -153,11 +153,11 @@ def _find_coordinator(parts: Parts) -> Handler:
     cluster, groups, transactions = parts.cluster, parts.groups, parts.transactions
     kinds = {
         GROUP: CoordinatorType(
-            OFFSETS_TOPIC, made(cluster.ensure_offsets_topic), lambda key: groups().partition_of(key)
+            OFFSETS_TOPIC, made(cluster.topics.ensure_offsets_topic), lambda key: groups().partition_of(key)
         ),
         TRANSACTION: CoordinatorType(
             TRANSACTIONS_TOPIC,
-            made(cluster.ensure_transactions_topic),
+            made(cluster.topics.ensure_transactions_topic),
             lambda key: transactions().partition_of(key),
         ),
     }
@@ -222,7 +222,7 @@ def _transactional_offsets(parts: Parts) -> Handler:
 
     cluster = parts.cluster
     handler = TransactionalOffsetHandler(
-        parts.groups(), parts.transactions, lambda: cluster.image, lambda: cluster.config
+        parts.groups(), parts.transactions, lambda: cluster.image, lambda: cluster.metadata.config
     )
     return handler.commit
 
@@ -250,7 +250,7 @@ def _offsets(method: str) -> Callable[[Parts], Handler]:
 def _describe_topic_partitions(parts: Parts) -> Handler:
     from moldau.handlers.topic_partitions import DescribeTopicPartitions
 
-    return DescribeTopicPartitions(parts.cluster)
+    return DescribeTopicPartitions(parts.cluster.metadata)
 
 
 def _alter_replica_log_dirs(parts: Parts) -> Handler:

@@ -4,9 +4,9 @@ Topics come in order of their names, those named or all there are; a page begins
 has to be among those named, and ends after so many partitions, with a cursor to where the next one begins.
 """
 
-from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import name_refusal
 from moldau.cluster.image import TopicImage
+from moldau.cluster.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
 from moldau.handlers.metadata import TOPIC_OPERATIONS, described_partition
@@ -22,8 +22,8 @@ from moldau.turns import Steps
 
 
 class DescribeTopicPartitions:
-    def __init__(self, cluster: Cluster):
-        self._cluster = cluster
+    def __init__(self, metadata: MetadataCache):
+        self._metadata = metadata
 
     def __call__(
         self, request: DescribeTopicPartitionsRequest, context: Context
@@ -31,9 +31,9 @@ class DescribeTopicPartitions:
         cursor, named = request.cursor, {topic.name for topic in request.topics}
         if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):
             return _refused(request)
-        left = max(min(request.response_partition_limit, self._cluster.config.max_request_partition_size_limit), 1)
+        left = max(min(request.response_partition_limit, self._metadata.config.max_request_partition_size_limit), 1)
         response = DescribeTopicPartitionsResponse()
-        for name in sorted(named or self._cluster.image.topics):
+        for name in sorted(named or self._metadata.image.topics):
             yield
             if cursor is not None and name < cursor.topic_name:
                 continue
@@ -41,7 +41,7 @@ class DescribeTopicPartitions:
             if not left:
                 response.next_cursor = NextCursor(topic_name=name, partition_index=start)
                 break
-            topic = self._cluster.image.topics.get(name)
+            topic = self._metadata.image.topics.get(name)
             if topic is None:
                 response.topics.append(_unknown(name))
                 continue
@@ -54,7 +54,7 @@ class DescribeTopicPartitions:
         return response
 
     def _described(self, topic: TopicImage, start: int, end: int) -> Steps[DescribeTopicPartitionsResponseTopic]:
-        brokers = self._cluster.image.brokers
+        brokers = self._metadata.image.brokers
         partitions = []
         for number in range(start, end):
             found = described_partition(number, topic.partitions[number], brokers)

@@ -9,9 +9,10 @@ DeleteTopics names topics by id from version 6 (KIP-516); before, its names are 
 import uuid
 from collections.abc import Sequence
 
-from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.image import TopicImage
+from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.topic_changes import TopicChanges
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.context import Context
 from moldau.protocol.messages.create_partitions import (
@@ -40,15 +41,16 @@ _DISABLED_SINCE = 3
 
 
 class Topics:
-    def __init__(self, cluster: Cluster):
-        self._cluster = cluster
+    def __init__(self, metadata: MetadataCache, changes: TopicChanges):
+        self._metadata = metadata
+        self._changes = changes
 
     async def create(self, request: CreateTopicsRequest, context: Context) -> Steps[CreateTopicsResponse]:
         wanted = [_wish(topic) async for topic in in_turns(request.topics)]
         late = request.timeout_ms <= 0
         made: Sequence[tuple[str, TopicImage | Refusal]]
         try:
-            made = await self._cluster.create_topics(wanted, validate_only=request.validate_only or late)
+            made = await self._changes.create(wanted, validate_only=request.validate_only or late)
         except (StorageError, KafkaError) as error:
             broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             made = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
@@ -65,7 +67,7 @@ class Topics:
         if isinstance(result, Refusal):
             return CreatableTopicResult(name=name, error_code=result.code, error_message=result.message)
         configs = []
-        for one in self._cluster.sources.topic(result.overrides):
+        for one in self._metadata.sources.topic(result.overrides):
             configs.append(
                 CreatableTopicConfigs(
                     name=one.setting.name,
@@ -90,14 +92,14 @@ class Topics:
             asked = [DeleteTopicState(name=name) for name in request.topic_names]
         else:
             asked = request.topics
-        if not self._cluster.config.delete_topic_enable:
+        if not self._metadata.config.delete_topic_enable:
             old = context.version < _DISABLED_SINCE
             code = ErrorCode.INVALID_REQUEST if old else ErrorCode.TOPIC_DELETION_DISABLED
             return _deleted([(one.name, one.topic_id, Refusal(code, "topics cannot be deleted here")) for one in asked])
         wanted = [(one.name, one.topic_id if one.topic_id.int else None) async for one in in_turns(asked)]
         late = request.timeout_ms <= 0
         try:
-            results = await self._cluster.delete_topics(wanted, validate_only=late)
+            results = await self._changes.delete(wanted, validate_only=late)
             if not late:
                 return _deleted(results)
             return _deleted([(name, topic_id, _too_late(result)) for name, topic_id, result in results])
@@ -119,7 +121,7 @@ class Topics:
         late = request.timeout_ms <= 0
         grown: Sequence[tuple[str, TopicImage | Refusal]]
         try:
-            grown = await self._cluster.create_partitions(wanted, validate_only=request.validate_only or late)
+            grown = await self._changes.create_partitions(wanted, validate_only=request.validate_only or late)
         except (StorageError, KafkaError) as error:
             broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             grown = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]

@@ -133,10 +133,10 @@ class Replicas:
             for tp in self._ours(topic)
             if topic.partitions[tp.partition].made
         }
-        strays = await self._folders.load(known, self._cluster.topic_config, image.deleted, threads, made)
+        strays = await self._folders.load(known, self._cluster.metadata.topic_config, image.deleted, threads, made)
         await self.forget_deleted()
         for topic in image.topics.values():
-            if self._cluster.topic_config(topic.name).flush_messages < FLUSH_NEVER:
+            if self._cluster.metadata.topic_config(topic.name).flush_messages < FLUSH_NEVER:
                 await self._runtime.run(partial(self._flush_recovered, topic))
         await self.follow(image, list(image.topics))
         moved = await self._remember()
@@ -160,7 +160,7 @@ class Replicas:
         it comes back."""
         deleted = list(self._cluster.image.deleted)
         if deleted and self._folders.whole:
-            await self._cluster.forget_deleted(deleted)
+            await self._cluster.topics.forget_deleted(deleted)
 
     async def _remember(self) -> list[str]:
         """Tell the cluster in which folders partitions were found, where it does not know or believes otherwise; the
@@ -175,7 +175,7 @@ class Replicas:
                     folders.add(folder)
         if found:
             await self._runtime.run(partial(_sync_names, folders))
-            await self._cluster.assign_directories(found)
+            await self._cluster.directories.assign(found)
         return list(found)
 
     async def follow(self, image: Image, names: Sequence[str]) -> None:
@@ -242,7 +242,7 @@ class Replicas:
                 away += 1
                 continue
             try:
-                folder.create(tp, topic_id, self._cluster.topic_config(tp.topic))
+                folder.create(tp, topic_id, self._cluster.metadata.topic_config(tp.topic))
                 folders.add(folder)
             except StorageError as error:
                 logger.error("%s is not served: %s, and is not ours", tp, error)
@@ -257,7 +257,7 @@ class Replicas:
             logger.error("%s offline: the log folders that hold them are offline or missing", offline)
 
     def _host(self, topic: TopicImage) -> None:
-        config = self._cluster.topic_config(topic.name)
+        config = self._cluster.metadata.topic_config(topic.name)
         hosts = self._by_name.setdefault(topic.name, [])
         self._names[topic.id.bytes] = topic.name
         hosts += [None] * (len(topic.partitions) - len(hosts))

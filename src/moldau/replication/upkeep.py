@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from moldau.cluster.cluster import Cluster
+from moldau.cluster.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
 from moldau.log.folders import LogFolders
@@ -38,9 +38,9 @@ class Job(NamedTuple):
 
 class Upkeep:
     def __init__(
-        self, cluster: Cluster, replicas: Replicas, folders: LogFolders, config: BrokerConfig, runtime: Runtime
+        self, metadata: MetadataCache, replicas: Replicas, folders: LogFolders, config: BrokerConfig, runtime: Runtime
     ):
-        self._cluster = cluster
+        self._metadata = metadata
         self._replicas = replicas
         self._folders = folders
         self._runtime = runtime
@@ -142,7 +142,7 @@ class Upkeep:
     async def _expire_producers(self) -> None:
         now_ms = self._runtime.clock.now_ms()
         for turn, replica in enumerate(self._replicas):
-            expiring = replica.log.producers.expire(now_ms, self._cluster.config.producer_id_expiration_ms)
+            expiring = replica.log.producers.expire(now_ms, self._metadata.config.producer_id_expiration_ms)
             async for _ in in_turns(expiring):
                 pass
             if turn % BREATH == BREATH - 1:

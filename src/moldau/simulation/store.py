@@ -1,6 +1,7 @@
-"""The metadata store's model: a tree in memory that outlives the brokers that use it, and never loses what it answered.
+"""A model of the metadata store: a tree in memory that outlives the brokers that use it, and never loses an answered
+change.
 
-It stands in for SQLite and for ZooKeeper. A `session` is what one broker holds; when it ends, its ephemeral nodes go.
+It stands in for SQLite and for ZooKeeper. Each broker has a `Session`; when that ends, its ephemeral nodes are deleted.
 """
 
 from collections.abc import Sequence
@@ -27,11 +28,18 @@ class ModelStore:
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {"/": Node(b"", 0)}
         self.sessions: dict[Session, None] = {}
+        self.owners: dict[str, Session] = {}
+        """The sessions of ephemeral nodes, by path."""
 
     def session(self) -> "Session":
         session = Session(self)
         self.sessions[session] = None
         return session
+
+    def tell(self, paths: Sequence[str]) -> None:
+        """Tell the watchers of every session that these nodes have changed."""
+        for session in list(self.sessions):
+            session.tell(paths)
 
     def apply(self, operation: Operation) -> None:
         path, nodes = checked(operation.path), self.nodes
@@ -68,7 +76,6 @@ class Session:
     def __init__(self, store: ModelStore):
         self._store = store
         self._watchers: list[Watcher] = []
-        self._ephemeral: list[str] = []
 
     def get(self, path: str) -> Node | None:
         return self._store.nodes.get(checked(path))
@@ -87,10 +94,12 @@ class Session:
         except BaseException:
             self._store.nodes = before
             raise
-        self._ephemeral += [each.path for each in operations if isinstance(each, Create) and each.ephemeral]
-        changed = [each.path for each in operations if not isinstance(each, Check)]
-        for session in list(self._store.sessions):
-            session.tell(changed)
+        for each in operations:
+            if isinstance(each, Create) and each.ephemeral:
+                self._store.owners[each.path] = self
+            elif isinstance(each, Delete):
+                self._store.owners.pop(each.path, None)
+        self._store.tell([each.path for each in operations if not isinstance(each, Check)])
 
     def tell(self, paths: Sequence[str]) -> None:
         for path in paths:
@@ -103,6 +112,7 @@ class Session:
     def close(self) -> None:
         self._watchers.clear()
         self._store.sessions.pop(self, None)
-        for path in self._ephemeral:
-            self._store.nodes.pop(path, None)
-        self._ephemeral.clear()
+        own = [path for path, owner in self._store.owners.items() if owner is self]
+        for path in own:
+            del self._store.nodes[path], self._store.owners[path]
+        self._store.tell(own)

@@ -1,0 +1,88 @@
+"""The first step of a broker in its cluster: begin the cluster if the store has none, become its controller, and lead
+the partitions that have no other leader.
+
+`/controller` is created, never replaced: the node of another session that is alive makes this broker give up. (Clusters
+of several brokers come later; until then every broker must be the controller of its own.)
+"""
+
+from collections.abc import Mapping
+
+from moldau.cluster import controller, layout
+from moldau.cluster.change_queue import WatchedStore
+from moldau.cluster.image import NO_LEADER, Image
+from moldau.cluster.reading import read_changes, read_image
+from moldau.cluster.store import Operation, StoreConflict
+from moldau.errors import MoldauError
+from moldau.names import short_id
+from moldau.runtime import Runtime
+
+ATTEMPTS_MAX = 3
+
+
+class BrokerConflict(MoldauError):
+    """Another running broker has what this one needs: its id, or the controller's place."""
+
+
+def begin(
+    store: WatchedStore,
+    broker_id: int,
+    runtime: Runtime,
+    *,
+    clean: bool,
+    cluster_id: str | None,
+    directories: Mapping[str, bool] | None,
+) -> Image:
+    """The cluster with this broker as its controller; see `Cluster.open`. Blocks. Raises `BrokerConflict`,
+    `StorageError`."""
+    for attempt in range(ATTEMPTS_MAX):
+        image = read_image(store.store)
+        if image is not None:
+            _check_alone(image, broker_id)
+        operations: list[Operation] = [layout.controller(broker_id, runtime.clock.now_ms())]
+        if image is None:
+            operations += layout.new_cluster(cluster_id or _new_cluster_id(runtime))
+        else:
+            operations += layout.missing(store.store)
+            for topic in controller.lead_again(image, broker_id, clean=clean, directories=directories):
+                operations += layout.topic_changed(image.topics[topic.name], topic)
+        try:
+            store.write(operations)
+        except StoreConflict:  # another broker was faster: look again
+            if attempt + 1 == ATTEMPTS_MAX:
+                raise
+            continue
+        if image is not None:
+            return read_changes(store.store, image, [operation.path for operation in operations])[0]
+        break
+    image = read_image(store.store)
+    assert image is not None
+    return image
+
+
+def id_in_use(image: Image, broker_id: int) -> str:
+    """The sentence about a running broker with this id."""
+    other = image.brokers.get(broker_id)
+    where = f" at {other.endpoints[0]}" if other else ""
+    return (
+        f"another broker with the id {broker_id} is running{where}: give this one another id (node.id), or stop the "
+        "other one. If it was killed, its registration ends with its session"
+    )
+
+
+def _check_alone(image: Image, broker_id: int) -> None:
+    other = image.controller_id
+    if other == broker_id or broker_id in image.brokers:
+        raise BrokerConflict(id_in_use(image, broker_id))
+    if other != NO_LEADER:
+        where = f" ({image.brokers[other].endpoints[0]})" if other in image.brokers else ""
+        raise BrokerConflict(
+            f"broker {other}{where} is running in this cluster, and clusters of several brokers are not possible yet: "
+            f"stop it before starting broker {broker_id}, or give this one a store of its own"
+        )
+
+
+def _new_cluster_id(runtime: Runtime) -> str:
+    """As Kafka's: a UUID in 22 characters that does not begin with a dash, which command lines take for an option."""
+    while (cluster_id := short_id(runtime.random.uuid())).startswith("-"):
+        pass
+    return cluster_id

@@ -1,0 +1,74 @@
+"""Changes to the settings of topics, brokers and groups, as administrators ask for them.
+
+Every method answers None, or the `Refusal`; with `validate_only` nothing is written. Raises what `ChangeQueue.commit`
+raises.
+"""
+
+from moldau.cluster import alterations, controller, layout
+from moldau.cluster.alterations import Replacement, Wish
+from moldau.cluster.change_queue import ChangeQueue, in_turn
+from moldau.cluster.controller import Refusal
+from moldau.cluster.image import TopicImage
+from moldau.cluster.metadata_cache import MetadataCache
+from moldau.errors import ConfigError, ErrorCode
+
+
+class ConfigChanges:
+    def __init__(self, metadata: MetadataCache, queue: ChangeQueue):
+        self.queue = queue
+        self._metadata = metadata
+
+    @in_turn
+    async def alter_topic(self, name: str, wish: Wish, *, validate_only: bool = False) -> Refusal | None:
+        image, config = self._metadata.image, self._metadata.config
+        topic = image.topics.get(name)
+        if topic is None:
+            unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:249]}")
+            return controller.name_refusal(name) or unknown
+
+        def decide() -> TopicImage | Refusal:
+            overrides = alterations.topic_overrides(config, topic.overrides, wish)
+            if isinstance(overrides, Refusal):
+                return overrides
+            return controller.with_overrides(image, config, name, overrides)
+
+        changed = await self.queue.decided(_length(wish), decide)
+        if isinstance(changed, Refusal):
+            return changed
+        if not validate_only:
+            await self.queue.commit(layout.topic_changed(topic, changed))
+        return None
+
+    @in_turn
+    async def alter_broker(self, broker: str, wish: Wish, *, validate_only: bool = False) -> Refusal | None:
+        """Of one broker by its number, or of all by `layout.DEFAULT_BROKER`."""
+        now = self._metadata.image.broker_overrides.get(broker)
+        config = self._metadata.config
+        overrides = await self.queue.decided(
+            _length(wish), lambda: alterations.broker_overrides(config, now or {}, wish)
+        )
+        if isinstance(overrides, Refusal):
+            return overrides
+        try:
+            self._metadata.check_overrides(broker, overrides)
+        except ConfigError as wrong:
+            return Refusal(ErrorCode.INVALID_REQUEST, str(wrong))
+        if not validate_only and overrides != (now or {}):
+            path = f"{layout.BROKER_CONFIGS}/{broker}"
+            await self.queue.commit([layout.config(path, overrides, is_new=now is None)])
+        return None
+
+    @in_turn
+    async def alter_group(self, group_id: str, wish: Wish, *, validate_only: bool = False) -> Refusal | None:
+        """Of a group by its name, whether it exists or not."""
+        now = self._metadata.image.group_overrides.get(group_id)
+        overrides = alterations.group_overrides(self._metadata.config, now or {}, wish)
+        if isinstance(overrides, Refusal):
+            return overrides
+        if not validate_only and overrides != (now or {}):
+            await self.queue.commit(layout.group_changed(group_id, now, overrides))
+        return None
+
+
+def _length(wish: Wish) -> int:
+    return len(wish.settings) if isinstance(wish, Replacement) else len(wish)

@@ -1,0 +1,127 @@
+"""Topics created, deleted and enlarged, as administrators ask for it, or as a broker needs them.
+
+Results come in the order of the request, each with the topic or its `Refusal`; with `validate_only` nothing is written.
+Raises what `ChangeQueue.commit` raises.
+"""
+
+import uuid
+from collections.abc import Sequence
+
+from moldau.cluster import controller, layout
+from moldau.cluster.change_queue import ChangeQueue, in_turn
+from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
+from moldau.cluster.directory_placement import DirectoryPlacement
+from moldau.cluster.image import TopicImage
+from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.store import Delete
+from moldau.errors import ErrorCode
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, short_id
+from moldau.runtime import Runtime
+
+
+class TopicChanges:
+    def __init__(self, metadata: MetadataCache, queue: ChangeQueue, directories: DirectoryPlacement, runtime: Runtime):
+        self.queue = queue
+        self._metadata = metadata
+        self._directories = directories
+        self._runtime = runtime
+
+    @in_turn
+    async def create(
+        self, wanted: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> list[tuple[str, TopicImage | Refusal]]:
+        image, config, new_id = self._metadata.image, self._metadata.config, self._runtime.random.uuid
+        start = self._runtime.random.below(max(len(image.brokers), 1))
+        results = await self.queue.decided(
+            len(wanted), lambda: controller.create_topics(image, config, wanted, new_id, start)
+        )
+        results = [(name, self._directories.refusal(name) or result) for name, result in results]
+        if not validate_only:
+            new = self._directories.placed([(topic, 0) for _, topic in results if isinstance(topic, TopicImage)])
+            by_name = {topic.name: topic for topic in new}
+            results = [(name, by_name.get(name, result)) for name, result in results]
+            operations = await self.queue.decided(
+                sum(len(topic.partitions) for topic in new),
+                lambda: [operation for topic in new for operation in layout.topic_created(topic)],
+            )
+            await self.queue.commit(operations)
+            await self._directories.note_made([topic.name for topic in new])
+        return results
+
+    @in_turn
+    async def delete(
+        self, wanted: Sequence[tuple[str | None, uuid.UUID | None]], *, validate_only: bool = False
+    ) -> list[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]]:
+        """`wanted` has a name or an id for each topic."""
+        image = self._metadata.image
+        results = await self.queue.decided(len(wanted), lambda: controller.delete_topics(image, wanted))
+        if not validate_only:
+            deleted = [topic for _, _, topic in results if isinstance(topic, TopicImage)]
+            await self.queue.commit([operation for topic in deleted for operation in layout.topic_deleted(topic)])
+        return results
+
+    @in_turn
+    async def create_partitions(
+        self, wanted: Sequence[MorePartitions], *, validate_only: bool = False
+    ) -> list[tuple[str, TopicImage | Refusal]]:
+        image = self._metadata.image
+        results = await self.queue.decided(len(wanted), lambda: controller.create_partitions(image, wanted))
+        if not validate_only:
+            before = image.topics
+            grown = self._directories.placed(
+                [(topic, len(before[topic.name].partitions)) for _, topic in results if isinstance(topic, TopicImage)]
+            )
+            await self.queue.commit(
+                [step for topic in grown for step in layout.topic_changed(before[topic.name], topic)]
+            )
+            await self._directories.note_made([topic.name for topic in grown])
+        return results
+
+    async def ensure_offsets_topic(self) -> TopicImage | Refusal:
+        """The topic of the groups' offsets, created when it is first needed."""
+        return await self.ensure(OFFSETS_TOPIC)
+
+    async def ensure_transactions_topic(self) -> TopicImage | Refusal:
+        """The topic of the transaction coordinators, created when it is first needed."""
+        return await self.ensure(TRANSACTIONS_TOPIC)
+
+    async def ensure(self, name: str) -> TopicImage | Refusal:
+        """A topic by name, created with the settings of an automatic creation if it does not exist."""
+        topic = self._metadata.image.topics.get(name)
+        if topic is not None:
+            return topic
+        _, result = (await self.create([self.automatic(name)]))[0]
+        if isinstance(result, Refusal) and result.code is ErrorCode.TOPIC_ALREADY_EXISTS:
+            return self._metadata.image.topics[name]
+        return result
+
+    def automatic(self, name: str) -> NewTopic:
+        """A topic as automatic creation makes it: with the defaults, or with the settings that an internal topic
+        needs."""
+        config, brokers = self._metadata.config, max(len(self._metadata.image.brokers), 1)
+        if name == OFFSETS_TOPIC:
+            count, replicas = config.offsets_topic_num_partitions, min(config.offsets_topic_replication_factor, brokers)
+            settings = {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            }
+        elif name == TRANSACTIONS_TOPIC:
+            count = config.transaction_state_log_num_partitions
+            replicas = min(config.transaction_state_log_replication_factor, brokers)
+            settings = {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(min(config.transaction_state_log_min_isr, replicas)),
+                "segment.bytes": str(config.transaction_state_log_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            }
+        else:
+            return NewTopic(name)
+        return NewTopic(name, count, replicas, (), list(settings.items()))
+
+    @in_turn
+    async def forget_deleted(self, topic_ids: Sequence[uuid.UUID]) -> None:
+        """The data of these deleted topics is on no disk any more."""
+        known = [topic_id for topic_id in topic_ids if topic_id in self._metadata.image.deleted]
+        await self.queue.commit([Delete(f"{layout.DELETED_TOPICS}/{short_id(one)}") for one in known])
