@@ -34,7 +34,7 @@ def test_a_topic_is_altered_and_what_it_cannot_be_is_an_error(moldau: Moldau, to
     assert described["configs"] == {"retention.ms": "5"}
     assert len(described["partitions"]) == 3
     assert moldau("topics", "alter", topic, "--partitions", "4", "--json").json == {"altered": [topic]}
-    assert "has 4 partitions, and 2 are not more" in moldau("topics", "alter", topic, "--partitions", "2").error
+    assert "has 4 partitions, and 2 is not more" in moldau("topics", "alter", topic, "--partitions", "2").error
     assert "retention.ms must be a whole number" in moldau("topics", "alter", topic, "--config", "retention.ms=x").error
     assert "give --partitions, --config" in moldau("topics", "alter", topic).error
     assert "both in" in moldau("topics", "alter", topic, "--config", "a=1", "--delete-config", "a").error

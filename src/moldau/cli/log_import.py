@@ -275,7 +275,7 @@ def _notes(passed: Passed) -> None:
 def _how_to_go_on(work: _Import, resume: dict[str, Any] | None) -> str:
     if resume is None:
         return ""
-    twice = f" ({work.behind:,} behind it are there already and would come twice)" if work.behind else ""
+    twice = f" ({counted(work.behind, 'record')} after it would be imported twice)" if work.behind else ""
     return f", go on {'behind that ' if work.damaged else ''}with {_command(resume)}{twice}"
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from moldau.cluster.image import NO_LEADER, Image, PartitionImage, TopicImage
 from moldau.config import BrokerConfig, topic_config
 from moldau.errors import ConfigError, ErrorCode
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, counted
 
 PARTITIONS_MAX = 10_000
 RECORDS_MAX = 10_000
@@ -258,10 +258,12 @@ def _create_partitions(image: Image, wish: MorePartitions, start: int, most: int
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     more = wish.total - len(topic.partitions)
     if more <= 0:
-        sentence = f"topic {topic.name} has {len(topic.partitions)} partitions, and {wish.total} are not more"
+        sentence = (
+            f"topic {topic.name} has {counted(len(topic.partitions), 'partition')}, and {wish.total:,} is not more"
+        )
         return Refusal(ErrorCode.INVALID_PARTITIONS, sentence)
     if wish.assignments is not None and len(wish.assignments) != more:
-        sentence = f"{more} partitions are new and {len(wish.assignments)} are assigned"
+        sentence = f"{counted(len(wish.assignments), 'assignment')} for {counted(more, 'new partition')}"
         return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, sentence)
     if more > most:
         return Refusal(ErrorCode.POLICY_VIOLATION, f"one request can make at most {PARTITIONS_MAX} partitions")

@@ -15,6 +15,7 @@ from moldau.demo.audit import COLUMNS, Book
 from moldau.demo.charts import Bar
 from moldau.demo.findings import Delay, Row
 from moldau.demo.style import STYLE
+from moldau.names import counted
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -79,7 +80,7 @@ def _opening(contents: Contents) -> str:
         ("Records", f"{total:,}", f"in {len(contents.books)} topics"),
         ("From start to report", f"{contents.seconds:.0f} s", "broker, replay, load, questions"),
         ("Load into the warehouse", f"{load.records_per_second:,.0f}" if load else "none", "records a second"),
-        ("Parquet", f"{contents.warehouse_bytes / 1e6:,.1f} MB", f"in {contents.warehouse_files:,} files"),
+        ("Parquet", f"{contents.warehouse_bytes / 1e6:,.1f} MB", f"in {counted(contents.warehouse_files, 'file')}"),
     ]
     tiles = "".join(f"<div><dt>{a}</dt><dd>{b}<small>{c}</small></dd></div>" for a, b, c in figures)
     return (

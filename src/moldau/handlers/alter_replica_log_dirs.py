@@ -9,7 +9,7 @@ import logging
 
 from moldau.errors import ErrorCode
 from moldau.handlers.context import Context
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, counted
 from moldau.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -45,10 +45,10 @@ class AlterReplicaLogDirs:
             yield
         if moves:
             logger.warning(
-                "%s asked to move %d partitions to other log folders, which is refused: this broker does not move them "
+                "%s asked to move %s to other log folders, which is refused: this broker does not move partitions "
                 "while it runs",
                 context.client_host,
-                moves,
+                counted(moves, "partition"),
             )
         return AlterReplicaLogDirsResponse(results=list(topics.values()))
 

@@ -269,7 +269,7 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
                 segment.close()
             continue
         if later:
-            logger.warning("%s ends at %d: %d later segments go", segment.log.path, end, len(later))
+            logger.warning("%s ends at %d: deleting %s after it", segment.log.path, end, counted(len(later), "segment"))
             _remove_segments(loading.disk, later)
             del segments[at + 1 :]
         segment.log.get().flush()  # or what was cut comes back behind what is written next

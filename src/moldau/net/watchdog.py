@@ -18,6 +18,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from moldau.names import counted
+
 log = logging.getLogger(__name__)
 
 LONG_TURN_S = 0.1
@@ -116,7 +118,7 @@ class Watchdog:
             processor_s * 1000,
             f"; garbage collection took {collecting_s * 1000:.0f} ms" if collecting_s else "",
             self._name(callback),
-            f" ({self._unsaid - 1} other long turns since the last such line)" if self._unsaid > 1 else "",
+            f" ({counted(self._unsaid - 1, 'other long turn')} since the last such line)" if self._unsaid > 1 else "",
         )
         self._line_at, self._unsaid = ended, 0
 

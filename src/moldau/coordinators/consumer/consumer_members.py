@@ -11,6 +11,7 @@ from moldau.coordinators.consumer.messages import ConsumerHeartbeat, ConsumerHea
 from moldau.coordinators.consumer.records import ConsumerRecordType
 from moldau.coordinators.decision import Decision, Now, Ticket
 from moldau.errors import ErrorCode
+from moldau.names import counted
 
 
 class ConsumerMembers:
@@ -45,7 +46,7 @@ class ConsumerMembers:
                 raise _no_group(ask)
             group = ConsumerGroup(ask.group_id)
         if ask.member_id not in group.members and len(group.members) >= self._changes.settings.max_size:
-            message = f"The group already has {len(group.members)} members."
+            message = f"The group already has {counted(len(group.members), 'member')}."
             raise HeartbeatRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
         member, replaced = self._member(group, ask, joins)
         if member.phase is Phase.UNKNOWN and ask.owned != {}:

@@ -15,6 +15,7 @@ from moldau.coordinators.consumer.records import ConsumerRecordType
 from moldau.coordinators.consumer.target import metadata_hash
 from moldau.coordinators.decision import Decision, Now
 from moldau.errors import ErrorCode
+from moldau.names import counted
 from moldau.protocol.internal import ConsumerGroupMetadataValue, ConsumerGroupTargetAssignmentMetadataValue
 
 
@@ -41,7 +42,7 @@ class Upgrades:
             message = f"{ask.group_id} is a classic group, and has too many members for a consumer group."
             return ErrorCode.GROUP_ID_NOT_FOUND, message
         if len(group.members) == settings.max_size:
-            return ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group already has {len(group.members)} members."
+            return ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group already has {counted(len(group.members), 'member')}."
         try:
             if ask.expression:
                 self._changes.check_expression(ask.expression)
