@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.assignors import Assignment, range_assign, round_robin_assign, sticky_assign
+from moldau.assignors import Assignment, consecutive, range_assign
 from moldau.names import TopicPartition
+from tests.worlds.groups.sticky import sticky_assign
 
 PARTITIONS = st.dictionaries(st.sampled_from("tuvw"), st.integers(0, 7))
 MEMBERS = st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("tuvwx"), max_size=4))
@@ -35,10 +36,10 @@ def test_range_gives_consecutive_partitions_of_each_topic() -> None:
     assert names(range_assign(members, {"t": 4, "u": 3})) == {"a": "t0 t1 u0 u1", "b": "t2 u2", "c": "t3"}
 
 
-def test_round_robin_goes_on_with_the_next_member_at_the_next_topic() -> None:
-    members = {"b": ["t", "u"], "a": ["t", "u"]}
-    assert names(round_robin_assign(members, {"t": 3, "u": 3})) == {"a": "t0 t2 u1", "b": "t1 u0 u2"}
-    assert names(round_robin_assign({"a": ["t"], "b": ["u"]}, {"t": 2, "u": 1})) == {"a": "t0 t1", "b": "u0"}
+def test_partitions_are_shared_out_in_consecutive_pieces() -> None:
+    assert list(consecutive(5, "ab")) == [("a", range(3)), ("b", range(3, 5))]
+    assert list(consecutive(2, "abc")) == [("a", range(1)), ("b", range(1, 2))], "the others get none"
+    assert list(consecutive(2, "")) == []
 
 
 def test_sticky_moves_no_more_than_it_must() -> None:
@@ -55,7 +56,7 @@ def test_two_who_claim_the_same_partition_do_not_both_get_it() -> None:
     assert names(sticky_assign({"a": ["t"], "b": ["t"]}, {"t": 1}, {"a": claim, "b": claim})) == {"a": "t0", "b": ""}
 
 
-@pytest.mark.parametrize("assign", [range_assign, round_robin_assign, lambda m, p: sticky_assign(m, p, {})])
+@pytest.mark.parametrize("assign", [range_assign, lambda m, p: sticky_assign(m, p, {})])
 @given(members=MEMBERS, partitions=PARTITIONS)
 def test_every_partition_has_exactly_one_owner(
     assign: object, members: dict[str, list[str]], partitions: dict[str, int]
@@ -72,7 +73,6 @@ def test_with_equal_subscriptions_shares_differ_by_one_at_most(
     owned = range_assign({member: ["t"] for member in before}, {"t": count}) if before else {}
     for assignment in (
         range_assign(subscriptions, {"t": count}),
-        round_robin_assign(subscriptions, {"t": count}),
         sticky_assign(subscriptions, {"t": count}, owned),
     ):
         check(assignment, subscriptions, {"t": count})

@@ -6,11 +6,11 @@ import threading
 from typing import Any
 
 from harness.patience import stretched
-from moldau.handlers.places import AT_ONCE, Places, Steps
+from moldau.handlers.places import AT_ONCE, LookUps, Places
 from moldau.runtime import Runtime, Step
 
 
-def steps(*given: Step, answer: Any = "answered") -> Steps[Any]:
+def steps(*given: Step, answer: Any = "answered") -> LookUps[Any]:
     """An answer that takes these steps and returns what came back from them."""
     came_back = []
     for step in given:
@@ -34,7 +34,7 @@ def test_steps_come_back_with_what_they_did_and_turns_with_nothing():
 
 
 def test_what_a_step_raises_is_raised_where_it_was_asked_for():
-    def careful() -> Steps[str]:
+    def careful() -> LookUps[str]:
         def fail() -> None:
             raise OSError("a read failed")
 
@@ -53,7 +53,7 @@ def test_what_a_step_raises_is_raised_where_it_was_asked_for():
 def test_others_have_their_turn_between_two_turns():
     order = []
 
-    def noting(name: str) -> Steps[None]:
+    def noting(name: str) -> LookUps[None]:
         for number in range(3):
             order.append((name, number))
             yield None

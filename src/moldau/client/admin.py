@@ -308,13 +308,6 @@ class AsyncAdmin:
         request = DeleteGroupsRequest(groups_names=[group_id])
         await self._ask_coordinator(group_id, DELETE_GROUPS, request, lambda r: r.results[0].error_code)
 
-    async def _ask_any(self, api: Api, request: Any, results: Callable[[Any], list[Any]], about: str) -> Any:
-        async def attempt() -> Any:
-            link = await self._router.any()
-            return _checked(await link.call(api, request, self._timeout_ms), results, about)
-
-        return await self._router.retrying(attempt)
-
     async def _ask_controller(self, api: Api, request: Any, results: Callable[[Any], list[Any]], topic: str) -> Any:
         async def attempt() -> Any:
             await self._router.refresh([])

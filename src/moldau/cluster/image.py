@@ -6,7 +6,7 @@ has leader -1.
 """
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -97,13 +97,6 @@ class Image:
     def partition(self, tp: TopicPartition) -> PartitionImage | None:
         topic = self.topics.get(tp.topic)
         return topic.partitions[tp.partition] if topic and 0 <= tp.partition < len(topic.partitions) else None
-
-    def hosted_by(self, broker_id: int) -> Iterator[tuple[TopicImage, int]]:
-        """Every (topic, partition number) that has a replica on that broker."""
-        for topic in self.topics.values():
-            for number, partition in enumerate(topic.partitions):
-                if broker_id in partition.replicas:
-                    yield topic, number
 
     def with_groups(self, changed: Mapping[str, Mapping[str, str] | None]) -> "Image":
         """The image with other settings for these groups; None removes a group's settings."""

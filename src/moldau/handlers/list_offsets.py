@@ -14,7 +14,7 @@ from collections.abc import Awaitable
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.context import Context
-from moldau.handlers.places import Places, Steps
+from moldau.handlers.places import LookUps, Places
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -42,7 +42,7 @@ class ListOffsetsHandler:
     ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
         return self._places.carry_out(self._answer(request, context.version))
 
-    def _answer(self, request: ListOffsetsRequest, version: int) -> Steps[ListOffsetsResponse]:
+    def _answer(self, request: ListOffsetsRequest, version: int) -> LookUps[ListOffsetsResponse]:
         asked: dict[tuple[str, int], int] = {}
         left = TURN
         for topic in request.topics:
@@ -70,7 +70,7 @@ class ListOffsetsHandler:
 
     def _one(
         self, topic: str, part: ListOffsetsPartition, version: int, committed: bool
-    ) -> Steps[ListOffsetsPartitionResponse]:
+    ) -> LookUps[ListOffsetsPartitionResponse]:
         replica = self._replicas.find(topic, None, part.partition_index)
         if replica is None:
             return _error(part, self._replicas.absence(topic, None, part.partition_index))
@@ -93,13 +93,13 @@ class ListOffsetsHandler:
         )
 
 
-def _turn() -> Steps[int]:
+def _turn() -> LookUps[int]:
     """Let others have theirs; returns what the next one may cost."""
     yield None
     return TURN
 
 
-def _look_up(replica: Replica, timestamp: int, committed: bool) -> Steps[tuple[int, int, int]]:
+def _look_up(replica: Replica, timestamp: int, committed: bool) -> LookUps[tuple[int, int, int]]:
     """(timestamp, offset, leader epoch), each -1 if this reader may see no such record. Raises `KafkaError`."""
     if timestamp == LATEST:
         end = replica.end(committed)

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from moldau.runtime import Runtime, Step
 
 T = TypeVar("T")
-Steps: TypeAlias = Generator[Step, Any, T]
+LookUps: TypeAlias = Generator[Step, Any, T]
 
 AT_ONCE: Final = 2
 
@@ -27,7 +27,7 @@ class Places:
         self._runtime = runtime
         self._free = asyncio.Semaphore(AT_ONCE)
 
-    def carry_out(self, steps: Steps[T]) -> T | Awaitable[T]:
+    def carry_out(self, steps: LookUps[T]) -> T | Awaitable[T]:
         """The result of the steps: at once if they need no more than this turn."""
         try:
             step = next(steps)
@@ -35,7 +35,7 @@ class Places:
             return answered.value  # type: ignore[no-any-return]
         return self._go_on(steps, step)
 
-    async def _go_on(self, steps: Steps[T], step: Step) -> T:
+    async def _go_on(self, steps: LookUps[T], step: Step) -> T:
         try:
             while True:
                 if step is None:

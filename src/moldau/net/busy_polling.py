@@ -25,7 +25,7 @@ class BusyPolling:
     """For all connections of one loop: each says when (by `now`) a request, or room for more of a reply, has `arrived`
     and when it was `served`."""
 
-    __slots__ = ("_call_soon", "_close", "_now", "_polling", "_served_at", "_window_s")
+    __slots__ = ("_call_soon", "_close", "_polling", "_served_at", "_window_s", "now")
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class BusyPolling:
         now: Callable[[], float] = time.perf_counter,
     ):
         self._call_soon = loop.call_soon
-        self._now = now
+        self.now = now
         self._window_s = window_s
         self._served_at = -window_s
         self._close = False
@@ -50,7 +50,7 @@ class BusyPolling:
             self._call_soon(self._turn)
 
     def _turn(self) -> None:
-        if self._now() - self._served_at < self._window_s:
+        if self.now() - self._served_at < self._window_s:
             self._call_soon(self._turn)
         else:
             self._polling = False

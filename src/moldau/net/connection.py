@@ -81,10 +81,6 @@ class Connection(asyncio.BufferedProtocol):
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} is closed")
         self._transport.writelines(pieces)
 
-    async def drain(self) -> None:
-        """Wait until the transport takes more without queueing it up."""
-        await self._writable.wait()
-
     def close(self) -> None:
         """Close now; whatever is awaited fails."""
         self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} was closed"))

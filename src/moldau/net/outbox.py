@@ -12,7 +12,6 @@ import asyncio
 import errno
 import os
 import socket
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
@@ -168,10 +167,10 @@ class SocketOutbox:
 
     def _writable(self) -> None:
         if self._busy_polling is not None:
-            self._busy_polling.arrived(time.perf_counter())
+            self._busy_polling.arrived(self._busy_polling.now())
         all_left = self._pump()
         if self._busy_polling is not None:
-            self._busy_polling.served(time.perf_counter())
+            self._busy_polling.served(self._busy_polling.now())
         if all_left:
             if self._fd >= 0 and self._waiting:
                 self._waiting = False

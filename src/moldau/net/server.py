@@ -97,7 +97,7 @@ class Server:
         """Take an address; returns the port (a free one for 0). `localhost`, and no host, which stands for all, mean
         IPv4 and IPv6, the same port on both. Raises `OSError`."""
         loop = asyncio.get_running_loop()
-        self.busy_polling = BusyPolling(loop) if processors() > 1 else None
+        self.busy_polling = BusyPolling(loop, now=self.stopwatch) if processors() > 1 else None
         hosts = {"localhost": ["127.0.0.1", "::1"], "": ["0.0.0.0", "::"]}.get(host or "", [host or ""])
         if len(hosts) > 1 and not _has_ipv6():
             del hosts[1]

@@ -21,7 +21,6 @@ _INT32 = struct.Struct(">i").unpack_from
 _TWO_INT32 = struct.Struct(">ii").unpack_from
 _PACK_INT32 = struct.Struct(">i").pack
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
-NO_PARTITION = (b"", 0, 0, 0)
 NAME_LENGTH_MAX = 249
 """Of a topic; see `cluster.controller`. Longer ones are read too, and refused by whoever knows topics."""
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost

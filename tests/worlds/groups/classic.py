@@ -11,7 +11,7 @@ one, and Kafka's coordinator with it, overlooks until the next rebalance what gr
 import asyncio
 from typing import Any
 
-from moldau.assignors import range_assign, sticky_assign
+from moldau.assignors import range_assign
 from moldau.client.membership import assignment_of, read_assignment, read_subscription, versioned
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -22,6 +22,7 @@ from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupReque
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.worlds.groups.member import ELSEWHERE, Fenced, SimulatedMember
+from tests.worlds.groups.sticky import sticky_assign
 
 SUBSCRIPTION_VERSION = 3
 PARKED_MS = 6_000

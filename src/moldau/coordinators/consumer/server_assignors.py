@@ -12,6 +12,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
+from moldau.assignors import consecutive
+
 
 class MemberSpec(NamedTuple):
     """One member as an assignor sees it; `assigned` is its part of the last target."""
@@ -35,13 +37,8 @@ def range_assign(members: Mapping[str, MemberSpec], topics: Mapping[uuid.UUID, i
     order = sorted(members, key=lambda member: _static_first(member, members[member]))
     subscribers = _Subscribers(order, members)
     for topic in sorted(topics, key=_id):
-        takers = subscribers.of(topic)
-        share, more = divmod(topics[topic], len(takers)) if takers else (0, 0)
-        start = 0
-        for position, member in enumerate(takers if share else takers[:more]):
-            end = start + share + (position < more)
-            given[member][topic] = list(range(start, end))
-            start = end
+        for member, numbers in consecutive(topics[topic], subscribers.of(topic)):
+            given[member][topic] = list(numbers)
     return given
 
 
