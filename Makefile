@@ -9,13 +9,16 @@ LOOPS ?= 6
 TIMES ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test busy lint format docs bench check long setup pins clean clean-columns java
+.PHONY: help demo quick test busy lint format docs bench check long setup pins clean clean-columns java
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 20
 
 demo: java setup ## the main job on real data: broker, replay, load, questions, report in build/demo
 	$(BIN)/moldau pipeline demo --folder build/demo
+
+quick: setup ## the most telling tests, without Java: less than a minute
+	$(BIN)/python tools/quick.py
 
 test: java setup ## all that Python and a JRE can run
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not foreign" tests

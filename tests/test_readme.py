@@ -8,7 +8,7 @@ CELLS = 5
 
 
 def lines() -> dict[str, list[str]]:
-    rows = re.findall(r"^\| `(\w+)`(.*)\|$", (TESTS / "README.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)`(?: \*\*q\*\*)?(.*)\|$", (TESTS / "README.md").read_text(), re.MULTILINE)
     return {name: [cell.strip() for cell in rest.split(" | ")] for name, rest in rows}
 
 
