@@ -24,11 +24,7 @@ from moldau.config import BrokerConfig
 from moldau.coordinators.assembly import Coordinators
 from moldau.descriptors import share_out
 from moldau.errors import MoldauError, StartInterrupted
-from moldau.handlers.dispatch import Dispatch
-from moldau.handlers.fetch import FetchHandler
-from moldau.handlers.produce import ProduceHandler
 from moldau.handlers.table import Parts, handlers
-from moldau.handlers.verifying import Verifying
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
@@ -38,6 +34,8 @@ from moldau.net.watchdog import Watchdog
 from moldau.protocol.codec import request_name
 from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Upkeep
+from moldau.requests.dispatch import Dispatch
+from moldau.requests.gate import Gate
 from moldau.runtime import Runtime
 from moldau.turns import Turns
 
@@ -160,28 +158,18 @@ class Broker:
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.metadata.config, runtime)
         undo.push_async_callback(cleaner.stop)
         turns = Turns(runtime)
-        dispatch = Dispatch(
-            ProduceHandler(
-                replicas, runtime, Verifying(lambda: coordinators.transactions, lambda: cluster.metadata.config), turns
-            ),
-            FetchHandler(
-                replicas, config.fetch_max_bytes, config.max_incremental_fetch_session_cache_slots, runtime, turns
-            ),
-            handlers(
-                Parts(
-                    cluster,
-                    replicas,
-                    lambda: coordinators.groups,
-                    lambda: coordinators.transactions,
-                    lambda: coordinators.markers,
-                    runtime,
-                    turns,
-                )
-            ),
+        parts = Parts(
+            cluster,
+            replicas,
+            lambda: coordinators.groups,
+            lambda: coordinators.transactions,
+            lambda: coordinators.markers,
+            runtime,
             turns,
         )
+        dispatch = Dispatch(handlers(parts), Gate(), turns)
         self.watchdog = Watchdog(request_name, runtime.stopwatch)
-        self.server = Server(dispatch, self._limits(), self.watchdog, runtime.stopwatch)
+        self.server = Server(dispatch.connected, self._limits(), self.watchdog, runtime.stopwatch)
         cluster.metadata.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)
         listener = config.listener

@@ -10,10 +10,10 @@ from typing import Any
 
 from moldau import broker
 from moldau.cli import main
-from moldau.handlers.context import Context
-from moldau.handlers.dispatch import Handler
 from moldau.handlers.table import Parts, handlers
 from moldau.protocol.apis import DESCRIBE_CLUSTER
+from moldau.requests.gate import Handler
+from moldau.requests.session import Call
 
 HELD_S = 0.15
 AT_ONCE, LATER, TIMER, ASLEEP = "at once", "later", "timer", "asleep"
@@ -26,21 +26,21 @@ def burn_the_loop() -> None:
 
 
 def holding(answer: Handler) -> Handler:
-    def held(request: Any, context: Context) -> Any:
-        if context.client_id == AT_ONCE:
+    def held(request: Any, call: Call) -> Any:
+        if call.client_id == AT_ONCE:
             burn_the_loop()
-        elif context.client_id == ASLEEP:
+        elif call.client_id == ASLEEP:
             time.sleep(HELD_S)
-        elif context.client_id == TIMER:
+        elif call.client_id == TIMER:
             asyncio.get_running_loop().call_later(0.001, burn_the_loop)
-        elif context.client_id == LATER:
-            return later(request, context)
-        return answer(request, context)
+        elif call.client_id == LATER:
+            return later(request, call)
+        return answer(request, call)
 
-    async def later(request: Any, context: Context) -> Any:
+    async def later(request: Any, call: Call) -> Any:
         await asyncio.sleep(0.001)
         burn_the_loop()
-        return answer(request, context)
+        return answer(request, call)
 
     return held
 

@@ -10,12 +10,13 @@ import pytest
 from moldau.cluster.cluster import Cluster
 from moldau.handlers.cluster import DescribeCluster
 from moldau.handlers.configs import Configs
-from moldau.handlers.context import Context
 from moldau.handlers.metadata import Metadata
 from moldau.handlers.producer_ids import InitProducerId
 from moldau.handlers.topics import Topics
 from moldau.protocol import apis, codec
+from moldau.requests.session import Call
 from moldau.turns import turn
+from tests.requests.calling import call
 
 
 async def answered(response: Any) -> Any:
@@ -35,7 +36,7 @@ class Asker:
     def __init__(self, cluster: Cluster, transactions: Callable[[], Any] = pytest.fail):
         metadata = cluster.metadata
         topics, configs = Topics(metadata, cluster.topics), Configs(metadata, cluster.configs)
-        self._handlers: dict[apis.Api, Callable[[Any, Context], Any]] = {
+        self._handlers: dict[apis.Api, Callable[[Any, Call], Any]] = {
             apis.METADATA: Metadata(metadata, cluster.topics),
             apis.DESCRIBE_CLUSTER: DescribeCluster(metadata),
             apis.CREATE_TOPICS: topics.create,
@@ -52,6 +53,5 @@ class Asker:
         frame = codec.write_request(api, version, 7, "asker", request)[4:]
         header = codec.read_header(frame)
         read = codec.read_request(api, version, frame, header.body)
-        context = Context(api.key, version, header.correlation_id, header.client_id, "127.0.0.1")
-        response = await answered(self._handlers[api](read, context))
+        response = await answered(self._handlers[api](read, call(api, version)))
         return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])

@@ -7,7 +7,6 @@ from typing import Any
 from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.context import Context
 from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinatorHandler
 from moldau.handlers.group_admin import GroupAdminHandlers
 from moldau.handlers.groups import GroupHandlers
@@ -16,9 +15,11 @@ from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from moldau.requests.session import Call
 from tests.coordinators.fake_log import PARTITIONS, FakeLog, coordinator, in_virtual_time
 from tests.coordinators.groups.scene import subscription
 from tests.handlers.asking import answered
+from tests.requests.calling import call
 
 ME = BrokerImage(1, (Endpoint("PLAINTEXT", "PLAINTEXT", "here", 9092),))
 T_ID = uuid.UUID(int=77)
@@ -38,7 +39,7 @@ class Group:
         self.creation_error: ErrorCode | None = None
         groups, offsets = GroupHandlers(self.coordinator), OffsetHandlers(self.coordinator, lambda: self.image)
         admin = GroupAdminHandlers(self.coordinator)
-        self._handlers: dict[apis.Api, Callable[[Any, Context], Any]] = {
+        self._handlers: dict[apis.Api, Callable[[Any, Call], Any]] = {
             apis.FIND_COORDINATOR: FindCoordinatorHandler(
                 {
                     GROUP: CoordinatorType(OFFSETS_TOPIC, self.make_offsets_topic, self.coordinator.partition_of),
@@ -75,8 +76,7 @@ class Group:
         frame = codec.write_request(api, version, 7, "asker", request)[4:]
         header = codec.read_header(frame)
         read = codec.read_request(api, version, frame, header.body)
-        context = Context(api.key, version, 7, header.client_id, "127.0.0.1")
-        response = await answered(self._handlers[api](read, context))
+        response = await answered(self._handlers[api](read, call(api, version)))
         return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])
 
     async def join(self, group: str = "g", version: int = 3, member: str = "", **fields: Any) -> JoinGroupResponse:

@@ -9,12 +9,12 @@ import pytest
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.errors import ErrorCode, StorageError
 from moldau.handlers.api_versions import api_versions
-from moldau.handlers.context import Context
 from moldau.protocol.apis import API_VERSIONS, APIS, INIT_PRODUCER_ID
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.cluster.opening import open_cluster
 from tests.handlers.asking import Asker
+from tests.requests.calling import call
 
 
 def ask(folder: Path, version: int, *requests: InitProducerIdRequest) -> list[Any]:
@@ -30,7 +30,7 @@ def ask(folder: Path, version: int, *requests: InitProducerIdRequest) -> list[An
 
 def versions(version: int, name: str = "some-client", software: str = "1.2.3") -> Any:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=software)
-    return api_versions(request, Context(API_VERSIONS.key, version, 1, "c", "127.0.0.1"))
+    return api_versions(request, call(API_VERSIONS, version))
 
 
 @pytest.mark.parametrize("version", range(API_VERSIONS.low, API_VERSIONS.high + 1))

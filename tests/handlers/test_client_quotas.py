@@ -6,11 +6,11 @@ import pytest
 
 from moldau.errors import ErrorCode
 from moldau.handlers import client_quotas
-from moldau.handlers.context import Context
 from moldau.protocol.apis import ALTER_CLIENT_QUOTAS
 from moldau.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from tests.requests.calling import call
 
-CONTEXT = Context(ALTER_CLIENT_QUOTAS.key, 1, 1, "asker", "127.0.0.1")
+CALL = call(ALTER_CLIENT_QUOTAS, 1)
 ALICE = [EntityData(entity_type="user", entity_name="alice")]
 
 
@@ -19,7 +19,7 @@ def altered(*entries: tuple[list[EntityData], bool], validate_only: bool = False
         EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1.0, remove=removes)])
         for entity, removes in entries
     ]
-    reply = client_quotas.alter(AlterClientQuotasRequest(entries=asked, validate_only=validate_only), CONTEXT)
+    reply = client_quotas.alter(AlterClientQuotasRequest(entries=asked, validate_only=validate_only), CALL)
     return [(one.error_code, one.entity) for one in reply.entries]
 
 

@@ -12,7 +12,6 @@ from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.errors import ErrorCode
 from moldau.handlers.consumer_groups import ConsumerGroupHandlers
-from moldau.handlers.context import Context
 from moldau.handlers.repetitions import NAMED_MAX
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -20,6 +19,7 @@ from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeart
 from moldau.runtime import Runtime
 from tests.coordinators.fake_log import PARTITIONS, FakeLog, LoopClock, in_virtual_time
 from tests.handlers.asking import answered
+from tests.requests.calling import call
 
 JOINING: dict[str, Any] = {
     "group_id": "g",
@@ -45,7 +45,7 @@ def answers(*asked: tuple[apis.Api, int, Any], settings: ConsumerGroupSettings |
         await groups.loaded("g")
         for api, version, request in asked:
             handler: Any = handlers.heartbeat if api is apis.CONSUMER_GROUP_HEARTBEAT else handlers.describe
-            response = handler(request, Context(api.key, version, 1, "c", "127.0.0.1"))
+            response = handler(request, call(api, version))
             whole = codec.write_reply(api, version, 1, await answered(response))
             said.append(codec.read_reply(api, version, memoryview(whole)[4:]))
         await groups.stop()
@@ -132,7 +132,7 @@ def test_who_is_told_of_as_what_it_is() -> None:
     )
     (member,) = group.members
     assert (member.member_id, member.instance_id, member.rack_id, member.member_epoch) == ("m", "i", "r", 2)
-    assert (member.client_id, member.client_host, member.member_type) == ("c", "/127.0.0.1", 1)
+    assert (member.client_id, member.client_host, member.member_type) == ("asker", "/127.0.0.1", 1)
 
 
 def test_a_group_is_described_as_often_as_kafka_does_it_up_to_a_bound() -> None:

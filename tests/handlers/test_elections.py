@@ -6,17 +6,17 @@ import pytest
 
 from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.handlers.elections import PREFERRED, UNCLEAN, ElectLeaders
 from moldau.protocol.apis import ELECT_LEADERS
 from moldau.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from moldau.turns import turn
+from tests.requests.calling import call
 
 LED, OFFLINE = PartitionImage(1, 0, (1,), (1,)), PartitionImage(-1, 1, (1,), (1,))
 IMAGE = Image("c", 1, {1: BrokerImage(1, (Endpoint("PLAINTEXT", "PLAINTEXT", "h", 1),))}).with_topics(
     {"a": TopicImage("a", uuid.UUID(int=1), (LED, OFFLINE), {}), "b": TopicImage("b", uuid.UUID(int=2), (LED,), {})}
 )
-CONTEXT = Context(ELECT_LEADERS.key, 2, 1, "asker", "127.0.0.1")
+CALL = call(ELECT_LEADERS, 2)
 
 
 def elected(
@@ -24,7 +24,7 @@ def elected(
 ) -> tuple[int, dict[str, list[tuple[int, ErrorCode]]]]:
     topics = None if wanted is None else [TopicPartitions(topic=name, partitions=numbers) for name, numbers in wanted]
     request = ElectLeadersRequest(election_type=election, topic_partitions=topics, timeout_ms=timeout_ms)
-    reply = turn(ElectLeaders(lambda: IMAGE)(request, CONTEXT))
+    reply = turn(ElectLeaders(lambda: IMAGE)(request, CALL))
     results = {
         topic.topic: [(one.partition_id, ErrorCode(one.error_code)) for one in topic.partition_result]
         for topic in reply.replica_election_results

@@ -9,7 +9,6 @@ import pytest
 
 from harness.logs import TP, append, config, open_log
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.handlers.offset_for_leader_epoch import OffsetForLeaderEpoch
 from moldau.names import BrokerId, LeaderEpoch, Offset
 from moldau.protocol import apis, codec
@@ -24,6 +23,7 @@ from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from moldau.turns import turn
+from tests.requests.calling import call
 
 ME = BrokerId(1)
 LEADER_EPOCH = 5
@@ -62,8 +62,7 @@ def ask(replica: Replica, version: int, epoch: int, current: int = -1, partition
     frame = codec.write_request(api, version, 7, "asker", request)[4:]
     header = codec.read_header(frame)
     read = codec.read_request(api, version, frame, header.body)
-    context = Context(api.key, version, header.correlation_id, header.client_id, "127.0.0.1")
-    reply = turn(OffsetForLeaderEpoch(cast(Replicas, OnePartition(replica)))(read, context))
+    reply = turn(OffsetForLeaderEpoch(cast(Replicas, OnePartition(replica)))(read, call(api, version)))
     written = codec.write_reply(api, version, header.correlation_id, reply)
     answer = codec.read_reply(api, version, written[4:])
     (topic,) = answer.topics

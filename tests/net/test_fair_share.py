@@ -13,7 +13,7 @@ import uvloop
 from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net.fair_share import ROUND_S, SHARE_S
-from moldau.net.server import Peer, Server
+from moldau.net.server import Server
 from moldau.runtime import Answer
 
 NEW_LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
@@ -51,9 +51,9 @@ class Requests:
         self.polite: socket.socket | None = None
         self._sent_at: int | None = None
         self._now_s = 0.0
-        self.server = Server(self.handle, stopwatch=lambda: self._now_s)
+        self.server = Server(lambda peer, listener: self.handle, stopwatch=lambda: self._now_s)
 
-    def handle(self, frame: memoryview, peer: Peer) -> Answer:
+    def handle(self, frame: memoryview) -> Answer:
         body = bytes(frame)
         if body == b"broken":
             raise ProtocolViolation("broken")

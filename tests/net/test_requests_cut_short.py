@@ -10,7 +10,7 @@ import pytest
 
 from harness.patience import within
 from moldau.net import server as server_module
-from moldau.net.server import Connection, Peer, Server
+from moldau.net.server import Connection, Server
 from moldau.runtime import Answer, Reply
 
 
@@ -38,7 +38,7 @@ class Parked:
         self.ended = 0
         self.began = 0
 
-    def __call__(self, frame: memoryview, peer: Peer) -> Answer:
+    def __call__(self, frame: memoryview) -> Answer:
         if frame == b"now":
             return [framed(b"now")]
         return self._outer(self._inner())
@@ -71,7 +71,7 @@ def run(scenario: Callable[[Parked, Server], Awaitable[None]]) -> None:
 
     async def bounded() -> None:
         parked = Parked()
-        await within(scenario(parked, Server(parked)))
+        await within(scenario(parked, Server(lambda peer, listener: parked)))
         while len(asyncio.all_tasks()) > 1:
             await asyncio.sleep(0)
         assert parked.began == parked.ended

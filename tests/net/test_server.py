@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 import os
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 
 import pytest
 
 from harness.patience import within
 from moldau.errors import ProtocolViolation
-from moldau.net.server import Limits, Peer, Server
+from moldau.net.server import Handle, Limits, Server
 from moldau.runtime import Answer, FileSlice, RealDisk, Reply
 
 
@@ -19,13 +19,13 @@ def framed(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def echo(frame: memoryview, peer: Peer) -> Answer:
+def echo(frame: memoryview) -> Answer:
     return [framed(bytes(frame))]
 
 
 @contextlib.asynccontextmanager
-async def serving(handle: Callable[[memoryview, Peer], Answer], **limits: int) -> AsyncIterator[tuple[Server, int]]:
-    server = Server(handle, Limits(**limits))
+async def serving(handle: Handle, **limits: int) -> AsyncIterator[tuple[Server, int]]:
+    server = Server(lambda peer, listener: handle, Limits(**limits))
     port = await server.start("127.0.0.1", 0)
     await server.serve()
     try:
@@ -65,7 +65,7 @@ def test_pipelined_requests_are_answered_in_order_even_if_the_first_takes_longes
             await gate.wait()
             return [framed(body)]
 
-        def handle(frame: memoryview, peer: Peer) -> Answer:
+        def handle(frame: memoryview) -> Answer:
             body = bytes(frame)
             return later(body) if body.startswith(b"slow") else [framed(body)]
 
@@ -82,7 +82,7 @@ def test_pipelined_requests_are_answered_in_order_even_if_the_first_takes_longes
 
 def test_requests_without_an_answer_are_passed_over():
     async def scenario() -> None:
-        def handle(frame: memoryview, peer: Peer) -> Answer:
+        def handle(frame: memoryview) -> Answer:
             return None if frame[0] == 0 else [framed(bytes(frame))]
 
         async with serving(handle) as (_, port):
@@ -102,7 +102,7 @@ def test_a_large_file_slice_arrives_whole_between_other_replies(tmp_path: Path):
         file = RealDisk().open(tmp_path / "log", writable=False)
         left: list[int] = []
 
-        def handle(frame: memoryview, peer: Peer) -> Answer:
+        def handle(frame: memoryview) -> Answer:
             if frame[0] != ord("f"):
                 return [framed(bytes(frame))]
             part = FileSlice(file, 1000, 4 << 20, lambda: left.append(1))
@@ -127,7 +127,7 @@ def test_whoever_asks_and_never_reads_is_not_served_on():
     async def scenario() -> None:
         handled = 0
 
-        def handle(frame: memoryview, peer: Peer) -> Answer:
+        def handle(frame: memoryview) -> Answer:
             nonlocal handled
             handled += 1
             return [framed(bytes(100_000))]
@@ -173,7 +173,7 @@ def test_replies_before_a_broken_request_are_sent_and_then_it_closes(fault: Exce
         async def fail() -> Reply:
             raise fault
 
-        def handle(frame: memoryview, peer: Peer) -> Answer:
+        def handle(frame: memoryview) -> Answer:
             if frame[0] != ord("!"):
                 return [framed(bytes(frame))]
             if awaited:
@@ -215,7 +215,7 @@ def test_connections_beyond_the_limit_are_closed_and_places_are_given_back():
 
 def test_localhost_is_reached_by_both_protocols_on_one_port():
     async def scenario() -> None:
-        server = Server(echo)
+        server = Server(lambda peer, listener: echo)
         port = await server.start("localhost", 0)
         await server.serve()
         for host in ("127.0.0.1", "::1"):

@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 
 import pytest
 
@@ -14,7 +14,7 @@ from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net import outbox
 from moldau.net import server as server_module
-from moldau.net.server import Limits, Peer, Server
+from moldau.net.server import Handle, Limits, Server
 from moldau.runtime import Answer, Reply
 
 LARGE = 3 << 20
@@ -36,8 +36,8 @@ def run(scenario: Awaitable[None]) -> None:
     asyncio.run(bounded())
 
 
-async def serving(handle: Callable[[memoryview, Peer], Answer], host: str = "127.0.0.1") -> tuple[Server, int]:
-    server = Server(handle, Limits(socket_send_buffer_bytes=4096))
+async def serving(handle: Handle, host: str = "127.0.0.1") -> tuple[Server, int]:
+    server = Server(lambda peer, listener: handle, Limits(socket_send_buffer_bytes=4096))
     port = await server.start(host, 0)
     await server.serve()
     return server, port
@@ -68,7 +68,7 @@ def test_a_stop_waits_for_the_request_in_flight_and_takes_no_other():
             await gate.wait()
             return [framed(body)]
 
-        def handle(frame: memoryview, peer: Peer) -> Answer:
+        def handle(frame: memoryview) -> Answer:
             handled.append(bytes(frame))
             return later(bytes(frame))
 
@@ -121,7 +121,7 @@ def test_what_never_ends_is_cut_off_after_a_moment(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("violation", [False, True])
 def test_a_large_reply_leaves_whole_before_its_connection_closes(violation: bool):
     async def scenario() -> None:
-        def handle(frame: memoryview, peer: Peer) -> Answer:
+        def handle(frame: memoryview) -> Answer:
             if frame == b"!":
                 raise ProtocolViolation("no")
             return [framed(bytes(LARGE // 4))]
@@ -188,7 +188,7 @@ def test_an_address_in_use_leaves_nothing_listening():
             taken.bind(("::1" if server_module._has_ipv6() else "127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            server = Server(lambda frame, peer: None)
+            server = Server(lambda peer, listener: lambda frame: None)
             with pytest.raises(OSError, match="in use"):
                 await server.start("localhost", port)
             assert not server._listening
@@ -199,7 +199,7 @@ def test_an_address_in_use_leaves_nothing_listening():
 
 def test_a_negative_idle_time_is_none():
     async def scenario() -> None:
-        server = Server(lambda frame, peer: [framed(bytes(frame))], Limits(connections_max_idle_ms=-1))
+        server = Server(lambda peer, listener: lambda frame: [framed(bytes(frame))], Limits(connections_max_idle_ms=-1))
         port = await server.start("127.0.0.1", 0)
         await server.serve()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

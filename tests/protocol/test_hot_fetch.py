@@ -15,7 +15,7 @@ from moldau.errors import ProtocolViolation
 from moldau.protocol import hot_fetch, schema
 from moldau.protocol.apis import FETCH
 from moldau.protocol.codec import write_reply
-from moldau.protocol.hot_fetch import Fetch, FetchResult, pack_fetch, read_fetch
+from moldau.protocol.hot_fetch import Fetch, FetchReply, FetchResult, pack_fetch, read_fetch
 from moldau.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -30,6 +30,7 @@ from moldau.runtime import FileSlice
 from tests.protocol import drawn
 
 VERSIONS = range(FETCH.low, FETCH.high + 1)
+REQUEST = Fetch(hot_fetch.CONSUMER, 0, 0, 0, 0, 0, 0, [], [])
 few = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 INT16, INT32, INT64 = (drawn.VALUES[kind] for kind in ("int16", "int32", "int64"))
 aborted = st.none() | st.lists(st.tuples(INT64, INT64), max_size=2)
@@ -69,8 +70,9 @@ def as_by_hand(message: Any, version: int) -> Fetch:
         )
         for topic in message.topics
     ]
+    replica_id = message.replica_id if version <= 14 else message.replica_state.replica_id
     return Fetch(
-        message.replica_id if version <= 14 else message.replica_state.replica_id,
+        replica_id,
         message.max_wait_ms,
         message.min_bytes,
         message.max_bytes,
@@ -86,6 +88,7 @@ def as_by_hand(message: Any, version: int) -> Fetch:
             )
             for topic in message.forgotten_topics_data
         ],
+        follower=None if replica_id == hot_fetch.CONSUMER else message,
     )
 
 
@@ -173,11 +176,13 @@ def test_a_few_bytes_a_topic_cannot_fill_the_memory():
     correlation_id=INT32,
     error=st.just(0) | INT16,
     session_id=st.just(0) | INT32,
+    throttle_ms=st.just(0) | INT32,
 )
 def test_a_reply_is_what_the_schema_writes(
-    version: int, topics: list[Any], correlation_id: int, error: int, session_id: int
+    version: int, topics: list[Any], correlation_id: int, error: int, session_id: int, throttle_ms: int
 ):
     meant = FetchResponse(
+        throttle_time_ms=throttle_ms,
         error_code=error,
         session_id=session_id,
         responses=[
@@ -187,9 +192,8 @@ def test_a_reply_is_what_the_schema_writes(
             for name, topic_id, found in topics
         ],
     )
-    assert packed(version, correlation_id, error, session_id, topics) == write_reply(
-        FETCH, version, correlation_id, meant
-    )
+    by_hand = packed(version, correlation_id, error, session_id, topics, throttle_ms)
+    assert by_hand == write_reply(FETCH, version, correlation_id, meant)
 
 
 def partition_data(result: FetchResult, records: bytes) -> PartitionData:
@@ -207,7 +211,9 @@ def partition_data(result: FetchResult, records: bytes) -> PartitionData:
     )
 
 
-def packed(version: int, correlation_id: int, error: int, session_id: int, topics: list[Any]) -> bytes:
+def packed(
+    version: int, correlation_id: int, error: int, session_id: int, topics: list[Any], throttle_ms: int = 0
+) -> bytes:
     """The pieces joined, with bytes where the broker would send a slice of a file."""
     asked = [
         (name, topic_id.bytes, [(result.index, -1, 0, 0) for result, _ in found]) for name, topic_id, found in topics
@@ -217,7 +223,8 @@ def packed(version: int, correlation_id: int, error: int, session_id: int, topic
         for _, _, found in topics
         for result, data in found
     ]
-    pieces = pack_fetch(version, correlation_id, error, session_id, asked, results)
+    reply = FetchReply(error, session_id, asked, results)
+    pieces = pack_fetch(version, correlation_id, REQUEST, reply, throttle_ms)
     return b"".join(piece.data if isinstance(piece, Sent) else bytes(cast(bytes, piece)) for piece in pieces)
 
 

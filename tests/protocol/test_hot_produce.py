@@ -115,9 +115,12 @@ def test_three_bytes_a_topic_cannot_fill_the_memory() -> None:
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
 @few
-@given(topics=produce_topics, correlation_id=INT32)
-def test_a_produce_reply_is_what_the_schema_writes(version: int, topics: list[Any], correlation_id: int) -> None:
+@given(topics=produce_topics, correlation_id=INT32, throttle_ms=st.just(0) | INT32)
+def test_a_produce_reply_is_what_the_schema_writes(
+    version: int, topics: list[Any], correlation_id: int, throttle_ms: int
+) -> None:
     meant = ProduceResponse(
+        throttle_time_ms=throttle_ms,
         responses=[
             TopicProduceResponse(
                 name=name,
@@ -134,11 +137,10 @@ def test_a_produce_reply_is_what_the_schema_writes(version: int, topics: list[An
                 ],
             )
             for name, topic_id, results in topics
-        ]
+        ],
     )
     asked = [(name, topic_id.bytes, [(index, None) for index, *_ in results]) for name, topic_id, results in topics]
     request = hot_produce.Produce(None, 1, 0, asked)
-    packed = hot_produce.pack_produce(
-        version, correlation_id, request, [r for _, _, results in topics for r in results]
-    )
-    assert packed == write_reply(PRODUCE, version, correlation_id, meant)
+    results = [result for _, _, results in topics for result in results]
+    packed = hot_produce.pack_produce(version, correlation_id, request, results, throttle_ms)
+    assert packed == [write_reply(PRODUCE, version, correlation_id, meant)]

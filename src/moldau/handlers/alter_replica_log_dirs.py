@@ -8,7 +8,6 @@ folders while the broker runs. Of several wishes for one partition the last one 
 import logging
 
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.names import TopicPartition, counted
 from moldau.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -17,6 +16,7 @@ from moldau.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from moldau.replication.replicas import Replicas
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class AlterReplicaLogDirs:
     def __init__(self, replicas: Replicas):
         self._replicas = replicas
 
-    def __call__(self, request: AlterReplicaLogDirsRequest, context: Context) -> Steps[AlterReplicaLogDirsResponse]:
+    def __call__(self, request: AlterReplicaLogDirsRequest, call: Call) -> Steps[AlterReplicaLogDirsResponse]:
         wanted: dict[TopicPartition, str] = {}
         for folder in request.dirs:
             for topic in folder.topics:
@@ -47,7 +47,7 @@ class AlterReplicaLogDirs:
             logger.warning(
                 "%s asked to move %s to other log folders, which is refused: this broker does not move partitions "
                 "while it runs",
-                context.client_host,
+                call.client_host,
                 counted(moves, "partition"),
             )
         return AlterReplicaLogDirsResponse(results=list(topics.values()))

@@ -9,7 +9,6 @@ comes with the code that does it (KIP-584).
 import re
 
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.protocol.apis import API_VERSIONS, APIS
 from moldau.protocol.messages.api_versions import (
     ApiVersion,
@@ -18,6 +17,7 @@ from moldau.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from moldau.requests.session import Call
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 _ALL = [ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high) for _, api in sorted(APIS.items())]
@@ -34,16 +34,16 @@ FEATURES_EPOCH = 0
 """Features here change only with the software."""
 
 
-def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
-    if not API_VERSIONS.low <= context.version <= API_VERSIONS.high:
+def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
+    if not API_VERSIONS.low <= call.version <= API_VERSIONS.high:
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_OWN)
-    if context.version >= 3:
+    if call.version >= 3:
         for said in (request.client_software_name, request.client_software_version):
             if not _SOFTWARE.fullmatch(said):
                 return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     return ApiVersionsResponse(
         api_keys=_ALL,
-        supported_features=_SUPPORTED if context.version >= MINIMUM_MAY_BE_0 else [],
+        supported_features=_SUPPORTED if call.version >= MINIMUM_MAY_BE_0 else [],
         finalized_features_epoch=FEATURES_EPOCH,
         finalized_features=_FINALIZED,
     )

@@ -6,7 +6,6 @@ as INVALID_REQUEST, because a limit that nothing enforces must not look as if it
 
 from moldau.cluster.controller import Refusal
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -18,6 +17,7 @@ from moldau.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+from moldau.requests.session import Call
 
 IP = "ip"
 KINDS = ("user", "client-id", IP)
@@ -26,7 +26,7 @@ EXACT, DEFAULT, ANY = range(3)
 """How a component of a filter matches: one name, the quota of those without one of their own, any name."""
 
 
-def describe(request: DescribeClientQuotasRequest, context: Context) -> DescribeClientQuotasResponse:
+def describe(request: DescribeClientQuotasRequest, call: Call) -> DescribeClientQuotasResponse:
     seen: set[str] = set()
     for component in request.components:
         refusal = _filter_refusal(component, seen)
@@ -54,7 +54,7 @@ def _filter_refusal(component: ComponentData, seen: set[str]) -> Refusal | None:
     return None
 
 
-def alter(request: AlterClientQuotasRequest, context: Context) -> AlterClientQuotasResponse:
+def alter(request: AlterClientQuotasRequest, call: Call) -> AlterClientQuotasResponse:
     entries = []
     for entry in request.entries:
         code, message = _refusal(entry) or (ErrorCode.NONE, None)

@@ -6,13 +6,13 @@ Only the endpoints of brokers are there: asking for those of controllers is a mi
 
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.handlers.metadata import CLUSTER_OPERATIONS
 from moldau.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from moldau.requests.session import Call
 
 _BROKERS = 1
 _CONTROLLERS = 2
@@ -22,7 +22,7 @@ class DescribeCluster:
     def __init__(self, metadata: MetadataCache):
         self._metadata = metadata
 
-    def __call__(self, request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
+    def __call__(self, request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
         if request.endpoint_type == _CONTROLLERS:
             return DescribeClusterResponse(
                 error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message="this is a broker, not a controller"

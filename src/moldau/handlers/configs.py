@@ -21,7 +21,6 @@ from moldau.cluster.layout import DEFAULT_BROKER
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers import broker_loggers
-from moldau.handlers.context import Context
 from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
 from moldau.protocol.messages import alter_configs, incremental_alter_configs
 from moldau.protocol.messages.describe_configs import (
@@ -37,6 +36,7 @@ from moldau.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from moldau.requests.session import Call
 from moldau.turns import Steps, in_turns
 
 OF_A_TURN = 100
@@ -58,7 +58,7 @@ class Configs:
         self._metadata = metadata
         self._changes = changes
 
-    def describe(self, request: DescribeConfigsRequest, context: Context) -> Steps[DescribeConfigsResponse]:
+    def describe(self, request: DescribeConfigsRequest, call: Call) -> Steps[DescribeConfigsResponse]:
         response, named = DescribeConfigsResponse(), Repetitions()
         for one in request.resources:
             response.results.append((yield from self._described(one, request, named)))
@@ -110,14 +110,14 @@ class Configs:
         return Refusal(ErrorCode.INVALID_REQUEST, f"this is broker {own}, not {name[:20]}")
 
     async def alter(
-        self, request: incremental_alter_configs.IncrementalAlterConfigsRequest, context: Context
+        self, request: incremental_alter_configs.IncrementalAlterConfigsRequest, call: Call
     ) -> incremental_alter_configs.IncrementalAlterConfigsResponse:
         made = incremental_alter_configs.AlterConfigsResourceResponse
         responses = [made(**fields) async for fields in self._each(request, _alterations)]
         return incremental_alter_configs.IncrementalAlterConfigsResponse(responses=responses)
 
     async def replace(
-        self, request: alter_configs.AlterConfigsRequest, context: Context
+        self, request: alter_configs.AlterConfigsRequest, call: Call
     ) -> alter_configs.AlterConfigsResponse:
         made = alter_configs.AlterConfigsResourceResponse
         responses = [made(**fields) async for fields in self._each(request, _replacement)]
@@ -163,9 +163,9 @@ class Configs:
             return self._broker_refusal(name, only_one=True) or broker_loggers.alter(wish, validate_only=validate_only)
         return _no_kind(kind)
 
-    def list_resources(self, request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
+    def list_resources(self, request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
         """Everything that has settings, of these types or (none given) of all."""
-        kinds = dict.fromkeys(request.resource_types or Resource) if context.version else [Resource.CLIENT_METRICS]
+        kinds = dict.fromkeys(request.resource_types or Resource) if call.version else [Resource.CLIENT_METRICS]
         if any(kind not in list(Resource) for kind in kinds):
             return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         image = self._metadata.image

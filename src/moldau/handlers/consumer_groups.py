@@ -17,7 +17,6 @@ from moldau.coordinators.consumer.messages import (
 )
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.context import Context
 from moldau.handlers.group_admin import OPERATIONS_OF_A_GROUP
 from moldau.handlers.groups import answer
 from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
@@ -34,6 +33,7 @@ from moldau.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 MEMBER_MAKES_ITS_ID = 1
@@ -49,12 +49,12 @@ class ConsumerGroupHandlers:
         self._image = image
 
     def heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, context: Context
+        self, request: ConsumerGroupHeartbeatRequest, call: Call
     ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
         settings = self._coordinator.settings.consumer
         if not settings.enabled:
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-        wrong = _wrong(request, context.version)
+        wrong = _wrong(request, call.version)
         if wrong:
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=wrong)
         if request.server_assignor is not None and request.server_assignor not in settings.assignors:
@@ -71,12 +71,12 @@ class ConsumerGroupHandlers:
             expression=request.subscribed_topic_regex,
             assignor=request.server_assignor,
             owned=None if request.topic_partitions is None else _owned(request.topic_partitions),
-            client_id=context.client_id or "",
-            client_host=f"/{context.client_host}",
+            client_id=call.client_id or "",
+            client_host=f"/{call.client_host}",
         )
         return answer(self._coordinator.beat(ask), _response)
 
-    def describe(self, request: ConsumerGroupDescribeRequest, context: Context) -> Steps[ConsumerGroupDescribeResponse]:
+    def describe(self, request: ConsumerGroupDescribeRequest, call: Call) -> Steps[ConsumerGroupDescribeResponse]:
         image, named = self._image(), Repetitions()
         found = []
         for group_id in request.group_ids:

@@ -5,7 +5,6 @@ compacted refuses (POLICY_VIOLATION), since its older records are still its stat
 """
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.context import Context
 from moldau.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -14,6 +13,7 @@ from moldau.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from moldau.replication.replicas import Replicas
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 EVERYTHING = -1
@@ -23,7 +23,7 @@ class DeleteRecordsHandler:
     def __init__(self, replicas: Replicas):
         self._replicas = replicas
 
-    def __call__(self, request: DeleteRecordsRequest, context: Context) -> Steps[DeleteRecordsResponse]:
+    def __call__(self, request: DeleteRecordsRequest, call: Call) -> Steps[DeleteRecordsResponse]:
         asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
         for topic in request.topics:  # the last word about a partition holds
             asked.setdefault(topic.name, {}).update((part.partition_index, part) for part in topic.partitions)

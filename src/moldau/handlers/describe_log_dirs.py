@@ -8,7 +8,6 @@ From version 4 the size of the volume is told (KIP-827).
 from collections.abc import Mapping
 
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.names import TopicPartition
 from moldau.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -19,6 +18,7 @@ from moldau.protocol.messages.describe_log_dirs import (
 )
 from moldau.replication.replicas import Replicas
 from moldau.replication.results import LogDirectory
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 
@@ -26,7 +26,7 @@ class DescribeLogDirs:
     def __init__(self, replicas: Replicas):
         self._replicas = replicas
 
-    async def __call__(self, request: DescribeLogDirsRequest, context: Context) -> Steps[DescribeLogDirsResponse]:
+    async def __call__(self, request: DescribeLogDirsRequest, call: Call) -> Steps[DescribeLogDirsResponse]:
         return self._response(request, await self._replicas.log_directories())
 
     def _response(

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from moldau.cluster.controller import Refusal, election_refusal
 from moldau.cluster.image import Image
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.names import TopicPartition
 from moldau.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -18,6 +17,7 @@ from moldau.protocol.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 PREFERRED, UNCLEAN = 0, 1
@@ -27,7 +27,7 @@ class ElectLeaders:
     def __init__(self, image: Callable[[], Image]):
         self._image = image
 
-    def __call__(self, request: ElectLeadersRequest, context: Context) -> Steps[ElectLeadersResponse]:
+    def __call__(self, request: ElectLeadersRequest, call: Call) -> Steps[ElectLeadersResponse]:
         image, wanted = self._image(), request.topic_partitions
         whole = _refusal(request)
         response = ElectLeadersResponse(error_code=whole.code if whole else ErrorCode.NONE)

@@ -13,18 +13,18 @@ records this time. Clients rotate the partitions they ask for, and so do session
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Sequence
 from typing import TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSessions, Session
-from moldau.protocol.hot_fetch import CONSUMER, Fetch, FetchPartition, FetchResult, FetchTopic, pack_fetch, read_fetch
-from moldau.protocol.hot_topics import Wide
+from moldau.protocol.hot_fetch import CONSUMER, Fetch, FetchPartition, FetchReply, FetchResult, FetchTopic
+from moldau.protocol.hot_topics import WIDE
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.replication.waiting import Wait
-from moldau.runtime import Answer, Reply, Runtime
+from moldau.requests.session import Call
+from moldau.runtime import Runtime
 from moldau.turns import Steps, Turns, turn
 
 NAMES_UNTIL = 12
@@ -32,13 +32,11 @@ SESSION_ID_MAX = 2**31 - 1
 NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 """Kafka answers these before it looks at a log, with no aborted transactions instead of null."""
 READ_COMMITTED = 1
-WIDE = 500
-"""A request, or a session, of more partitions is read in turns."""
 _NONE = ErrorCode.NONE
 
 
-Asked: TypeAlias = tuple[int, int, Fetch, Session | None, Sequence[FetchTopic]]
-"""A request's version, its correlation id, itself, its session if it goes on with one, and all that it is about."""
+Asked: TypeAlias = tuple[bool, Fetch, Session | None, Sequence[FetchTopic]]
+"""Whether a request names topics by id, the request, its session if it goes on with one, and all topics it is about."""
 
 
 class FetchHandler:
@@ -49,71 +47,58 @@ class FetchHandler:
         self._now_ms = runtime.clock.now_ms
         self._sessions = FetchSessions(sessions_max, lambda: 1 + runtime.random.below(SESSION_ID_MAX))
 
-    def __call__(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Answer:
-        """`body` is where the message starts. Raises `ProtocolViolation`."""
-        try:
-            request = read_fetch(frame, version, body, WIDE)
-        except Wide:
-            return self._read_wide(version, correlation_id, body, memoryview(bytes(frame)))
+    def __call__(self, request: Fetch, call: Call) -> FetchReply | Awaitable[FetchReply]:
+        by_id = call.version > NAMES_UNTIL
+        if request.is_wide:
+            return self._wide(request, by_id)
         session: Session | None = None
         if _is_in_a_session(request):
-            found = turn(self._sessions.go_on(request, version > NAMES_UNTIL, self._now_ms()))
-            if isinstance(found, ErrorCode):
-                return pack_fetch(version, correlation_id, found, NO_SESSION, (), ())
-            session = found
+            resumed = turn(self._sessions.go_on(request, by_id, self._now_ms()))
+            if isinstance(resumed, ErrorCode):
+                return FetchReply(resumed, NO_SESSION, (), ())
+            session = resumed
         if session is not None and len(session.held) > WIDE:
-            return self._in_turns(version, correlation_id, request, session)
+            return self._in_turns(request, by_id, session)
         topics = request.topics if session is None else turn(session.topics())
-        asked = version, correlation_id, request, session, topics
         results, missing, hosts = turn(self._read(request, topics))
         if missing <= 0 or request.max_wait_ms <= 0:
             if request.session_epoch == FINAL_EPOCH:
-                return pack_fetch(version, correlation_id, _NONE, NO_SESSION, topics, results)
-            pack: Callable[[], Reply] = turn(self._answer(asked, results))
-            return pack()
-        return self._wait(asked, missing, hosts)
+                return FetchReply(_NONE, NO_SESSION, topics, results)
+            reply: FetchReply = turn(self._reply((by_id, request, session, topics), results))
+            return reply
+        return self._wait((by_id, request, session, topics), missing, hosts)
 
-    async def _read_wide(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Reply:
+    async def _wide(self, request: Fetch, by_id: bool) -> FetchReply:
         """A request that names very many partitions."""
         session: Session | None = None
-        with self._turns.holding(len(frame)):
-            async with self._turns:
-                request = await self._turns.off_loop(partial(read_fetch, frame, version, body))
-                if _is_in_a_session(request):
-                    going_on = self._sessions.go_on(request, version > NAMES_UNTIL, self._now_ms())
-                    found = await self._turns.finish(going_on)
-                    if isinstance(found, ErrorCode):
-                        return pack_fetch(version, correlation_id, found, NO_SESSION, (), ())
-                    session = found
-        del frame  # the answer may wait for records
-        return await self._in_turns(version, correlation_id, request, session)
+        if _is_in_a_session(request):
+            resumed = await self._turns.run(self._sessions.go_on(request, by_id, self._now_ms()))
+            if isinstance(resumed, ErrorCode):
+                return FetchReply(resumed, NO_SESSION, (), ())
+            session = resumed
+        return await self._in_turns(request, by_id, session)
 
-    async def _in_turns(self, version: int, correlation_id: int, request: Fetch, session: Session | None) -> Reply:
+    async def _in_turns(self, request: Fetch, by_id: bool, session: Session | None) -> FetchReply:
         async with self._turns:
             topics = request.topics if session is None else await self._turns.finish(session.topics())
-            asked = version, correlation_id, request, session, topics
             results, missing, hosts = await self._turns.finish(self._read(request, topics))
+        asked = by_id, request, session, topics
         if missing <= 0 or request.max_wait_ms <= 0:
-            return await self._answer_in_turns(asked, results)
+            return await self._turns.run(self._reply(asked, results))
         return await self._wait(asked, missing, hosts)
 
-    async def _answer_in_turns(self, asked: Asked, results: list[FetchResult]) -> Reply:
-        async with self._turns:
-            return await self._turns.off_loop(await self._turns.finish(self._answer(asked, results)))
-
-    def _answer(self, asked: Asked, results: list[FetchResult]) -> Steps[Callable[[], Reply]]:
-        """The function that packs the reply."""
-        version, correlation_id, request, session, topics = asked
+    def _reply(self, asked: Asked, results: list[FetchResult]) -> Steps[FetchReply]:
+        by_id, request, session, topics = asked
         session_id = NO_SESSION
         if session is not None:
             session_id = session.id
             topics, results = yield from session.news(topics, results)
         elif request.session_epoch == INITIAL_EPOCH:
-            session_id = yield from self._sessions.begin(topics, results, version > NAMES_UNTIL, self._now_ms())
-        return partial(pack_fetch, version, correlation_id, _NONE, session_id, topics, results)
+            session_id = yield from self._sessions.begin(topics, results, by_id, self._now_ms())
+        return FetchReply(_NONE, session_id, topics, results)
 
-    async def _wait(self, asked: Asked, missing: int, hosts: list[Replica]) -> Reply:
-        _, _, request, _, topics = asked
+    async def _wait(self, asked: Asked, missing: int, hosts: list[Replica]) -> FetchReply:
+        _, request, _, topics = asked
         loop = asyncio.get_running_loop()
         deadline = loop.time() + request.max_wait_ms / 1000
         results: list[FetchResult] = []
@@ -123,10 +108,7 @@ class FetchHandler:
             await Wait.for_bytes(missing, deadline - loop.time(), waiters, loop).done
             results, missing, hosts = await self._turns.run(self._read(request, topics))
             if missing <= 0 or loop.time() >= deadline:
-                if len(results) > WIDE:
-                    return await self._answer_in_turns(asked, results)
-                pack: Callable[[], Reply] = turn(self._answer(asked, results))
-                return pack()
+                return await self._turns.run(self._reply(asked, results))
 
     def _read(
         self, request: Fetch, topics: Sequence[FetchTopic]

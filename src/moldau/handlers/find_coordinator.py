@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from moldau.cluster.image import Image
 from moldau.errors import ErrorCode, KafkaError, StorageError
-from moldau.handlers.context import Context
 from moldau.names import TopicPartition
 from moldau.notices import Notices
 from moldau.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from moldau.protocol.upgrades import FIND_COORDINATOR_BATCHES, downgrade_find_coordinator, upgrade_find_coordinator
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 GROUP, TRANSACTION = 0, 1
@@ -38,13 +38,13 @@ class FindCoordinatorHandler:
         self._image = image
 
     def __call__(
-        self, request: FindCoordinatorRequest, context: Context
+        self, request: FindCoordinatorRequest, call: Call
     ) -> Steps[FindCoordinatorResponse] | Awaitable[Steps[FindCoordinatorResponse]]:
-        upgrade_find_coordinator(request, context.version)
+        upgrade_find_coordinator(request, call.version)
         kind = self._kinds.get(request.key_type)
         if kind is not None and kind.topic not in self._image().topics:
-            return self._make_and_find(request, context.version, kind)
-        return self._find(request, context.version, kind)
+            return self._make_and_find(request, call.version, kind)
+        return self._find(request, call.version, kind)
 
     async def _make_and_find(
         self, request: FindCoordinatorRequest, version: int, kind: CoordinatorType

@@ -12,7 +12,6 @@ from moldau.coordinators.classic.group import ClassicGroupState
 from moldau.coordinators.classic.messages import DescribedClassicGroup
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.context import Context
 from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
 from moldau.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from moldau.protocol.messages.describe_groups import (
@@ -22,6 +21,7 @@ from moldau.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from moldau.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from moldau.requests.session import Call
 from moldau.turns import Steps, in_turns
 
 DESCRIBE_NOT_FOUND = 6
@@ -35,7 +35,7 @@ class GroupAdminHandlers:
     def __init__(self, coordinator: GroupCoordinator):
         self._coordinator = coordinator
 
-    def list_groups(self, request: ListGroupsRequest, context: Context) -> Steps[ListGroupsResponse]:
+    def list_groups(self, request: ListGroupsRequest, call: Call) -> Steps[ListGroupsResponse]:
         states = {state.lower() for state in request.states_filter}
         types = {group_type.lower() for group_type in request.types_filter}
         response = ListGroupsResponse()
@@ -55,14 +55,14 @@ class GroupAdminHandlers:
             return ListGroupsResponse(error_code=error.code)
         return response
 
-    def describe_groups(self, request: DescribeGroupsRequest, context: Context) -> Steps[DescribeGroupsResponse]:
+    def describe_groups(self, request: DescribeGroupsRequest, call: Call) -> Steps[DescribeGroupsResponse]:
         with_operations = request.include_authorized_operations
         response, named = DescribeGroupsResponse(), Repetitions()
         for group_id in request.groups:
             if named.exceed(group_id):
                 group = DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST, error_message=TOO_OFTEN)
             else:
-                group = self._describe(group_id, context.version, with_operations)
+                group = self._describe(group_id, call.version, with_operations)
             response.groups.append(group)
             yield
             for _ in group.members:
@@ -88,7 +88,7 @@ class GroupAdminHandlers:
         return group
 
     def delete_groups(
-        self, request: DeleteGroupsRequest, context: Context
+        self, request: DeleteGroupsRequest, call: Call
     ) -> DeleteGroupsResponse | Awaitable[Steps[DeleteGroupsResponse]]:
         return self._delete(request.groups_names)
 

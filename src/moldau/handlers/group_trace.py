@@ -18,9 +18,9 @@ from types import GeneratorType
 from typing import Any, NamedTuple
 
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
-from moldau.handlers.dispatch import Handler
 from moldau.protocol import apis
+from moldau.requests.gate import Handler
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 log = logging.getLogger("moldau.groups")
@@ -51,34 +51,34 @@ class _Traced:
         self._handler = handler
         self._read = read
 
-    def __call__(self, request: Any, context: Context) -> Any:
+    def __call__(self, request: Any, call: Call) -> Any:
         if not log.isEnabledFor(logging.DEBUG):
-            return self._handler(request, context)
+            return self._handler(request, call)
         began_s = asyncio.get_running_loop().time()
-        return self._followed(request, context, began_s, self._handler(request, context))
+        return self._followed(request, call, began_s, self._handler(request, call))
 
-    def _followed(self, request: Any, context: Context, began_s: float, response: Any) -> Any:
+    def _followed(self, request: Any, call: Call, began_s: float, response: Any) -> Any:
         """The same response, or what becomes it, with a line once it is there."""
         if type(response) is GeneratorType:
-            return self._steps(request, context, began_s, response)
+            return self._steps(request, call, began_s, response)
         if isawaitable(response):
-            return self._later(request, context, began_s, response)
-        self._write(request, context, began_s, response)
+            return self._later(request, call, began_s, response)
+        self._write(request, call, began_s, response)
         return response
 
-    def _steps(self, request: Any, context: Context, began_s: float, steps: Steps[Any]) -> Steps[Any]:
-        return self._followed(request, context, began_s, (yield from steps))
+    def _steps(self, request: Any, call: Call, began_s: float, steps: Steps[Any]) -> Steps[Any]:
+        return self._followed(request, call, began_s, (yield from steps))
 
-    async def _later(self, request: Any, context: Context, began_s: float, response: Awaitable[Any]) -> Any:
-        return self._followed(request, context, began_s, await response)
+    async def _later(self, request: Any, call: Call, began_s: float, response: Awaitable[Any]) -> Any:
+        return self._followed(request, call, began_s, await response)
 
-    def _write(self, request: Any, context: Context, began_s: float, response: Any) -> None:
+    def _write(self, request: Any, call: Call, began_s: float, response: Any) -> None:
         ms = round((asyncio.get_running_loop().time() - began_s) * 1000)
         for member, epoch, error, message in self._read(request, response):
             said = {
                 "api": self._api,
                 "group": request.group_id[:ID_CHARS_MAX],
-                "client": (context.client_id or "")[:ID_CHARS_MAX],
+                "client": (call.client_id or "")[:ID_CHARS_MAX],
                 "member": member[:ID_CHARS_MAX],
                 "epoch": epoch,
                 "error": NAMES[error],

@@ -12,12 +12,12 @@ from typing import TypeVar
 from moldau.coordinators.classic.messages import Join, Joined, Leaver, Left, Sync, Synced
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from moldau.protocol.upgrades import downgrade_leave_group, upgrade_leave_group
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 A = TypeVar("A")
@@ -43,15 +43,15 @@ class GroupHandlers:
         self._coordinator = coordinator
 
     def join(
-        self, request: JoinGroupRequest, context: Context
+        self, request: JoinGroupRequest, call: Call
     ) -> Steps[JoinGroupResponse] | Awaitable[Steps[JoinGroupResponse]]:
-        version = context.version
+        version = call.version
         ask = Join(
             group_id=request.group_id,
             member_id=request.member_id,
             instance_id=request.group_instance_id,
-            client_id=context.client_id or "",
-            client_host=f"/{context.client_host}",
+            client_id=call.client_id or "",
+            client_host=f"/{call.client_host}",
             session_timeout_ms=request.session_timeout_ms,
             rebalance_timeout_ms=request.rebalance_timeout_ms if version >= 1 else request.session_timeout_ms,
             protocol_type=request.protocol_type,
@@ -81,8 +81,8 @@ class GroupHandlers:
 
         return answer(self._coordinator.join(ask), respond)
 
-    def sync(self, request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
-        if context.version >= SYNC_NAMES_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
+    def sync(self, request: SyncGroupRequest, call: Call) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+        if call.version >= SYNC_NAMES_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
             return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         ask = Sync(
             group_id=request.group_id,
@@ -104,16 +104,16 @@ class GroupHandlers:
 
         return answer(self._coordinator.sync(ask), respond)
 
-    def heartbeat(self, request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
+    def heartbeat(self, request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
         error = self._coordinator.heartbeat(
             request.group_id, request.generation_id, request.member_id, request.group_instance_id
         )
         return HeartbeatResponse(error_code=error)
 
     def leave(
-        self, request: LeaveGroupRequest, context: Context
+        self, request: LeaveGroupRequest, call: Call
     ) -> Steps[Steps[LeaveGroupResponse] | Awaitable[Steps[LeaveGroupResponse]]]:
-        upgrade_leave_group(request, context.version)
+        upgrade_leave_group(request, call.version)
         leavers = []
         for member in request.members:
             leavers.append(Leaver(member.member_id, member.group_instance_id))
@@ -126,7 +126,7 @@ class GroupHandlers:
                     MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.instance_id, error_code=error)
                 )
                 yield
-            downgrade_leave_group(response, context.version)
+            downgrade_leave_group(response, call.version)
             return response
 
         return answer(self._coordinator.leave(request.group_id, leavers), respond)

@@ -13,7 +13,6 @@ connections are served while it has much to look at.
 from collections.abc import Awaitable
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.context import Context
 from moldau.handlers.places import LookUps, Places
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -24,6 +23,7 @@ from moldau.protocol.messages.list_offsets import (
 )
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
+from moldau.requests.session import Call
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 READ_COMMITTED = 1
@@ -37,10 +37,8 @@ class ListOffsetsHandler:
         self._replicas = replicas
         self._places = places
 
-    def __call__(
-        self, request: ListOffsetsRequest, context: Context
-    ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
-        return self._places.carry_out(self._answer(request, context.version))
+    def __call__(self, request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+        return self._places.carry_out(self._answer(request, call.version))
 
     def _answer(self, request: ListOffsetsRequest, version: int) -> LookUps[ListOffsetsResponse]:
         asked: dict[tuple[str, int], int] = {}

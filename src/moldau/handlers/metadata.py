@@ -14,7 +14,6 @@ from moldau.cluster.image import NO_LEADER, BrokerImage, Image, PartitionImage, 
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.topic_changes import TopicChanges
 from moldau.errors import ErrorCode, KafkaError, StorageError
-from moldau.handlers.context import Context
 from moldau.names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
 from moldau.protocol.messages.metadata import (
     MetadataRequest,
@@ -24,6 +23,7 @@ from moldau.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from moldau.protocol.primitives import ZERO_UUID
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 TOPIC_OPERATIONS = 0b110111111000
@@ -50,10 +50,10 @@ class Metadata:
             self._partitions.pop(name, None)
 
     def __call__(
-        self, request: MetadataRequest, context: Context
+        self, request: MetadataRequest, call: Call
     ) -> Steps[MetadataResponse | Steps[MetadataResponse] | Awaitable[Steps[MetadataResponse]]]:
         image, asked = self._metadata.image, request.topics
-        if asked is None or (context.version == 0 and not asked):
+        if asked is None or (call.version == 0 and not asked):
             return self._reply(image, request, (self._topic(topic, request) for topic in image.topics.values()))
         ids: dict[uuid.UUID, None] = {}
         names: dict[str, None] = {}
@@ -66,7 +66,7 @@ class Metadata:
             else:
                 names[one.name] = None
             yield
-        if context.version < _BY_ID_SINCE and (ids or nameless):
+        if call.version < _BY_ID_SINCE and (ids or nameless):
             return _invalid(request)
         if ids:
             return self._reply(image, request, (self._by_id(image, topic_id, request) for topic_id in ids))

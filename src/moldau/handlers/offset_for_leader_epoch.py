@@ -5,7 +5,6 @@ without it. The answer is the largest known epoch at or below the one asked for 
 for an epoch that this leader has not reached.
 """
 
-from moldau.handlers.context import Context
 from moldau.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -14,6 +13,7 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from moldau.replication.replicas import Replicas
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 
@@ -21,7 +21,7 @@ class OffsetForLeaderEpoch:
     def __init__(self, replicas: Replicas):
         self._replicas = replicas
 
-    def __call__(self, request: OffsetForLeaderEpochRequest, context: Context) -> Steps[OffsetForLeaderEpochResponse]:
+    def __call__(self, request: OffsetForLeaderEpochRequest, call: Call) -> Steps[OffsetForLeaderEpochResponse]:
         response = OffsetForLeaderEpochResponse()
         for asked in request.topics:
             result = OffsetForLeaderTopicResult(topic=asked.topic)

@@ -17,7 +17,6 @@ from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.offsets.committed import OffsetsOfGroup
 from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.context import Context
 from moldau.handlers.groups import answer
 from moldau.handlers.repetitions import Repetitions
 from moldau.names import TopicPartition
@@ -45,6 +44,7 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from moldau.protocol.upgrades import downgrade_offset_fetch, upgrade_offset_fetch
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 COMMIT_BY_ID = 10
@@ -68,9 +68,9 @@ class OffsetHandlers:
     # -- OffsetCommit
 
     def commit(
-        self, request: OffsetCommitRequest, context: Context
+        self, request: OffsetCommitRequest, call: Call
     ) -> Steps[Steps[OffsetCommitResponse] | Awaitable[Steps[OffsetCommitResponse]]]:
-        by_id = context.version >= COMMIT_BY_ID
+        by_id = call.version >= COMMIT_BY_ID
         answers: dict[tuple[Place, int], list[tuple[int, ErrorCode]]] = {}
         places: list[tuple[Place, int, int]] = []
         offsets: list[NewOffset] = []
@@ -97,7 +97,7 @@ class OffsetHandlers:
         def respond(committed: list[ErrorCode]) -> Steps[OffsetCommitResponse]:
             apart = not answers  # a topic that is named twice is answered twice, unless something is not there
             for (place, number, index), error in zip(places, committed, strict=True):
-                if error is ErrorCode.GROUP_ID_NOT_FOUND and context.version < COMMIT_GROUP_NOT_FOUND:
+                if error is ErrorCode.GROUP_ID_NOT_FOUND and call.version < COMMIT_GROUP_NOT_FOUND:
                     error = ErrorCode.ILLEGAL_GENERATION
                 answers.setdefault((place, number if apart else 0), []).append((index, error))
                 yield
@@ -115,7 +115,7 @@ class OffsetHandlers:
             generation=request.generation_id_or_member_epoch,
             retention_ms=request.retention_time_ms,
             offsets=offsets,
-            knows_epochs=context.version >= COMMIT_KNOWS_EPOCHS,
+            knows_epochs=call.version >= COMMIT_KNOWS_EPOCHS,
         )
         return answer(self._coordinator.commit(ask), respond)
 
@@ -125,14 +125,14 @@ class OffsetHandlers:
 
     # -- OffsetFetch
 
-    def fetch(self, request: OffsetFetchRequest, context: Context) -> Steps[OffsetFetchResponse]:
-        upgrade_offset_fetch(request, context.version)
-        by_id = context.version >= FETCH_BY_ID
+    def fetch(self, request: OffsetFetchRequest, call: Call) -> Steps[OffsetFetchResponse]:
+        upgrade_offset_fetch(request, call.version)
+        by_id = call.version >= FETCH_BY_ID
         stable = request.require_stable
         response, named = OffsetFetchResponse(), Repetitions()
         for group in request.groups:
             response.groups.append((yield from self._fetch_group(group, by_id, stable, named)))
-        downgrade_offset_fetch(request, response, context.version)
+        downgrade_offset_fetch(request, response, call.version)
         return response
 
     def _fetch_group(
@@ -204,7 +204,7 @@ class OffsetHandlers:
     # -- OffsetDelete
 
     def delete(
-        self, request: OffsetDeleteRequest, context: Context
+        self, request: OffsetDeleteRequest, call: Call
     ) -> Steps[Steps[OffsetDeleteResponse] | Awaitable[Steps[OffsetDeleteResponse]]]:
         image = self._image()
         errors: Errors = {}

@@ -8,29 +8,26 @@ topic is named by its id. Zstd needs version 7. The first batch of a transaction
 coordinator (see `verifying`), the others do not.
 
 A request that only needs the loop is answered without awaiting. If any of its batches is heavy (D14), or a log wants
-its flush before the answer, the frame is copied and the request goes through the executor; its connection is muted
-meanwhile, so order holds.
+its flush before the answer, the record sets are copied and the request goes through the executor; its connection is
+muted meanwhile, so order holds.
 """
 
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.handlers.verifying import ADDS_PARTITIONS, Begins, Verifying, why_refused
 from moldau.log.appended import Appended
-from moldau.protocol import codec
-from moldau.protocol.apis import PRODUCE
-from moldau.protocol.hot_produce import Produce, ProduceResult, pack_produce, read_produce
-from moldau.protocol.hot_topics import Wide
-from moldau.protocol.primitives import ZERO_UUID
+from moldau.protocol.hot_produce import Produce, ProduceResult, in_own_memory, produce_response
+from moldau.protocol.hot_topics import WIDE
 from moldau.records.batch import CODEC_BITS
 from moldau.records.compression import ZSTD
 from moldau.records.validation import Checked, is_told, reached_the_log
 from moldau.replication.replica import Begun, Replica
 from moldau.replication.replicas import Replicas
-from moldau.runtime import Answer, Reply, Runtime
+from moldau.requests.session import Call
+from moldau.runtime import Runtime
 from moldau.turns import Steps, Turns, in_turns, turn
 
 if TYPE_CHECKING:
@@ -41,8 +38,8 @@ ALL_IN_SYNC = -1
 TRANSACTIONAL = 0x10
 """The bit in the low byte of a batch's attributes, which is at `LOW_ATTRIBUTES`."""
 LOW_ATTRIBUTES = 22
-WIDE, OF_A_TURN = 500, 100
-"""A request of more topics and partitions is answered in turns, with this many appends in one of them."""
+OF_A_TURN = 100
+"""A wide request is answered in turns, with this many appends in one of them."""
 ZSTD_SINCE = 7
 """KIP-110: an older client could not read it back."""
 
@@ -56,6 +53,8 @@ class Unverified(NamedTuple):
 
 Details = dict[int, Checked | Unverified]
 """Refusals that have more to say than a code, by the position of the partition in the request."""
+Answer: TypeAlias = "list[ProduceResult] | ProduceResponse | None"
+"""The results of all partitions, in the request's order; a message if one has more to say; None for acks=0."""
 NOTHING_BEGINS: Mapping[int, tuple[Replica, Begun]] = MappingProxyType({})
 NOTHING_REFUSED: Mapping[int, ErrorCode] = MappingProxyType({})
 
@@ -68,19 +67,15 @@ class ProduceHandler:
         self._turns = turns
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
 
-    def __call__(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Answer:
-        """`body` is where the message starts. Raises `ProtocolViolation`."""
-        if version < PRODUCE.lowest:
-            raise ProtocolViolation(f"Produce version {version}")
-        try:
-            request = read_produce(frame, version, body, WIDE)
-        except Wide:
-            return self._wide(version, correlation_id, body, memoryview(bytearray(frame)))
+    def __call__(self, request: Produce, call: Call) -> "Answer | Awaitable[Answer]":
+        """Raises `ProtocolViolation` for a refused request with acks=0."""
+        version = call.version
+        if request.is_wide:
+            return self._in_turns(version, request)
         now_ms, details = self._now_ms(), Details()
         done: list[ProduceResult] = []
         if request.transactional_id is not None and (begins := turn(self._beginning(version, request, now_ms))):
-            copied = read_produce(memoryview(bytearray(frame)), version, body)
-            return self._after_verifying(version, correlation_id, copied, begins)
+            return self._after_verifying(version, in_own_memory(request), begins)
         for name, topic_id, parts in request.topics:
             for index, records in parts:
                 replica = self._find(name, topic_id, index)
@@ -88,8 +83,7 @@ class ProduceHandler:
                 if replica is None or records is None or refusal:
                     done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
                 elif replica.wants_executor(records):
-                    copied = read_produce(memoryview(bytearray(frame)), version, body)
-                    return self._through_executor(version, correlation_id, copied, done, details)
+                    return self._through_executor(version, in_own_memory(request), done, details)
                 else:
                     outcome = replica.produce(records, now_ms)
                     if isinstance(outcome, Appended):
@@ -97,20 +91,15 @@ class ProduceHandler:
                         done.append((index, error, base, time_ms, start))
                     else:
                         _refuse(done, index, replica, outcome, details)
-        return _reply(version, correlation_id, request, done, details)
+        return _answer(version, request, done, details)
 
-    async def _wide(self, version: int, correlation_id: int, body: int, frame: memoryview) -> Reply:
-        """A request of very many partitions: they are read in the executor, and appended to in turns."""
-        with self._turns.holding(len(frame)):
-            async with self._turns:
-                request = await self._turns.off_loop(lambda: read_produce(frame, version, body))
-                if request.transactional_id is not None:
-                    begins = await self._turns.finish(self._beginning(version, request, self._now_ms()))
-                else:
-                    begins = Begins()
-            if begins:
-                return await self._after_verifying(version, correlation_id, request, begins)
-            return await self._through_executor(version, correlation_id, request, [], Details())
+    async def _in_turns(self, version: int, request: Produce) -> Answer:
+        begins = Begins()
+        if request.transactional_id is not None:
+            begins = await self._turns.run(self._beginning(version, request, self._now_ms()))
+        if begins:
+            return await self._after_verifying(version, request, begins)
+        return await self._through_executor(version, request, [], Details())
 
     def _beginning(self, version: int, request: Produce, now_ms: int) -> Steps[Begins]:
         """The first batches of transactions in this request."""
@@ -127,22 +116,21 @@ class ProduceHandler:
                 yield
         return begins
 
-    async def _after_verifying(self, version: int, correlation_id: int, request: Produce, begins: Begins) -> Reply:
+    async def _after_verifying(self, version: int, request: Produce, begins: Begins) -> Answer:
         assert request.transactional_id is not None
         count = sum(len(parts) for _, _, parts in request.topics)
         refused = await self._verifying.ask(request.transactional_id, version, begins, count)
-        return await self._through_executor(version, correlation_id, request, [], Details(), begins, refused)
+        return await self._through_executor(version, request, [], Details(), begins, refused)
 
     async def _through_executor(
         self,
         version: int,
-        correlation_id: int,
         request: Produce,
         done: list[ProduceResult],
         details: Details,
         begins: Mapping[int, tuple[Replica, Begun]] = NOTHING_BEGINS,
         refused: Mapping[int, ErrorCode] = NOTHING_REFUSED,
-    ) -> Reply:
+    ) -> Answer:
         """Go on where the loop had to stop, in the same order, with the heavy parts off the loop. `begins`: the first
         batches of transactions, of which their coordinator has `refused` some."""
         skipped = len(done)
@@ -165,9 +153,9 @@ class ProduceHandler:
             else:
                 _refuse(done, index, replica, outcome, details)
         if len(done) <= WIDE:
-            return _reply(version, correlation_id, request, done, details)
+            return _answer(version, request, done, details)
         async with self._turns:
-            return await self._turns.off_loop(lambda: _reply(version, correlation_id, request, done, details))
+            return await self._turns.off_loop(lambda: _answer(version, request, done, details))
 
     def _refusal(
         self,
@@ -218,48 +206,11 @@ def _refuse(done: list[ProduceResult], index: int, replica: Replica, refused: Ch
     done.append((index, refused.error, -1, -1, start))
 
 
-def _reply(
-    version: int, correlation_id: int, request: Produce, done: list[ProduceResult], details: Details
-) -> list[bytes] | None:
+def _answer(version: int, request: Produce, done: list[ProduceResult], details: Details) -> Answer:
     if request.acks == 0:
         if any(error for _, error, *_ in done):
             raise ProtocolViolation("a Produce with acks=0 was refused, and only closing can tell")
         return None
     if details and version >= 8:
-        return [codec.write_reply(PRODUCE, version, correlation_id, _with_details(request, done, details))]
-    return [pack_produce(version, correlation_id, request, done)]
-
-
-def _with_details(request: Produce, done: list[ProduceResult], details: Details) -> "ProduceResponse":
-    """The reply that names the bad records and says why, as version 8 and later can."""
-    from moldau.protocol.messages.produce import (
-        BatchIndexAndErrorMessage,
-        PartitionProduceResponse,
-        ProduceResponse,
-        TopicProduceResponse,
-    )
-
-    topics, position = [], 0
-    for name, topic_id, asked in request.topics:
-        parts = []
-        for _ in asked:
-            index, error, base_offset, time_ms, start = done[position]
-            part = PartitionProduceResponse(
-                index=index,
-                error_code=error,
-                base_offset=base_offset,
-                log_append_time_ms=time_ms,
-                log_start_offset=start,
-            )
-            refused = details.get(position)
-            if refused is not None:
-                part.error_message = refused.message
-                part.record_errors = [
-                    BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
-                    for number, message in refused.record_errors
-                ]
-            parts.append(part)
-            position += 1
-        by_id = uuid.UUID(bytes=topic_id) if topic_id else ZERO_UUID
-        topics.append(TopicProduceResponse(name=name or "", topic_id=by_id, partition_responses=parts))
-    return ProduceResponse(responses=topics)
+        return produce_response(request, done, details)
+    return done

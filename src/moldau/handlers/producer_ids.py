@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from moldau.cluster.producer_ids import ProducerIds
 from moldau.errors import ErrorCode, StorageError
-from moldau.handlers.context import Context
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from moldau.requests.session import Call
 
 if TYPE_CHECKING:
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
@@ -23,12 +23,12 @@ class InitProducerId:
         self._transactions = transactions
 
     def __call__(
-        self, request: InitProducerIdRequest, context: Context
+        self, request: InitProducerIdRequest, call: Call
     ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
         if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
             return _refused(ErrorCode.INVALID_REQUEST)
         if request.transactional_id is not None:
-            return self._of_transactions(request, request.transactional_id, context.version)
+            return self._of_transactions(request, request.transactional_id, call.version)
         producer_id = self._producer_ids.next()
         if isinstance(producer_id, int):
             return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from moldau.cluster.controller import Refusal, reassignment_refusal
 from moldau.cluster.image import Image
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.names import TopicPartition
 from moldau.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -21,6 +20,7 @@ from moldau.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 _DONE = Refusal(ErrorCode.NONE)
@@ -32,7 +32,7 @@ class Reassignments:
         self._image = image
 
     def alter(
-        self, request: AlterPartitionReassignmentsRequest, context: Context
+        self, request: AlterPartitionReassignmentsRequest, call: Call
     ) -> Steps[AlterPartitionReassignmentsResponse]:
         image, whole = self._image(), _TOO_LATE if request.timeout_ms <= 0 else None
         topics = []
@@ -57,6 +57,6 @@ class Reassignments:
         )
 
     def list_reassignments(
-        self, request: ListPartitionReassignmentsRequest, context: Context
+        self, request: ListPartitionReassignmentsRequest, call: Call
     ) -> ListPartitionReassignmentsResponse:
         return ListPartitionReassignmentsResponse(error_message=None)

@@ -8,7 +8,6 @@ from collections import Counter
 
 from moldau.cluster.controller import Refusal
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -21,6 +20,7 @@ from moldau.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 MECHANISMS = (1, 2)
@@ -28,9 +28,7 @@ MECHANISMS = (1, 2)
 ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
 
 
-def describe(
-    request: DescribeUserScramCredentialsRequest, context: Context
-) -> Steps[DescribeUserScramCredentialsResponse]:
+def describe(request: DescribeUserScramCredentialsRequest, call: Call) -> Steps[DescribeUserScramCredentialsResponse]:
     counts = Counter(user.name for user in request.users or ())
     unknown = Refusal(ErrorCode.RESOURCE_NOT_FOUND, "there is no such user")
     doubled = Refusal(ErrorCode.DUPLICATE_RESOURCE, "the request names this user more than once")
@@ -42,7 +40,7 @@ def describe(
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def alter(request: AlterUserScramCredentialsRequest, context: Context) -> Steps[AlterUserScramCredentialsResponse]:
+def alter(request: AlterUserScramCredentialsRequest, call: Call) -> Steps[AlterUserScramCredentialsResponse]:
     refusals: dict[str, Refusal] = {}
     asked: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [*request.deletions, *request.upsertions]
     for one in asked:

@@ -1,4 +1,4 @@
-"""Who answers which API: one line each. Produce and Fetch are not here, `dispatch` hands them their frames.
+"""The handler of every API, one line each.
 
 A handler is made, and its module and messages imported, when its API is first asked for: a broker that starts is not
 kept waiting by what few clients ever ask.
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.cluster.cluster import Cluster
 from moldau.errors import KafkaError
-from moldau.handlers.context import Context
-from moldau.handlers.dispatch import Handler
 from moldau.handlers.group_trace import traced
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis
 from moldau.replication.replicas import Replicas
+from moldau.requests.gate import Handler
+from moldau.requests.session import Call
 from moldau.runtime import Runtime
 from moldau.turns import Turns
 
@@ -46,16 +46,35 @@ class OnFirstUse:
         self._parts = parts
         self._handler: Handler | None = None
 
-    def __call__(self, request: Any, context: Context) -> Any:
+    def __call__(self, request: Any, call: Call) -> Any:
         handler = self._handler
         if handler is None:
             handler = self._handler = self._make(self._parts)
-        return handler(request, context)
+        return handler(request, call)
 
 
 def handlers(parts: Parts) -> Mapping[int, Handler]:
-    """By API key; each is called with the request's message and its `Context`."""
-    return traced({api.key: OnFirstUse(make, parts) for api, make in TABLE.items()})
+    """By API key; each is called with the request's message and its `Call`."""
+    made: dict[int, Handler] = {api.key: OnFirstUse(make, parts) for api, make in TABLE.items()}
+    for api in (apis.PRODUCE, apis.FETCH):
+        made[api.key] = TABLE[api](parts)
+    return traced(made)
+
+
+def _produce(parts: Parts) -> Handler:
+    from moldau.handlers.produce import ProduceHandler
+    from moldau.handlers.verifying import Verifying
+
+    verifying = Verifying(parts.transactions, lambda: parts.cluster.metadata.config)
+    return ProduceHandler(parts.replicas, parts.runtime, verifying, parts.turns)
+
+
+def _fetch(parts: Parts) -> Handler:
+    from moldau.handlers.fetch import FetchHandler
+
+    config = parts.cluster.metadata.config
+    sessions_max = config.max_incremental_fetch_session_cache_slots
+    return FetchHandler(parts.replicas, config.fetch_max_bytes, sessions_max, parts.runtime, parts.turns)
 
 
 def _api_versions(parts: Parts) -> Handler:
@@ -296,6 +315,8 @@ def _scram_credentials(function: str) -> Callable[[Parts], Handler]:
 
 
 TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
+    apis.PRODUCE: _produce,
+    apis.FETCH: _fetch,
     apis.LIST_OFFSETS: _list_offsets,
     apis.METADATA: _metadata,
     apis.OFFSET_COMMIT: _offsets("commit"),

@@ -8,7 +8,6 @@ from moldau.cluster.controller import name_refusal
 from moldau.cluster.image import TopicImage
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.handlers.metadata import TOPIC_OPERATIONS, described_partition
 from moldau.names import INTERNAL_TOPICS
 from moldau.protocol.messages.describe_topic_partitions import (
@@ -18,6 +17,7 @@ from moldau.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     NextCursor,
 )
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 
@@ -26,7 +26,7 @@ class DescribeTopicPartitions:
         self._metadata = metadata
 
     def __call__(
-        self, request: DescribeTopicPartitionsRequest, context: Context
+        self, request: DescribeTopicPartitionsRequest, call: Call
     ) -> Steps[DescribeTopicPartitionsResponse | Steps[DescribeTopicPartitionsResponse]]:
         cursor, named = request.cursor, {topic.name for topic in request.topics}
         if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):

@@ -14,7 +14,6 @@ from moldau.cluster.image import TopicImage
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.topic_changes import TopicChanges
 from moldau.errors import ErrorCode, KafkaError, StorageError
-from moldau.handlers.context import Context
 from moldau.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -34,6 +33,7 @@ from moldau.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from moldau.protocol.primitives import ZERO_UUID
+from moldau.requests.session import Call
 from moldau.turns import Steps, in_turns
 
 _NAMES_UNTIL = 5
@@ -45,7 +45,7 @@ class Topics:
         self._metadata = metadata
         self._changes = changes
 
-    async def create(self, request: CreateTopicsRequest, context: Context) -> Steps[CreateTopicsResponse]:
+    async def create(self, request: CreateTopicsRequest, call: Call) -> Steps[CreateTopicsResponse]:
         wanted = [_wish(topic) async for topic in in_turns(request.topics)]
         late = request.timeout_ms <= 0
         made: Sequence[tuple[str, TopicImage | Refusal]]
@@ -87,13 +87,13 @@ class Topics:
             configs=configs,
         )
 
-    async def delete(self, request: DeleteTopicsRequest, context: Context) -> Steps[DeleteTopicsResponse]:
-        if context.version <= _NAMES_UNTIL:
+    async def delete(self, request: DeleteTopicsRequest, call: Call) -> Steps[DeleteTopicsResponse]:
+        if call.version <= _NAMES_UNTIL:
             asked = [DeleteTopicState(name=name) for name in request.topic_names]
         else:
             asked = request.topics
         if not self._metadata.config.delete_topic_enable:
-            old = context.version < _DISABLED_SINCE
+            old = call.version < _DISABLED_SINCE
             code = ErrorCode.INVALID_REQUEST if old else ErrorCode.TOPIC_DELETION_DISABLED
             return _deleted([(one.name, one.topic_id, Refusal(code, "topics cannot be deleted here")) for one in asked])
         wanted = [(one.name, one.topic_id if one.topic_id.int else None) async for one in in_turns(asked)]
@@ -107,9 +107,7 @@ class Topics:
             broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             return _deleted([(name, topic_id, broken) for name, topic_id in wanted])
 
-    async def create_partitions(
-        self, request: CreatePartitionsRequest, context: Context
-    ) -> Steps[CreatePartitionsResponse]:
+    async def create_partitions(self, request: CreatePartitionsRequest, call: Call) -> Steps[CreatePartitionsResponse]:
         wanted = [
             MorePartitions(
                 topic.name,

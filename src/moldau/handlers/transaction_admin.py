@@ -19,7 +19,6 @@ from moldau.coordinators.consumer.expressions import compiled
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 from moldau.coordinators.transactions.messages import DescribedTransaction
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.context import Context
 from moldau.names import TopicPartition, TransactionMarkers
 from moldau.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -45,6 +44,7 @@ from moldau.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from moldau.replication.replicas import Replicas
+from moldau.requests.session import Call
 from moldau.turns import Steps, in_turns
 
 STATES = frozenset(
@@ -70,7 +70,7 @@ class DescribeProducers:
         self._replicas = replicas
         self._image = image
 
-    def __call__(self, request: DescribeProducersRequest, context: Context) -> Steps[DescribeProducersResponse]:
+    def __call__(self, request: DescribeProducersRequest, call: Call) -> Steps[DescribeProducersResponse]:
         asked: dict[str, dict[int, None]] = {}
         for topic in request.topics:
             asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
@@ -118,7 +118,7 @@ class TransactionLists:
         self._coordinator = coordinator
         self._now_ms = now_ms
 
-    def describe(self, request: DescribeTransactionsRequest, context: Context) -> Steps[DescribeTransactionsResponse]:
+    def describe(self, request: DescribeTransactionsRequest, call: Call) -> Steps[DescribeTransactionsResponse]:
         response = DescribeTransactionsResponse()
         for name in dict.fromkeys(request.transactional_ids):
             response.transaction_states.append((yield from self._describe(name)))
@@ -131,7 +131,7 @@ class TransactionLists:
         except KafkaError as error:
             return Described(transactional_id=transactional_id, error_code=error.code)
 
-    def list_transactions(self, request: ListTransactionsRequest, context: Context) -> Steps[ListTransactionsResponse]:
+    def list_transactions(self, request: ListTransactionsRequest, call: Call) -> Steps[ListTransactionsResponse]:
         asked = dict.fromkeys(request.state_filters)
         ids, pattern = set(request.producer_id_filters), request.transactional_id_pattern
         begun_before = self._now_ms() - request.duration_filter if request.duration_filter >= 0 else None
@@ -179,7 +179,7 @@ class WriteTxnMarkers:
         self._write = write
         self._image = image
 
-    async def __call__(self, request: WriteTxnMarkersRequest, context: Context) -> Steps[WriteTxnMarkersResponse]:
+    async def __call__(self, request: WriteTxnMarkersRequest, call: Call) -> Steps[WriteTxnMarkersResponse]:
         found: Found = {}
         async for marker in in_turns(request.markers, MARKERS_OF_A_TURN):
             errors = await self._mark(marker)

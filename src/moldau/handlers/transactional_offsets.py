@@ -16,7 +16,6 @@ from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.offsets.messages import NewOffset, TransactionalOffsetCommit
 from moldau.coordinators.transactions.messages import AddPartitions
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.handlers.groups import answer
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.protocol.messages.txn_offset_commit import (
@@ -25,6 +24,7 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class TransactionalOffsetHandler:
         self._config = config
 
     def commit(
-        self, request: TxnOffsetCommitRequest, context: Context
+        self, request: TxnOffsetCommitRequest, call: Call
     ) -> Steps[Steps[TxnOffsetCommitResponse] | Awaitable[Steps[TxnOffsetCommitResponse]]]:
         image = self._image()
         errors: dict[str, list[tuple[int, ErrorCode]]] = {}
@@ -97,7 +97,7 @@ class TransactionalOffsetHandler:
             generation=request.generation_id,
             offsets=offsets,
         )
-        may_begin = self._may_begin(request, context.version)
+        may_begin = self._may_begin(request, call.version)
         return answer(self._groups.commit_in_transaction(ask, may_begin), respond)
 
     def _may_begin(

@@ -24,7 +24,6 @@ from moldau.coordinators.transactions.messages import (
     spoken,
 )
 from moldau.errors import ErrorCode
-from moldau.handlers.context import Context
 from moldau.handlers.groups import answer
 from moldau.names import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition
 from moldau.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -38,6 +37,7 @@ from moldau.protocol.messages.add_partitions_to_txn import (
 )
 from moldau.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from moldau.protocol.upgrades import ADD_PARTITIONS_BATCHES, downgrade_add_partitions, upgrade_add_partitions
+from moldau.requests.session import Call
 from moldau.turns import Steps
 
 END_HAS_NEXT = 5
@@ -54,9 +54,9 @@ class TransactionHandlers:
         self._image = image
 
     def add_partitions(
-        self, request: AddPartitionsToTxnRequest, context: Context
+        self, request: AddPartitionsToTxnRequest, call: Call
     ) -> Steps[Steps[AddPartitionsToTxnResponse] | Awaitable[Steps[AddPartitionsToTxnResponse]]]:
-        version = context.version
+        version = call.version
         upgrade_add_partitions(request, version)
         answers, waits = [], False
         for transaction in request.transactions:
@@ -104,27 +104,27 @@ class TransactionHandlers:
         )
 
     def add_offsets(
-        self, request: AddOffsetsToTxnRequest, context: Context
+        self, request: AddOffsetsToTxnRequest, call: Call
     ) -> AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse]:
         partition = TopicPartition(OFFSETS_TOPIC, self._groups().partition_of(request.group_id))
         ask = AddPartitions(request.transactional_id, request.producer_id, request.producer_epoch, (partition,))
         return answer(
             self._coordinator.add_partitions(ask),
-            lambda error: AddOffsetsToTxnResponse(error_code=spoken(error, context.version, FENCED_SINCE_ADD)),
+            lambda error: AddOffsetsToTxnResponse(error_code=spoken(error, call.version, FENCED_SINCE_ADD)),
         )
 
-    def end(self, request: EndTxnRequest, context: Context) -> EndTxnResponse | Awaitable[EndTxnResponse]:
+    def end(self, request: EndTxnRequest, call: Call) -> EndTxnResponse | Awaitable[EndTxnResponse]:
         ask = EndTransaction(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
             request.committed,
-            transaction_version=2 if context.version >= END_HAS_NEXT else 0,
+            transaction_version=2 if call.version >= END_HAS_NEXT else 0,
         )
 
         def respond(ended: Ended) -> EndTxnResponse:
             return EndTxnResponse(
-                error_code=spoken(ended.error, context.version, FENCED_SINCE_END),
+                error_code=spoken(ended.error, call.version, FENCED_SINCE_END),
                 producer_id=ended.producer_id,
                 producer_epoch=ended.epoch,
             )

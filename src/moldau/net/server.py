@@ -1,6 +1,7 @@
 """The listening side: connections, frames in, replies out, in order. It never learns what a Produce is.
 
-A `Server` is given `handle(frame, peer) -> Answer`. The frames that one read brought are handled at once where no
+A `Server` is given `connected(peer, listener)`, which returns the function that answers the frames of that connection:
+`handle(frame) -> Answer`. The frames that one read brought are handled at once where no
 answer has to be awaited, their replies joined and sent in one call. A connection whose frames take longer than a share
 of the loop's time is not read from until they are served, share by share, in turns with the others (`fair_share.py`).
 An awaitable answer mutes its connection (one request in flight) until it is there, and so does a reply that the socket
@@ -57,7 +58,10 @@ class Peer(NamedTuple):
         return f"{self.host}:{self.port}"
 
 
-Handle = Callable[[memoryview, Peer], Answer]
+Handle = Callable[[memoryview], Answer]
+"""Answers one frame of a connection."""
+Connected = Callable[[Peer, str], Handle]
+"""A new connection's peer, and the name of the listener that accepted it -> what answers its frames."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class Limits:
 
 @dataclass
 class Server:
-    handle: Handle
+    connected: Connected
     limits: Limits = field(default_factory=Limits)
     watchdog: Watchdog = field(default_factory=Watchdog)
     stopwatch: Callable[[], float] = time.perf_counter
@@ -93,9 +97,9 @@ class Server:
         self._fair_share: FairShare | None = None
         self.watchdog.namers.append(self._name)
 
-    async def start(self, host: str | None, port: int) -> int:
-        """Take an address; returns the port (a free one for 0). `localhost`, and no host, which stands for all, mean
-        IPv4 and IPv6, the same port on both. Raises `OSError`."""
+    async def start(self, host: str | None, port: int, listener: str = "PLAINTEXT") -> int:
+        """Take an address for the listener of that name; returns the port (a free one for 0). `localhost`, and no host,
+        which stands for all, mean IPv4 and IPv6, the same port on both. Raises `OSError`."""
         loop = asyncio.get_running_loop()
         self.busy_polling = BusyPolling(loop, now=self.stopwatch) if processors() > 1 else None
         hosts = {"localhost": ["127.0.0.1", "::1"], "": ["0.0.0.0", "::"]}.get(host or "", [host or ""])
@@ -106,7 +110,7 @@ class Server:
             try:
                 for each in hosts:
                     server = await loop.create_server(
-                        lambda: Connection(self, loop), each, taken, backlog=512, start_serving=False
+                        lambda: Connection(self, loop, listener), each, taken, backlog=512, start_serving=False
                     )
                     self._listening.append(server)
                     taken = taken or server.sockets[0].getsockname()[1]
@@ -204,15 +208,15 @@ class Connection(asyncio.BufferedProtocol):
     """One accepted connection. `busy`: a request is in flight, or a reply has not left; nothing is handled until it
     has. `finishing`: it closes then."""
 
-    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop):
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop, listener: str = "PLAINTEXT"):
         self.server = server
         self.loop = loop
+        self.listener = listener
         self.inbox = Inbox(server.limits.socket_request_max_bytes, server.pool, self)
         self.peer = Peer("", 0)
         self.active_at = loop.time()
         self.asked = b""
         """How the last request that took long, or is in flight, begins."""
-        self._handle = server.handle
         self._watchdog = server.watchdog
         self._stopwatch = server.stopwatch
         self._fair_share = server.fair_share(loop)
@@ -227,6 +231,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closed = False
         self._finishing = False
         self._task: asyncio.Future[Reply] | None = None
+        self._handle: Handle
         self._transport: asyncio.Transport
         self._outbox: Outbox
 
@@ -241,6 +246,7 @@ class Connection(asyncio.BufferedProtocol):
             self._closed = True
             self._transport.abort()
             return
+        self._handle = self.server.connected(self.peer, self.listener)
         if not self.server.admit(self):
             self.lose("too many connections")
 
@@ -330,9 +336,9 @@ class Connection(asyncio.BufferedProtocol):
     ) -> Awaitable[Reply] | None:
         """Append the replies to `ready`; stops at one that is still awaited (and returned), or has files, or at a share
         of replies or of time."""
-        handle, peer, stopwatch, size = self._handle, self.peer, self._stopwatch, 0
+        handle, stopwatch, size = self._handle, self._stopwatch, 0
         for frame in frames:
-            answer = handle(frame, peer)
+            answer = handle(frame)
             if answer is not None:
                 if not isinstance(answer, list):
                     self.asked = bytes(frame[:HEAD_BYTES])

@@ -1,20 +1,35 @@
 """Fetch by hand: requests read and replies packed without an object per field, in every version.
 
-`read_fetch` gives what `schema` would read, but for what this broker has no use for: the rack, a follower's offsets.
-`pack_fetch` builds what `schema` would write, in pieces, since the records between the packed bytes are slices of
-files. The tests compare both for every version.
+`read_fetch` returns what `schema` would read, except the rack; of a follower's request it keeps the whole message, as
+`schema` reads it. `pack_fetch` writes what `schema` would write, in pieces, because the records between the packed
+bytes are slices of files; a reply with more than consumers usually get is left to `schema`. The tests compare both for
+every version.
 """
 
 import struct
+import uuid
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from moldau.errors import ProtocolViolation
-from moldau.protocol.hot_topics import append_topic, few, fits
-from moldau.protocol.primitives import length_reader, read_uvarint, sized, skip_tagged_fields, write_uvarint
-from moldau.protocol.schema import ELEMENTS_MAX
+from moldau.protocol import codec
+from moldau.protocol.apis import FETCH
+from moldau.protocol.hot_topics import WIDE, append_topic, few, fits
+from moldau.protocol.primitives import (
+    ZERO_UUID,
+    Detached,
+    length_reader,
+    read_uvarint,
+    sized,
+    skip_tagged_fields,
+    write_uvarint,
+)
+from moldau.protocol.schema import is_wide
 from moldau.runtime import FileSlice
+
+if TYPE_CHECKING:
+    from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
 
 FLEXIBLE_SINCE, NAMES_UNTIL, REPLICA_ID_UNTIL = 12, 12, 14
 CONSUMER = -1
@@ -22,6 +37,7 @@ CONSUMER = -1
 REPLICA_STATE_TAG = 1
 _INT32 = struct.Struct(">i").unpack_from
 _PACK_INT32 = struct.Struct(">i").pack
+_PACK_SIZE = struct.Struct(">i").pack_into
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
 _LIMITS_V4 = struct.Struct(">iiib")  # max_wait_ms, min_bytes, max_bytes, isolation_level
 _LIMITS_V7 = struct.Struct(">iiibii")  # ..., session_id, session_epoch
@@ -62,15 +78,19 @@ class Fetch(NamedTuple):
     session_epoch: int
     topics: list[FetchTopic]
     forgotten: list[ForgottenTopic]
+    is_wide: bool = False
+    """It has more topics and partitions than one turn of the loop answers."""
+    follower: "FetchRequest | None" = None
+    """The whole message, with a follower's epochs and offsets, if a broker sent it."""
 
 
-def read_fetch(frame: memoryview, version: int, at: int, most: int = ELEMENTS_MAX) -> Fetch:
+def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fetch:
     """The body of a Fetch request, version 4 to 18, that starts at `at`. Raises `ProtocolViolation`, and `Wide` for
     more than `most` topics and partitions."""
     try:
         if (one := _read_one(frame, version, at)) is not None:
             return one
-        replica_id = CONSUMER
+        replica_id, begins_at = CONSUMER, at
         if version <= REPLICA_ID_UNTIL:
             (replica_id,) = _INT32(frame, at)
             at += 4
@@ -87,7 +107,8 @@ def read_fetch(frame: memoryview, version: int, at: int, most: int = ELEMENTS_MA
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise ProtocolViolation("a Fetch request that ends early or is not UTF-8") from error
     session = () if version >= 7 else _NO_SESSION
-    return _new(Fetch, (replica_id, *fields, *session, topics, forgotten))
+    follower = None if replica_id == CONSUMER else codec.read_request(FETCH, version, frame, begins_at)
+    return _new(Fetch, (replica_id, *fields, *session, topics, forgotten, False, follower))
 
 
 def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:
@@ -99,7 +120,7 @@ def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:
         fields = _ONE_BY_ID.unpack_from(frame, at)
         if fields[6] != 2 or fields[8] != 2 or fields[13:] != (0, 0, 1, 1, 0):
             return None
-        return _new(Fetch, (CONSUMER, *fields[:6], [(None, fields[7], [fields[9:13]])], []))
+        return _new(Fetch, (CONSUMER, *fields[:6], [(None, fields[7], [fields[9:13]])], [], False, None))
     if not 9 <= version < FLEXIBLE_SINCE:
         return None
     fields = _BEFORE_NAME.unpack_from(frame, at)
@@ -107,11 +128,13 @@ def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:
     end = at + fields[8]
     if fields[7] != 1 or not at < end <= len(frame) - _ONE_BY_NAME.size:
         return None
+    if fields[0] != CONSUMER:
+        return None
     parts, index, epoch, offset, bytes_max, forgotten = _ONE_BY_NAME.unpack_from(frame, end)
     if parts != 1 or forgotten or (version == 11 and frame[end + _ONE_BY_NAME.size :] != _NO_RACK):
         return None
     name = str(frame[at:end], "utf-8")
-    return _new(Fetch, (*fields[:7], [(name, None, [(index, epoch, offset, bytes_max)])], []))
+    return _new(Fetch, (*fields[:7], [(name, None, [(index, epoch, offset, bytes_max)])], [], False, None))
 
 
 def _read_topics(frame: memoryview, version: int, at: int, most: int) -> tuple[list[FetchTopic], int]:
@@ -212,16 +235,26 @@ _CLOSING = b"\0\0\0"
 """No tagged fields of a partition, its topic, the reply."""
 
 
+class FetchReply(NamedTuple):
+    """The answer of a request: an error of all of it, the session's id, topics, and the results of all their
+    partitions in that order."""
+
+    error: int
+    session_id: int
+    topics: Sequence[FetchTopic]
+    results: Sequence[FetchResult]
+
+
 def pack_fetch(
-    version: int,
-    correlation_id: int,
-    error: int,
-    session_id: int,
-    topics: Sequence[FetchTopic],
-    results: Sequence[FetchResult],
+    version: int, correlation_id: int, _: Fetch, answer: "FetchReply | FetchResponse", throttle_ms: int = 0
 ) -> list[Piece]:
-    """A whole reply in pieces, its size in front, which counts the records; `results` are those of all partitions in
-    the request's order."""
+    """A whole reply in pieces, its size in front, which counts the records. The records of a `FetchResponse` may be
+    slices of files too."""
+    if type(answer) is not FetchReply or throttle_ms:
+        response = fetch_response(answer) if isinstance(answer, FetchReply) else answer
+        response.throttle_time_ms = throttle_ms
+        return _pack_response(version, correlation_id, response)
+    error, session_id, topics, results = answer
     if len(results) == 1 == len(topics) and version >= 5 and not (error or results[0].aborted):
         return _pack_one(version, correlation_id, session_id, topics[0], results[0])
     flexible = version >= FLEXIBLE_SINCE
@@ -239,7 +272,7 @@ def pack_fetch(
     size, following = -4, iter(results)
     for name, topic_id, parts in topics:
         append_topic(out, flexible, version > NAMES_UNTIL, name, topic_id, len(parts))
-        for _ in parts:
+        for _part in parts:
             result = next(following)
             _append_result(out, version, result)
             if result.records is not None:
@@ -256,6 +289,66 @@ def pack_fetch(
         pieces.append(out)
     _SIZE_AND_CORRELATION.pack_into(first, 0, size + len(out), correlation_id)
     return pieces
+
+
+def fetch_response(reply: FetchReply) -> "FetchResponse":
+    """The reply as a message, whose records are slices of files."""
+    from moldau.protocol.messages.fetch import (
+        AbortedTransaction,
+        FetchableTopicResponse,
+        FetchResponse,
+        PartitionData,
+    )
+
+    responses, following = [], iter(reply.results)
+    for name, topic_id, parts in reply.topics:
+        partitions = []
+        for _, result in zip(parts, following, strict=False):
+            aborted = result.aborted
+            partition = PartitionData(
+                partition_index=result.index,
+                error_code=result.error,
+                high_watermark=result.high_watermark,
+                last_stable_offset=result.last_stable_offset,
+                log_start_offset=result.log_start_offset,
+                aborted_transactions=None
+                if aborted is None
+                else [AbortedTransaction(producer_id=producer, first_offset=first) for producer, first in aborted],
+                records=b"" if result.records is None else result.records,  # type: ignore[arg-type]
+            )
+            partitions.append(partition)
+        by_id = uuid.UUID(bytes=topic_id) if topic_id else ZERO_UUID
+        responses.append(FetchableTopicResponse(topic=name or "", topic_id=by_id, partitions=partitions))
+    return FetchResponse(error_code=reply.error, session_id=reply.session_id, responses=responses)
+
+
+def _pack_response(version: int, correlation_id: int, response: "FetchResponse") -> list[Piece]:
+    """A message whose records are slices of files: they are cut out of it while `schema` writes the rest."""
+    cut: list[tuple[Detached, FileSlice]] = []
+    for topic in response.responses:
+        for partition in topic.partitions:
+            records: Any = partition.records
+            if records is not None and not isinstance(records, (bytes, bytearray, memoryview)):
+                cut.append((Detached(records.length), records))
+                partition.records = cut[-1][0]  # type: ignore[assignment]
+    packed = memoryview(codec.write_reply(FETCH, version, correlation_id, response)).toreadonly()
+    head = bytearray(packed[:4])
+    _PACK_SIZE(head, 0, len(packed) - 4 + sum(records.length for records, _ in cut))
+    pieces: list[Piece] = []
+    done = 4
+    for place, records in cut:
+        pieces += (head + packed[done : place.at], records)
+        head, done = bytearray(), place.at
+    if done < len(packed):
+        pieces.append(head + packed[done:])
+    return pieces
+
+
+def is_wide_fetch(message: Any) -> bool:
+    """Whether a request or an answer to it is wide."""
+    if isinstance(message, Fetch):
+        return message.is_wide
+    return len(message.results) > WIDE if isinstance(message, FetchReply) else is_wide(message)
 
 
 def _append_result(out: bytearray, version: int, result: FetchResult) -> None:

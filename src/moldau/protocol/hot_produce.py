@@ -1,18 +1,24 @@
 """Produce by hand: read and packed without an object per field, in every version, for the broker's hot path.
 
-`read_produce` gives views into the frame, no copy; `pack_produce` builds what `schema` would write for the same answer,
-which the tests compare for every version.
+`read_produce` returns views into the frame, no copy. `pack_produce` writes what `schema` would write for the same
+answer, which the tests compare for every version; a reply that says more than codes and offsets is left to `schema`.
 """
 
 import struct
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from moldau.errors import ProtocolViolation
-from moldau.protocol.hot_topics import append_topic, few, fits
-from moldau.protocol.primitives import read_uvarint, skip_tagged_fields, write_uvarint
-from moldau.protocol.schema import ELEMENTS_MAX
+from moldau.protocol import codec
+from moldau.protocol.apis import PRODUCE
+from moldau.protocol.hot_topics import WIDE, append_topic, few, fits
+from moldau.protocol.primitives import ZERO_UUID, read_uvarint, skip_tagged_fields, write_uvarint
+from moldau.protocol.schema import is_wide
+
+if TYPE_CHECKING:
+    from moldau.protocol.messages.produce import ProduceResponse
 
 _PRODUCE_PLAIN = struct.Struct(">hhiih")  # transactional id's length, acks, timeout_ms, count of topics, name's length
 _PRODUCE_FIXED = struct.Struct(">hii")  # acks, timeout_ms, count of topics
@@ -36,13 +42,29 @@ are rare, and written by `schema`. All are plain tuples, since one of each is ma
 
 
 class Produce(NamedTuple):
+    """A request. `is_wide`: it has more topics and partitions than one turn of the loop answers, and its record sets
+    are in memory of its own."""
+
     transactional_id: str | None
     acks: int
     timeout_ms: int
     topics: list[ProduceTopic]
+    is_wide: bool = False
 
 
-def read_produce(frame: memoryview, version: int, at: int, most: int = ELEMENTS_MAX) -> Produce:
+class Details(Protocol):
+    """Why a batch was refused: a sentence, and sentences about single records by their number in the batch."""
+
+    @property
+    def message(self) -> str | None: ...
+    @property
+    def record_errors(self) -> Sequence[tuple[int, str]]: ...
+
+
+NO_DETAILS: Mapping[int, Details] = {}
+
+
+def read_produce(frame: memoryview, version: int, at: int, most: int = WIDE) -> Produce:
     """The body of a Produce request, version 3 to 13, that starts at `at`. Raises `ProtocolViolation`, and `Wide` for
     more than `most` topics and partitions."""
     try:
@@ -71,7 +93,7 @@ def _read_produce_plain(frame: memoryview, at: int, most: int) -> Produce:
             start += fixed.size
             if count == 1 and start + size == end and size >= 0:
                 one = [(str(encoded, "utf-8"), None, [(index, frame[start:])])]
-                return _new(Produce, (None, acks, timeout_ms, one))
+                return _new(Produce, (None, acks, timeout_ms, one, False))
     (length,) = _INT16(frame, at)
     at += 2
     transactional_id = None
@@ -164,13 +186,83 @@ _RESULT_V2 = struct.Struct(">ihqq")
 _RESULT_V9 = struct.Struct(">ihqqqBBB")  # ..., count 0 + 1, null message, no tagged fields
 
 
-def pack_produce(version: int, correlation_id: int, request: Produce, results: list[ProduceResult]) -> bytes:
-    """A whole Produce reply, its size in front; `results` are those of all partitions in the request's order."""
-    if len(results) == 1 and version >= 5 and len(request.topics) == 1:
-        name, topic_id, _ = request.topics[0]
-        pack, size, before, after = _reply_of_one(version, name, topic_id)
-        return pack(size, correlation_id, before, *results[0], after)
-    return _pack_produce(version, correlation_id, request.topics, results)
+def pack_produce(
+    version: int,
+    correlation_id: int,
+    request: Produce,
+    answer: "list[ProduceResult] | ProduceResponse | None",
+    throttle_ms: int = 0,
+) -> list[bytes] | None:
+    """A whole Produce reply, its size in front; None for None, the answer to a request with acks=0. A list has the
+    results of all partitions in the request's order."""
+    if type(answer) is list and not throttle_ms:
+        if len(answer) == 1 and version >= 5 and len(request.topics) == 1:
+            name, topic_id, _ = request.topics[0]
+            pack, size, before, after = _reply_of_one(version, name, topic_id)
+            return [pack(size, correlation_id, before, *answer[0], after)]
+        return [_pack_produce(version, correlation_id, request.topics, answer)]
+    if answer is None:
+        return None
+    response: Any = produce_response(request, answer) if isinstance(answer, list) else answer
+    response.throttle_time_ms = throttle_ms
+    return [codec.write_reply(PRODUCE, version, correlation_id, response)]
+
+
+def produce_response(
+    request: Produce, results: Sequence[ProduceResult], details: Mapping[int, Details] = NO_DETAILS
+) -> "ProduceResponse":
+    """The results of all partitions, in the request's order, as a message. `details` are by position in that order;
+    versions before 8 leave them out."""
+    from moldau.protocol.messages.produce import (
+        BatchIndexAndErrorMessage,
+        PartitionProduceResponse,
+        ProduceResponse,
+        TopicProduceResponse,
+    )
+
+    topics, position = [], 0
+    for name, topic_id, asked in request.topics:
+        parts = []
+        for _ in asked:
+            index, error, base_offset, time_ms, start = results[position]
+            part = PartitionProduceResponse(
+                index=index,
+                error_code=error,
+                base_offset=base_offset,
+                log_append_time_ms=time_ms,
+                log_start_offset=start,
+            )
+            refused = details.get(position)
+            if refused is not None:
+                part.error_message = refused.message
+                part.record_errors = [
+                    BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
+                    for number, message in refused.record_errors
+                ]
+            parts.append(part)
+            position += 1
+        by_id = uuid.UUID(bytes=topic_id) if topic_id else ZERO_UUID
+        topics.append(TopicProduceResponse(name=name or "", topic_id=by_id, partition_responses=parts))
+    return ProduceResponse(responses=topics)
+
+
+def is_wide_produce(message: Any) -> bool:
+    """Whether a request or an answer to it is wide."""
+    if isinstance(message, Produce):
+        return message.is_wide
+    return len(message) > WIDE if isinstance(message, list) else message is not None and is_wide(message)
+
+
+def in_own_memory(request: Produce) -> Produce:
+    """The same request with its record sets in memory of its own, for as long as it is needed: those of `read_produce`
+    are views into the frame, which is valid only until the first step of answering it has ended."""
+    if request.is_wide:
+        return request
+    topics: list[ProduceTopic] = [
+        (name, topic_id, [(index, records and memoryview(bytearray(records))) for index, records in parts])
+        for name, topic_id, parts in request.topics
+    ]
+    return request._replace(topics=topics)
 
 
 ReplyOfOne: TypeAlias = tuple[Callable[..., bytes], int, bytes, bytes]

@@ -7,6 +7,8 @@ from moldau.protocol.primitives import write_uvarint
 from moldau.protocol.schema import ELEMENTS_MAX
 
 _PACK_INT32 = struct.Struct(">i").pack
+WIDE = 500
+"""A request of more topics and partitions is wide: it is read, and its reply packed, in the executor."""
 
 
 def fits(length: int, remaining: int) -> None:
@@ -19,7 +21,7 @@ class Wide(Exception):
     """A request has more elements than its reader wants to read at once."""
 
 
-def few(elements: int, most: int = ELEMENTS_MAX) -> None:
+def few(elements: int, most: int) -> None:
     """Raises `Wide` for more than `most` elements, `ProtocolViolation` if objects for them would fill the memory."""
     if elements > most:
         if elements > ELEMENTS_MAX:

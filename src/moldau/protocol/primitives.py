@@ -104,6 +104,17 @@ def length_writer(flexible: bool, narrow: bool) -> Callable[[bytearray, int], No
     return write
 
 
+class Detached:
+    """Records in a file, which leave it only when the reply is sent. A writer writes their length in bytes, and sets
+    `at` to the position in what it has written where they belong."""
+
+    __slots__ = ("at", "length")
+
+    def __init__(self, length: int):
+        self.length = length
+        self.at = 0
+
+
 def sized(kind: str, flexible: bool, nullable: bool) -> tuple[Read, Write]:
     """Reader and writer of a `string` (to str), `bytes` (to bytes) or `records` (to a memoryview: no copy)."""
     narrow = kind == "string"
@@ -132,6 +143,10 @@ def sized(kind: str, flexible: bool, nullable: bool) -> tuple[Read, Write]:
             if not nullable:
                 raise ValueError(f"null in a {kind} that cannot be null")
             write_length(out, -1)
+            return
+        if type(value) is Detached:
+            write_length(out, value.length)
+            value.at = len(out)
             return
         data = value.encode() if kind == "string" else value
         if narrow and not flexible and len(data) > 32767:

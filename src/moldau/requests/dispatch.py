@@ -1,0 +1,151 @@
+"""The frames of a connection -> calls -> the gate -> handlers -> replies: one way for all APIs.
+
+`protocol/apis.py` says which APIs are supported, and in which versions; the handlers are those the broker is assembled
+with. Any other key or version closes the connection, as in Kafka; ApiVersions alone answers a version that it does not
+support, in version 0 and with the range that it does (KIP-511).
+
+A handler answers with the response's message, with steps that end in it (`turns`), or with an awaitable of either. A
+small request is answered without awaiting. A wide request is read and its reply packed in the executor, and its handler
+runs in turns; so does a handler that needs more than one turn, however small its request is.
+"""
+
+import struct
+from collections.abc import Awaitable, Mapping
+from functools import partial
+from types import GeneratorType
+from typing import Any
+
+from moldau.errors import ProtocolViolation
+from moldau.net.server import Handle, Peer
+from moldau.protocol import codec
+from moldau.protocol.apis import API_VERSIONS, APIS
+from moldau.protocol.hot_topics import Wide
+from moldau.protocol.primitives import skip_tagged_fields
+from moldau.protocol.schema import release
+from moldau.requests.gate import Gate, Handler
+from moldau.requests.routes import Route, routes
+from moldau.requests.session import Call, Session
+from moldau.runtime import Answer, Reply
+from moldau.turns import Turns, turn
+
+_new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
+
+
+class Dispatch:
+    """All connections of a broker go through one `Dispatch`: it knows the routes, the gate, and the queue of wide
+    requests."""
+
+    def __init__(self, handlers: Mapping[int, Handler], gate: Gate, turns: Turns):
+        self.gate = gate
+        self.routes = routes(handlers)
+        self._turns = turns
+
+    def connected(self, peer: Peer, listener: str) -> Handle:
+        """A new connection: returns the function that answers its frames."""
+        return Requests(self, Session(listener, peer)).answer
+
+    async def wide(self, route: Route, call: Call, frame: Any, at: int) -> Reply:
+        """`frame` waits for its turn in memory of its own. Raises `ProtocolViolation` if other frames leave no room for
+        it."""
+        turns = self._turns
+        with turns.holding(len(frame)):
+            async with turns:
+                request = await turns.off_loop(partial(route.read_wide, frame, call.version, at))
+                response = await turns.finish(turn(self.gate(request, call, route.handler)))
+                if route.is_response(response):
+                    messages = [request, response]
+                    del request, response
+                    return await turns.off_loop(lambda: _packed_last(route, call, messages))
+            if route.views_frame:
+                return await self.later(route, call, request, response)
+        del frame  # the answer may take as long as a rebalance
+        return await self.later(route, call, request, response)
+
+    async def later(self, route: Route, call: Call, request: Any, response: Any) -> Reply:
+        """The awaited answer may take as long as a rebalance: the queue of wide work continues meanwhile."""
+        if isinstance(response, Awaitable):
+            response = turn(await response)
+            if route.is_response(response) and not (route.is_wide(response) or route.is_wide(request)):
+                return route.pack(call.version, call.correlation_id, request, response)
+        async with self._turns:
+            messages = [request, await self._turns.finish(response)]
+            del request, response
+            return await self._turns.off_loop(lambda: _packed_last(route, call, messages))
+
+
+def _packed_last(route: Route, call: Call, messages: list[Any]) -> Reply:
+    """Pack the reply to a request and its response, and free both. They are freed in the executor, and before the
+    cyclic garbage collector, which would go through all their elements, is on again."""
+    request, response = messages
+    packed = route.pack(call.version, call.correlation_id, request, response)
+    del request, response
+    release(messages)
+    return packed
+
+
+class Requests:
+    """The requests of one connection.
+
+    Nearly all of them come with the same client id. The header is therefore unpacked together with a client id of that
+    length, and only a client id that differs is read anew.
+    """
+
+    __slots__ = ("_at", "_client_id", "_dispatch", "_gate", "_length", "_routes", "_session", "_unpack")
+
+    def __init__(self, dispatch: Dispatch, session: Session):
+        self._dispatch = dispatch
+        self._session = session
+        self._gate = dispatch.gate
+        self._routes = dispatch.routes
+        self._expect(None)
+
+    def _expect(self, client_id: str | None) -> None:
+        """The session's client id from now on."""
+        self._session.client_id = client_id
+        encoded = b"" if client_id is None else client_id.encode()
+        self._client_id = encoded
+        self._length = -1 if client_id is None else len(encoded)
+        header = struct.Struct(f">iih{len(encoded)}s")  # key and version, correlation id, client id's length, client id
+        self._unpack = header.unpack_from
+        self._at = header.size
+
+    def answer(self, frame: memoryview) -> Answer:
+        """Raises `ProtocolViolation` for a frame that is not a request of a supported API and version."""
+        try:
+            kind, correlation_id, length, client_id = self._unpack(frame)
+        except struct.error:
+            kind, correlation_id, length, client_id = 0, 0, -2, b""
+        if client_id != self._client_id or length != self._length:
+            header = codec.read_header(frame)
+            self._expect(header.client_id)
+            kind, correlation_id = header.key << 16 | header.version, header.correlation_id
+        route = self._routes.get(kind)
+        if route is None:
+            return self._unsupported(frame)
+        at = skip_tagged_fields(frame, self._at) if route.flexible else self._at
+        session = self._session
+        call = _new(Call, (session, route.key, route.version, correlation_id, session.client_id))
+        try:
+            request = route.read(frame, route.version, at)
+        except Wide:
+            return self._dispatch.wide(route, call, route.copy(frame), at)
+        answer = self._gate(request, call, route.handler)
+        if type(answer) is route.at_once:
+            return route.pack(route.version, correlation_id, request, answer)
+        if type(answer) is GeneratorType:
+            answer = turn(answer)
+        if route.is_response(answer):
+            return route.pack(route.version, correlation_id, request, answer)
+        return self._dispatch.later(route, call, request, answer)
+
+    def _unsupported(self, frame: memoryview) -> Answer:
+        """A version that is not supported. Raises `ProtocolViolation` unless it is of ApiVersions, whose reply is in
+        version 0 then."""
+        header = codec.read_header(frame)
+        api = APIS[header.key]
+        if api is not API_VERSIONS:
+            raise ProtocolViolation(f"{api.name} version {header.version}")
+        route = self._routes[api.key << 16]
+        call = Call(self._session, api.key, header.version, header.correlation_id, header.client_id)
+        request = api.request()
+        return route.pack(0, header.correlation_id, request, self._gate(request, call, route.handler))

@@ -1,0 +1,109 @@
+"""A `Route` for every API and version: how its requests are read, which handler answers, how its replies are packed.
+
+All messages are read and packed by the tables of `protocol`. Produce and Fetch have, in addition, a reader and a packer
+written by hand for the common case; the packer leaves rare replies to the tables.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from moldau.protocol import codec
+from moldau.protocol.apis import APIS, FETCH, PRODUCE, Api
+from moldau.protocol.hot_fetch import FetchReply, is_wide_fetch, pack_fetch, read_fetch
+from moldau.protocol.hot_produce import is_wide_produce, pack_produce, read_produce
+from moldau.protocol.hot_topics import Wide
+from moldau.protocol.schema import ELEMENTS_MAX, is_wide
+from moldau.requests.gate import Handler
+from moldau.runtime import Reply
+
+
+class Route(NamedTuple):
+    """One API in one version.
+
+    A handler's answer of the type `at_once` is packed without a further look. `views_frame`: a request that
+    was read has views into its frame.
+    """
+
+    api: Api
+    key: int
+    version: int
+    flexible: bool
+    handler: Handler
+    at_once: type
+    views_frame: bool
+    read: Callable[[memoryview, int, int], Any]
+    """Frame, version and position -> message. Raises `ProtocolViolation`, and `Wide` for a wide request."""
+    copy: Callable[[memoryview], Any]
+    """A frame -> the same in memory of its own, for `read_wide`."""
+    read_wide: Callable[[Any, int, int], Any]
+    """Like `read`, for a wide request."""
+    is_response: Callable[[Any], bool]
+    """Whether a handler's answer is a response, and not steps or an awaitable."""
+    is_wide: Callable[[Any], bool]
+    """Whether a request is freed, or a response packed, in the executor."""
+    pack: Callable[..., Reply]
+    """Version, correlation id, request, response, and milliseconds of throttling if any -> the reply; None if the
+    request gets none."""
+
+
+def routes(handlers: Mapping[int, Handler]) -> dict[int, Route]:
+    """All routes by key and version in one number, as the first four bytes of a request have them."""
+    missing = APIS.keys() - handlers.keys()
+    assert not missing, f"advertised but not handled: {missing}"
+    made: dict[int, Route] = {}
+    for api in APIS.values():
+        route = _by_hand(api, handlers[api.key]) if api in (PRODUCE, FETCH) else _by_table(api, handlers[api.key])
+        for version in range(max(api.low, api.lowest), api.high + 1):
+            made[api.key << 16 | version] = route._replace(version=version, flexible=api.is_flexible(version))
+    return made
+
+
+def _by_table(api: Api, handler: Handler) -> Route:
+    def read(frame: memoryview, version: int, at: int) -> Any:
+        if codec.is_wide(frame, at):
+            raise Wide
+        return codec.read_request(api, version, frame, at)
+
+    def pack(version: int, correlation_id: int, request: Any, response: Any, throttle_ms: int = 0) -> Reply:
+        if throttle_ms and hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = throttle_ms
+        return [codec.write_reply(api, version, correlation_id, response)]
+
+    return Route(
+        api,
+        api.key,
+        version=0,
+        flexible=False,
+        handler=handler,
+        at_once=Route,  # the class of its responses is imported when one is needed
+        views_frame=False,
+        read=read,
+        copy=bytes,
+        read_wide=lambda frame, version, at: codec.read_request(api, version, frame, at),
+        is_response=lambda answer: isinstance(answer, api.response),
+        is_wide=is_wide,
+        pack=pack,
+    )
+
+
+def _by_hand(api: Api, handler: Handler) -> Route:
+    read, is_wide, pack, at_once = (
+        (read_produce, is_wide_produce, pack_produce, list)
+        if api is PRODUCE
+        else (read_fetch, is_wide_fetch, pack_fetch, FetchReply)
+    )
+    return Route(
+        api,
+        api.key,
+        version=0,
+        flexible=False,
+        handler=handler,
+        at_once=at_once,
+        views_frame=api is PRODUCE,
+        read=read,
+        copy=lambda frame: memoryview(bytearray(frame)),
+        read_wide=lambda frame, version, at: read(frame, version, at, ELEMENTS_MAX)._replace(is_wide=True),
+        is_response=lambda answer: answer is None or type(answer) is at_once or isinstance(answer, api.response),
+        is_wide=is_wide,
+        pack=pack,
+    )
