@@ -3,13 +3,13 @@
 import pytest
 
 from moldau.cluster import alterations
-from moldau.cluster.alterations import Alteration, Operation, Replacement, broker_overrides, topic_overrides
+from moldau.cluster.alterations import Alteration, OpType, Replacement, broker_overrides, topic_overrides
 from moldau.cluster.controller import Refusal
 from moldau.config import KEPT, SETTINGS, TOPIC_SETTINGS, broker_config, with_changes
 from moldau.errors import ConfigError, ErrorCode
 
 CONFIG = broker_config({})[0]
-SET, DELETE, APPEND, SUBTRACT = Operation
+SET, DELETE, APPEND, SUBTRACT = OpType
 THROTTLED = "leader.replication.throttled.replicas"
 
 
@@ -122,8 +122,8 @@ def test_what_has_no_meaning_here_is_kept_if_its_value_could_have_one(name: str)
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("max.connection.creation.rate", "a setting of Kafka's that this broker does not have"),
-        ("ssl.keystore.location", "a setting of Kafka's that this broker does not have"),
+        ("max.connection.creation.rate", "a Kafka setting that this broker does not have"),
+        ("ssl.keystore.location", "a Kafka setting that this broker does not have"),
         ("num.partitions", "cannot be changed while the broker runs"),
         ("no.such", "is not a setting of this broker"),
     ],

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from moldau.cluster import layout
-from moldau.cluster.alterations import Alteration, Operation
+from moldau.cluster.alterations import Alteration, OpType
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.embedded import EmbeddedStore
@@ -55,8 +55,8 @@ def test_everything_that_was_answered_is_there_after_a_restart(tmp_path: Path) -
         cluster = await open_cluster(tmp_path)
         await cluster.topics.create([NewTopic("a", 3, configs=[("retention.ms", "5")]), NewTopic("b"), NewTopic("c")])
         await cluster.topics.create_partitions([MorePartitions("a", 5)])
-        await cluster.configs.alter_topic("b", [Alteration("cleanup.policy", Operation.SET, "compact")])
-        await cluster.configs.alter_broker("1", [Alteration("log.segment.bytes", Operation.SET, "2000000")])
+        await cluster.configs.alter_topic("b", [Alteration("cleanup.policy", OpType.SET, "compact")])
+        await cluster.configs.alter_broker("1", [Alteration("log.segment.bytes", OpType.SET, "2000000")])
         await cluster.topics.delete([("c", None)])
         before = cluster.image
         await cluster.close()
@@ -92,7 +92,7 @@ def test_subscribers_see_the_next_image_before_the_change_is_answered(tmp_path: 
         assert finished == ["made"]
         await cluster.topics.create([NewTopic("a")])
         await cluster.topics.create([NewTopic("v")], validate_only=True)
-        await cluster.configs.alter_broker("<default>", [Alteration("log.roll.ms", Operation.SET, "77")])
+        await cluster.configs.alter_broker("<default>", [Alteration("log.roll.ms", OpType.SET, "77")])
         await cluster.topics.delete([("a", None)])
         await cluster.close()
 
@@ -106,9 +106,9 @@ def test_settings_of_topics_follow_those_of_the_broker(tmp_path: Path) -> None:
         await cluster.topics.create([NewTopic("a")])
         found = [cluster.metadata.topic_config("a").segment_bytes]
         for broker, value in (("<default>", "3000000"), ("1", "2000000")):
-            await cluster.configs.alter_broker(broker, [Alteration("log.segment.bytes", Operation.SET, value)])
+            await cluster.configs.alter_broker(broker, [Alteration("log.segment.bytes", OpType.SET, value)])
             found.append(cluster.metadata.topic_config("a").segment_bytes)
-        await cluster.configs.alter_topic("a", [Alteration("segment.bytes", Operation.SET, "1500000")])
+        await cluster.configs.alter_topic("a", [Alteration("segment.bytes", OpType.SET, "1500000")])
         found.append(cluster.metadata.topic_config("a").segment_bytes)
         await cluster.close()
         return found
@@ -127,7 +127,7 @@ def test_settings_that_no_broker_can_have_are_refused(tmp_path: Path) -> None:
             ("log.cleaner.max.compaction.lag.ms", "10"),
             ("log.cleaner.min.compaction.lag.ms", "11"),
         ):
-            answers.append(await cluster.configs.alter_broker("1", [Alteration(name, Operation.SET, value)]))
+            answers.append(await cluster.configs.alter_broker("1", [Alteration(name, OpType.SET, value)]))
         await cluster.close()
         return answers
 
@@ -140,7 +140,7 @@ def test_what_a_topic_was_allowed_stays_when_the_broker_changes(tmp_path: Path) 
     async def scenario() -> tuple[int, int]:
         cluster = await open_cluster(tmp_path)
         await cluster.topics.create([NewTopic("a", configs=[("min.compaction.lag.ms", "100")])])
-        changed = Alteration("log.cleaner.max.compaction.lag.ms", Operation.SET, "50")
+        changed = Alteration("log.cleaner.max.compaction.lag.ms", OpType.SET, "50")
         assert await cluster.configs.alter_broker("1", [changed]) is None
         config = cluster.metadata.topic_config("a")
         await cluster.close()

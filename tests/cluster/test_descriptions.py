@@ -2,7 +2,7 @@
 
 import pytest
 
-from moldau.cluster.descriptions import Described, Source, Sources, Synonym
+from moldau.cluster.descriptions import ConfigSource, ConfigSources, ConfigSynonym, DescribedConfig
 from moldau.config import SETTINGS, TOPIC_SETTINGS, broker_config
 
 STATIC = {
@@ -14,13 +14,13 @@ STATIC = {
 }
 
 
-def sources(own: dict[str, str] | None = None, everyone: dict[str, str] | None = None) -> Sources:
+def sources(own: dict[str, str] | None = None, everyone: dict[str, str] | None = None) -> ConfigSources:
     static, _ = broker_config(STATIC)
     in_force, _ = broker_config({**STATIC, **(everyone or {}), **(own or {})})
-    return Sources(static, in_force, own or {}, everyone or {})
+    return ConfigSources(static, in_force, own or {}, everyone or {})
 
 
-def one(found: list[Described], name: str) -> tuple[str | None, int, list[tuple[str, str | None, int]]]:
+def one(found: list[DescribedConfig], name: str) -> tuple[str | None, int, list[tuple[str, str | None, int]]]:
     (described,) = [each for each in found if each.setting.name == name]
     return described.value, described.source, [(each.name, each.value, each.source) for each in described.synonyms]
 
@@ -89,8 +89,8 @@ def test_every_setting_is_described_once_in_the_order_of_names() -> None:
 
 
 def test_sources_have_kafkas_numbers() -> None:
-    assert [source.value for source in Source] == [1, 2, 3, 4, 5, 6, 8]
-    assert Synonym("a", None, Source.TOPIC).source == 1
+    assert [source.value for source in ConfigSource] == [1, 2, 3, 4, 5, 6, 8]
+    assert ConfigSynonym("a", None, ConfigSource.TOPIC).source == 1
 
 
 def test_a_setting_that_is_only_kept_is_described_where_it_was_set() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moldau.cluster import layout
-from moldau.cluster.alterations import Alteration, Operation, Replacement
+from moldau.cluster.alterations import Alteration, OpType, Replacement
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import Refusal
 from moldau.cluster.embedded import EmbeddedStore
@@ -18,7 +18,7 @@ from moldau.errors import ErrorCode
 from tests.cluster.opening import open_cluster
 
 SESSION = "consumer.session.timeout.ms"
-LONGER = [Alteration(SESSION, Operation.SET, "50000")]
+LONGER = [Alteration(SESSION, OpType.SET, "50000")]
 ODD_NAMES = ["g", ".", "..", "...", "a/b", "/", "%2F", "a b", "ü", "<default>", "nul\0", "a" * 32_767]
 
 
@@ -47,7 +47,7 @@ def test_a_group_of_any_name_keeps_its_settings_over_a_restart(tmp_path: Path) -
     play(tmp_path, look)
 
 
-@pytest.mark.parametrize("taken_back", [[Alteration(SESSION, Operation.DELETE, None)], Replacement([])])
+@pytest.mark.parametrize("taken_back", [[Alteration(SESSION, OpType.DELETE, None)], Replacement([])])
 def test_a_group_whose_settings_are_taken_back_is_forgotten(tmp_path: Path, taken_back: Any) -> None:
     async def scenario(cluster: Cluster) -> None:
         for _ in range(2):
@@ -67,7 +67,7 @@ def test_what_is_refused_or_only_validated_changes_nothing(tmp_path: Path) -> No
     async def scenario(cluster: Cluster) -> None:
         before = cluster.image
         assert await cluster.configs.alter_group("g", LONGER, validate_only=True) is None
-        refusal = await cluster.configs.alter_group("g", [Alteration(SESSION, Operation.SET, "1")])
+        refusal = await cluster.configs.alter_group("g", [Alteration(SESSION, OpType.SET, "1")])
         assert isinstance(refusal, Refusal)
         assert refusal.code is ErrorCode.INVALID_CONFIG
         assert cluster.image is before

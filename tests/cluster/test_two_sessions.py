@@ -17,14 +17,14 @@ from moldau.cluster.store import Create, Delete, Operation, Set
 from moldau.config import broker_config
 from moldau.errors import ErrorCode, KafkaError
 from moldau.runtime import Runtime
-from moldau.simulation.store import ModelStore, Session
+from moldau.simulation.store import ModelStore, StoreSession
 from tests.cluster.opening import HERE
 
 THERE = Endpoint("PLAINTEXT", "PLAINTEXT", "there", 9092)
 TOPIC = TopicImage("t", uuid.UUID(int=5), (PartitionImage(1, 0, (1,), (1,)),), {})
 
 
-async def opened(session: Session, broker_id: int = 1) -> Cluster:
+async def opened(session: StoreSession, broker_id: int = 1) -> Cluster:
     config, _ = broker_config({"node.id": str(broker_id)})
     return await Cluster.open(session, config, Runtime())
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.cluster.alterations import Alteration, Operation
+from moldau.cluster.alterations import Alteration, OpType
 from moldau.errors import ErrorCode
 from moldau.handlers import broker_loggers
 
@@ -22,7 +22,7 @@ def loggers() -> Iterator[None]:
 
 
 def set_to(name: str, level: str | None) -> Alteration:
-    return Alteration(name, Operation.SET, level)
+    return Alteration(name, OpType.SET, level)
 
 
 @pytest.mark.parametrize("level", broker_loggers.LEVELS)
@@ -38,7 +38,7 @@ def test_a_logger_has_its_parents_level_until_it_gets_its_own_and_again_when_tha
     broker_loggers.alter([set_to(CHILD, "DEBUG")])
     assert broker_loggers.levels()[CHILD] == "DEBUG"
     assert logging.getLogger(CHILD).isEnabledFor(logging.DEBUG)
-    broker_loggers.alter([Alteration(CHILD, Operation.DELETE, None)])
+    broker_loggers.alter([Alteration(CHILD, OpType.DELETE, None)])
     assert broker_loggers.levels()[CHILD] == "ERROR"
 
 
@@ -51,13 +51,13 @@ def test_a_level_between_two_is_told_as_the_lower_one() -> None:
     ("wanted", "code"),
     [
         ([set_to("moldau.no.such", "INFO")], ErrorCode.INVALID_CONFIG),
-        ([Alteration("moldau.no.such", Operation.DELETE, None)], ErrorCode.INVALID_CONFIG),
+        ([Alteration("moldau.no.such", OpType.DELETE, None)], ErrorCode.INVALID_CONFIG),
         ([set_to(PARENT, "info")], ErrorCode.INVALID_CONFIG),
         ([set_to(PARENT, "WARNING")], ErrorCode.INVALID_CONFIG),
         ([set_to(PARENT, None)], ErrorCode.INVALID_REQUEST),
-        ([Alteration(PARENT, Operation.APPEND, "INFO")], ErrorCode.INVALID_REQUEST),
+        ([Alteration(PARENT, OpType.APPEND, "INFO")], ErrorCode.INVALID_REQUEST),
         ([Alteration(PARENT, 9, "INFO")], ErrorCode.INVALID_REQUEST),
-        ([Alteration("root", Operation.DELETE, None)], ErrorCode.INVALID_REQUEST),
+        ([Alteration("root", OpType.DELETE, None)], ErrorCode.INVALID_REQUEST),
         ([set_to(PARENT, "INFO"), set_to(PARENT, "WARN")], ErrorCode.INVALID_REQUEST),
     ],
 )

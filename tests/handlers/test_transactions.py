@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cluster.alterations import Alteration, Operation
+from moldau.cluster.alterations import Alteration, OpType
 from moldau.errors import ErrorCode
 from moldau.names import TRANSACTIONS_TOPIC
 from moldau.protocol.apis import ADD_PARTITIONS_TO_TXN, FIND_COORDINATOR, INIT_PRODUCER_ID, PRODUCE
@@ -124,7 +124,7 @@ def test_without_verification_the_log_takes_what_its_producer_says(tmp_path: Pat
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         one = await transactor(alive, "t")
-        verification = Alteration("transaction.partition.verification.enable", Operation.SET, "true")
+        verification = Alteration("transaction.partition.verification.enable", OpType.SET, "true")
         assert await one.write("a", 0, b"x") is NONE
         await alive.replica("a").append_marker(one.producer_id, one.epoch, Marker(False, 0), 0, NOW_MS)
         assert await alive.broker.cluster.configs.alter_broker("1", [verification]) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cluster.alterations import Alteration, Operation
+from moldau.cluster.alterations import Alteration, OpType
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import OFFSETS_TOPIC
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, encode_batch
@@ -134,7 +134,7 @@ def test_fewer_replicas_than_the_topic_asks_for_take_nothing(tmp_path: Path) -> 
         await cluster.topics.ensure_offsets_topic()
         internal = topic(alive)
         shown = internal.begin(0, 7, 0)
-        raised = Alteration("min.insync.replicas", Operation.SET, "2")
+        raised = Alteration("min.insync.replicas", OpType.SET, "2")
         assert await cluster.configs.alter_topic(OFFSETS_TOPIC, [raised]) is None
         for asked in (
             internal.append(0, records(b"x")),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.patience import stretched, within
-from moldau.cluster.alterations import Alteration, Operation
+from moldau.cluster.alterations import Alteration, OpType
 from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.protocol.apis import PRODUCE
@@ -167,5 +167,5 @@ def test_how_many_threads_load_is_changed_for_the_next_start(tmp_path: Path, mon
 
 
 async def alter_broker(alive: Living, name: str, value: str) -> None:
-    alteration = Alteration(name, Operation.SET, value)
+    alteration = Alteration(name, OpType.SET, value)
     assert await alive.broker.cluster.configs.alter_broker("1", [alteration]) is None

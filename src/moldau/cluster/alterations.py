@@ -1,9 +1,8 @@
-"""The changes that IncrementalAlterConfigs and AlterConfigs make to one topic, broker or group: pure, as everything
-the controller decides.
+"""The changes that IncrementalAlterConfigs and AlterConfigs make to one topic, broker or group. Pure.
 
-A list can be appended to and subtracted from; where it is not set, it starts from what is in force. Unknown names may
-be deleted: that is how a name goes which an earlier version knew. AlterConfigs, the older request, names all settings
-that shall be set: the others go back to their defaults. Source: KIP-339, KIP-133; the codes are those of Kafka 4.3.1.
+A list can be appended to and subtracted from; if it is not set, the change starts from the value in force. Unknown
+names may be deleted, so that a setting of an earlier version can be removed. AlterConfigs, the older request, names all
+overrides: the other settings return to their defaults. Source: KIP-339, KIP-133; the codes are those of Kafka 4.3.1.
 """
 
 import enum
@@ -27,7 +26,7 @@ from moldau.config import (
 from moldau.errors import ConfigError, ErrorCode
 
 
-class Operation(enum.IntEnum):
+class OpType(enum.IntEnum):
     SET = 0
     DELETE = 1
     APPEND = 2
@@ -41,19 +40,19 @@ class Alteration(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """These settings (name, value), and no others."""
+    """All overrides, as (name, value): settings that are not named return to their defaults."""
 
     settings: Sequence[tuple[str, str | None]]
 
     def alterations(self, now: Mapping[str, str]) -> list[Alteration]:
-        """The changes that turn the settings set `now` into these."""
+        """The alterations that turn the overrides `now` into these."""
         kept = {name for name, _ in self.settings}
-        return [Alteration(name, Operation.SET, value) for name, value in self.settings] + [
-            Alteration(name, Operation.DELETE, None) for name in now if name not in kept
+        return [Alteration(name, OpType.SET, value) for name, value in self.settings] + [
+            Alteration(name, OpType.DELETE, None) for name in now if name not in kept
         ]
 
 
-Wish: TypeAlias = Sequence[Alteration] | Replacement
+ConfigChange: TypeAlias = Sequence[Alteration] | Replacement
 _ASKED_EACH_TIME = (
     "group.consumer.assignment.interval.ms",
     "max.connections",
@@ -71,36 +70,36 @@ _ASKED_EACH_TIME = (
 DYNAMIC = frozenset(
     name for topic in TOPIC_SETTINGS.values() for name in topic.broker_names if not SETTINGS[name].read_only
 ).union(_ASKED_EACH_TIME)
-"""The broker settings that can be changed while it runs: those that topics inherit, and those that whoever goes by them
-asks for each time."""
+"""The broker settings that can be changed while it runs: those that topics inherit, and those that are read anew
+whenever they are used."""
 
 
-def topic_overrides(config: BrokerConfig, now: Mapping[str, str], wish: Wish) -> dict[str, str] | Refusal:
-    """A topic's own settings after the change; whether their values are allowed is for the controller to say."""
+def topic_overrides(config: BrokerConfig, now: Mapping[str, str], change: ConfigChange) -> dict[str, str] | Refusal:
+    """A topic's overrides after the change. The controller decides whether their values are allowed."""
     in_force = {name: inherited(setting, config) for name, setting in TOPIC_SETTINGS.items()}
-    return _altered(now, _alterations(now, wish), TOPIC_SETTINGS, in_force)
+    return _altered(now, _alterations(now, change), TOPIC_SETTINGS, in_force)
 
 
-def broker_overrides(config: BrokerConfig, now: Mapping[str, str], wish: Wish) -> dict[str, str] | Refusal:
-    """As `topic_overrides`, for a broker or for all of them."""
-    alterations = _alterations(now, wish)
+def broker_overrides(config: BrokerConfig, now: Mapping[str, str], change: ConfigChange) -> dict[str, str] | Refusal:
+    """As `topic_overrides`, for one broker or for all brokers."""
+    alterations = _alterations(now, change)
     for alteration in alterations:
         name = alteration.name
-        if alteration.operation != Operation.DELETE and name not in DYNAMIC and name not in KEPT:
+        if alteration.operation != OpType.DELETE and name not in DYNAMIC and name not in KEPT:
             why = "is not a setting of this broker"
             if name in SETTINGS:
                 why = "cannot be changed while the broker runs"
             elif known_to_kafka(name):
-                why = "is a setting of Kafka's that this broker does not have"
+                why = "is a Kafka setting that this broker does not have"
             return Refusal(ErrorCode.INVALID_REQUEST, f"{name[:200]} {why}")
     in_force = {name: getattr(config, SETTINGS[name].field) for name in DYNAMIC}
     return _altered(now, alterations, SETTINGS, in_force)
 
 
-def group_overrides(config: BrokerConfig, now: Mapping[str, str], wish: Wish) -> dict[str, str] | Refusal:
-    """As `topic_overrides`, for a group; its values are within the bounds that the broker sets."""
+def group_overrides(config: BrokerConfig, now: Mapping[str, str], change: ConfigChange) -> dict[str, str] | Refusal:
+    """As `topic_overrides`, for a group; the values must be within the broker's bounds."""
     in_force = {name: inherited(setting, config) for name, setting in GROUP_SETTINGS.items()}
-    overrides = _altered(now, _alterations(now, wish), GROUP_SETTINGS, in_force)
+    overrides = _altered(now, _alterations(now, change), GROUP_SETTINGS, in_force)
     if not isinstance(overrides, Refusal):
         try:
             group_config(config, overrides)
@@ -109,8 +108,8 @@ def group_overrides(config: BrokerConfig, now: Mapping[str, str], wish: Wish) ->
     return overrides
 
 
-def _alterations(now: Mapping[str, str], wish: Wish) -> Sequence[Alteration]:
-    return wish.alterations(now) if isinstance(wish, Replacement) else wish
+def _alterations(now: Mapping[str, str], change: ConfigChange) -> Sequence[Alteration]:
+    return change.alterations(now) if isinstance(change, Replacement) else change
 
 
 def _altered(
@@ -123,24 +122,25 @@ def _altered(
         return Refusal(ErrorCode.INVALID_REQUEST, "a setting is named more than once")
     result = dict(now)
     for name, operation, value in alterations:
-        if operation == Operation.DELETE:
+        if operation == OpType.DELETE:
             result.pop(name, None)
             continue
-        if operation not in list(Operation):
-            return Refusal(ErrorCode.INVALID_REQUEST, f"{operation} is no operation on a setting")
+        if operation not in list(OpType):
+            return Refusal(ErrorCode.INVALID_REQUEST, f"{operation} is not an operation on a setting")
         if value is None:
             return Refusal(ErrorCode.INVALID_REQUEST, f"{name[:200]} has no value")
-        if operation == Operation.SET:
+        if operation == OpType.SET:
             result[name] = value
             continue
         setting = settings.get(name)
         if setting is None or setting.kind is not Kind.LIST:
             return Refusal(
-                ErrorCode.INVALID_CONFIG, f"{name[:200]} is no list: it can be set, not added to or taken from"
+                ErrorCode.INVALID_CONFIG,
+                f"{name[:200]} is not a list: it can be set, not appended to or subtracted from",
             )
         items = result[name].split(",") if name in result else list(_items(in_force.get(name)))
         given = [item.strip() for item in value.split(",")]
-        if operation == Operation.APPEND:
+        if operation == OpType.APPEND:
             items += [item for item in given if item not in items]
         else:
             items = [item for item in items if item.strip() not in given]

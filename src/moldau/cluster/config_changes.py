@@ -5,7 +5,7 @@ raises.
 """
 
 from moldau.cluster import alterations, controller, layout
-from moldau.cluster.alterations import Replacement, Wish
+from moldau.cluster.alterations import ConfigChange, Replacement
 from moldau.cluster.change_queue import ChangeQueue, in_turn
 from moldau.cluster.controller import Refusal
 from moldau.cluster.image import TopicImage
@@ -19,20 +19,20 @@ class ConfigChanges:
         self._metadata = metadata
 
     @in_turn
-    async def alter_topic(self, name: str, wish: Wish, *, validate_only: bool = False) -> Refusal | None:
+    async def alter_topic(self, name: str, change: ConfigChange, *, validate_only: bool = False) -> Refusal | None:
         image, config = self._metadata.image, self._metadata.config
         topic = image.topics.get(name)
         if topic is None:
-            unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:249]}")
+            unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name[:249]} does not exist")
             return controller.name_refusal(name) or unknown
 
         def decide() -> TopicImage | Refusal:
-            overrides = alterations.topic_overrides(config, topic.overrides, wish)
+            overrides = alterations.topic_overrides(config, topic.overrides, change)
             if isinstance(overrides, Refusal):
                 return overrides
             return controller.with_overrides(image, config, name, overrides)
 
-        changed = await self.queue.decided(_length(wish), decide)
+        changed = await self.queue.decided(_length(change), decide)
         if isinstance(changed, Refusal):
             return changed
         if not validate_only:
@@ -40,12 +40,12 @@ class ConfigChanges:
         return None
 
     @in_turn
-    async def alter_broker(self, broker: str, wish: Wish, *, validate_only: bool = False) -> Refusal | None:
+    async def alter_broker(self, broker: str, change: ConfigChange, *, validate_only: bool = False) -> Refusal | None:
         """Of one broker by its number, or of all by `layout.DEFAULT_BROKER`."""
         now = self._metadata.image.broker_overrides.get(broker)
         config = self._metadata.config
         overrides = await self.queue.decided(
-            _length(wish), lambda: alterations.broker_overrides(config, now or {}, wish)
+            _length(change), lambda: alterations.broker_overrides(config, now or {}, change)
         )
         if isinstance(overrides, Refusal):
             return overrides
@@ -59,10 +59,10 @@ class ConfigChanges:
         return None
 
     @in_turn
-    async def alter_group(self, group_id: str, wish: Wish, *, validate_only: bool = False) -> Refusal | None:
+    async def alter_group(self, group_id: str, change: ConfigChange, *, validate_only: bool = False) -> Refusal | None:
         """Of a group by its name, whether it exists or not."""
         now = self._metadata.image.group_overrides.get(group_id)
-        overrides = alterations.group_overrides(self._metadata.config, now or {}, wish)
+        overrides = alterations.group_overrides(self._metadata.config, now or {}, change)
         if isinstance(overrides, Refusal):
             return overrides
         if not validate_only and overrides != (now or {}):
@@ -70,5 +70,5 @@ class ConfigChanges:
         return None
 
 
-def _length(wish: Wish) -> int:
-    return len(wish.settings) if isinstance(wish, Replacement) else len(wish)
+def _length(change: ConfigChange) -> int:
+    return len(change.settings) if isinstance(change, Replacement) else len(change)

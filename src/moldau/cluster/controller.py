@@ -1,9 +1,8 @@
-"""What the controller decides: may these topics be made, deleted, enlarged, changed, and how will they look.
+"""The controller's decisions: whether topics may be created, deleted, enlarged or changed, and what they become.
 
-Every decision is a function from an `Image` and a wish to the new image of a topic, or to a `Refusal`; nothing is
-written here, no clock is read, and chance is handed in. Codes, and the order in which they win, are those that Kafka
-4.3.1 answers with; the sentences are ours. One request may make at most `PARTITIONS_MAX` partitions: the whole of it
-is refused else.
+Every decision is a pure function from an `Image` and a request to the new image of a topic, or to a `Refusal`; random
+choices are handed in. Error codes and their precedence are those of Kafka 4.3.1; the sentences are ours. A request that
+would create more than `PARTITIONS_MAX` partitions is refused as a whole.
 """
 
 import re
@@ -19,7 +18,7 @@ from moldau.names import TopicPartition, counted
 
 PARTITIONS_MAX = 10_000
 RECORDS_MAX = 10_000
-"""Kafka's bound on what one request may write: a record for each topic, each partition and each setting."""
+"""Kafka's limit for one request: a record is written for each topic, each partition and each setting."""
 NAME_MAX = 249
 _NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 Assignments: TypeAlias = Sequence[tuple[int, Sequence[int]]]
@@ -29,7 +28,7 @@ _NO_ID = uuid.UUID(int=0)
 
 
 class Refusal(NamedTuple):
-    """Why not: Kafka's code, and a sentence for people."""
+    """A refused request: Kafka's error code, and a sentence for people."""
 
     code: ErrorCode
     message: str | None = None
@@ -39,7 +38,7 @@ _DOUBLED = Refusal(ErrorCode.INVALID_REQUEST, "the request names this topic more
 
 
 class NewTopic(NamedTuple):
-    """A topic that is wished for; -1 stands for the default. `assignments` are (partition, replicas), or empty."""
+    """A topic to create; -1 means the default. `assignments` are (partition, replicas), or empty."""
 
     name: str
     num_partitions: int = -1
@@ -49,7 +48,7 @@ class NewTopic(NamedTuple):
 
 
 class MorePartitions(NamedTuple):
-    """A topic that shall have `total` partitions; `assignments` are the replicas of the new ones, or None."""
+    """A topic to enlarge to `total` partitions; `assignments` are the replicas of the new ones, or None."""
 
     name: str
     total: int
@@ -57,7 +56,7 @@ class MorePartitions(NamedTuple):
 
 
 def name_refusal(name: str) -> Refusal | None:
-    """Why a topic cannot have that name. What passes is safe as a part of a path."""
+    """The reason why a topic cannot have that name. A name that passes is safe as part of a path."""
     if not name or name in (".", ".."):
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"a topic cannot be named {name!r}")
     if len(name) > NAME_MAX:
@@ -70,54 +69,56 @@ def name_refusal(name: str) -> Refusal | None:
 def create_topics(
     image: Image, config: BrokerConfig, wanted: Sequence[NewTopic], new_id: Callable[[], uuid.UUID], start: int = 0
 ) -> list[tuple[str, TopicImage | Refusal]]:
-    """The new topics by name, those that are named twice refused once and last. `start` spreads the first replicas."""
-    counts = Counter(wish.name for wish in wanted)
-    single = [wish for wish in wanted if counts[wish.name] == 1]
+    """The new topics by name; a name that occurs twice is refused once, after the others. `start` is the position of
+    the first replica among the brokers."""
+    counts = Counter(request.name for request in wanted)
+    single = [request for request in wanted if counts[request.name] == 1]
     too_much = _too_much(config, single)
     taken = {_plain(name): name for name in image.topics}
     results: list[tuple[str, TopicImage | Refusal]] = []
-    for wish in single:
-        made = too_much or _create_topic(image, config, wish, taken, start)
+    for request in single:
+        made = too_much or _create_topic(image, config, request, taken, start)
         if isinstance(made, TopicImage):
             made = made._replace(id=new_id())
             taken[_plain(made.name)] = made.name
             start += len(made.partitions)
-        results.append((wish.name, made))
+        results.append((request.name, made))
     return results + [(name, _DOUBLED) for name, count in counts.items() if count > 1]
 
 
 def _plain(name: str) -> str:
-    """Topics may not differ in '.' and '_' alone: names of metrics are made from theirs."""
+    """Names that differ only in '.' and '_' would share the names of their metrics, so such a topic is refused."""
     return name.replace(".", "_")
 
 
 def _too_much(config: BrokerConfig, wanted: Sequence[NewTopic]) -> Refusal | None:
     counts = [
-        len(wish.assignments) or (config.num_partitions if wish.num_partitions == -1 else max(wish.num_partitions, 0))
-        for wish in wanted
+        len(request.assignments)
+        or (config.num_partitions if request.num_partitions == -1 else max(request.num_partitions, 0))
+        for request in wanted
     ]
-    if sum(counts) > PARTITIONS_MAX or sum(counts) + sum(1 + len(wish.configs) for wish in wanted) > RECORDS_MAX:
+    if sum(counts) > PARTITIONS_MAX or sum(counts) + sum(1 + len(request.configs) for request in wanted) > RECORDS_MAX:
         return Refusal(ErrorCode.POLICY_VIOLATION, f"one request can make at most {PARTITIONS_MAX} partitions")
     return None
 
 
 def _create_topic(
-    image: Image, config: BrokerConfig, wish: NewTopic, taken: Mapping[str, str], start: int
+    image: Image, config: BrokerConfig, request: NewTopic, taken: Mapping[str, str], start: int
 ) -> TopicImage | Refusal:
-    refusal = name_refusal(wish.name) or _name_taken(image, wish.name, taken)
+    refusal = name_refusal(request.name) or _name_taken(image, request.name, taken)
     if refusal:
         return refusal
-    overrides = _new_overrides(config, wish.configs)
+    overrides = _new_overrides(config, request.configs)
     if isinstance(overrides, Refusal):
         return overrides
-    replicas = _assigned(image, wish) if wish.assignments else _spread(image, config, wish, start)
+    replicas = _assigned(image, request) if request.assignments else _spread(image, config, request, start)
     if isinstance(replicas, Refusal):
         return replicas
-    return TopicImage(wish.name, _NO_ID, tuple(_new_partition(image, who) for who in replicas), overrides)
+    return TopicImage(request.name, _NO_ID, tuple(_new_partition(image, who) for who in replicas), overrides)
 
 
 def name_taken(image: Image, name: str) -> Refusal | None:
-    """Why a topic cannot have that name besides those that are there."""
+    """The reason why a topic cannot have that name beside the existing topics."""
     return _name_taken(image, name, {_plain(other): other for other in image.topics})
 
 
@@ -148,26 +149,28 @@ def _checked_overrides(config: BrokerConfig, overrides: dict[str, str]) -> dict[
 
 
 def _new_partition(image: Image, replicas: Sequence[int]) -> PartitionImage:
-    """Who is up is in sync, and the first of them leads."""
+    """Every live replica starts in the ISR; the first one leads."""
     isr = tuple(broker for broker in replicas if broker in image.brokers) or tuple(replicas[:1])
     return PartitionImage(isr[0], 0, tuple(replicas), isr)
 
 
-def _assigned(image: Image, wish: NewTopic) -> list[Sequence[int]] | Refusal:
-    """The replicas as the client gave them, one list for each partition."""
-    if wish.replication_factor != -1 or wish.num_partitions != -1:
+def _assigned(image: Image, request: NewTopic) -> list[Sequence[int]] | Refusal:
+    """The client's replicas, one list for each partition."""
+    if request.replication_factor != -1 or request.num_partitions != -1:
         return Refusal(ErrorCode.INVALID_REQUEST, "with assignments, partitions and replication factor must be -1")
-    by_number = dict(wish.assignments)
-    if len(by_number) < len(wish.assignments):
+    by_number = dict(request.assignments)
+    if len(by_number) < len(request.assignments):
         return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition is assigned more than once")
-    for _, replicas in wish.assignments:
+    for _, replicas in request.assignments:
         refusal = _assignment_refusal(image, replicas, None)
         if refusal:
             return refusal
     if any(number not in by_number for number in range(len(by_number))):
         return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions are numbered from 0 without a gap")
     if len({len(replicas) for replicas in by_number.values()}) > 1:
-        return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions of a topic have as many replicas")
+        return Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions of a topic must have the same number of replicas"
+        )
     return [by_number[number] for number in range(len(by_number))]
 
 
@@ -177,7 +180,7 @@ def _assignment_refusal(image: Image, replicas: Sequence[int], factor: int | Non
         return Refusal(code, "a partition is assigned to no broker")
     for broker in replicas:
         if broker not in image.brokers:
-            return Refusal(code, f"there is no broker {broker}")
+            return Refusal(code, f"broker {broker} does not exist")
     if len(set(replicas)) < len(replicas):
         return Refusal(code, "a partition is assigned to one broker twice")
     if factor is not None and len(replicas) != factor:
@@ -185,10 +188,10 @@ def _assignment_refusal(image: Image, replicas: Sequence[int], factor: int | Non
     return None
 
 
-def _spread(image: Image, config: BrokerConfig, wish: NewTopic, start: int) -> list[Sequence[int]] | Refusal:
-    """Replicas in turn over the brokers that are up, each partition beginning one further."""
-    factor = config.default_replication_factor if wish.replication_factor == -1 else wish.replication_factor
-    count = config.num_partitions if wish.num_partitions == -1 else wish.num_partitions
+def _spread(image: Image, config: BrokerConfig, request: NewTopic, start: int) -> list[Sequence[int]] | Refusal:
+    """Replicas round robin over the live brokers; each partition starts one broker further."""
+    factor = config.default_replication_factor if request.replication_factor == -1 else request.replication_factor
+    count = config.num_partitions if request.num_partitions == -1 else request.num_partitions
     if factor < 1:
         return Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR, "the replication factor is at least 1, or -1 for the default"
@@ -196,7 +199,7 @@ def _spread(image: Image, config: BrokerConfig, wish: NewTopic, start: int) -> l
     if count < 1:
         return Refusal(ErrorCode.INVALID_PARTITIONS, "a topic has at least 1 partition, or -1 for the default")
     if factor > len(image.brokers):
-        sentence = f"there are not {factor} brokers, only {len(image.brokers)}"
+        sentence = f"the replication factor {factor} is above the number of running brokers, {len(image.brokers)}"
         return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, sentence)
     return _in_turn(list(image.brokers), count, factor, start)
 
@@ -209,13 +212,14 @@ def _in_turn(brokers: Sequence[int], count: int, factor: int, start: int) -> lis
 def delete_topics(
     image: Image, wanted: Sequence[tuple[str | None, uuid.UUID | None]]
 ) -> list[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]]:
-    """The topics to delete, each wish by name or (name None) by id; what is meant twice is refused once."""
-    found = [image.topic(name, topic_id) for name, topic_id in wanted]
-    keys = [topic.id if topic else wish for topic, wish in zip(found, wanted, strict=True)]
+    """The topics to delete, each named by its name or (name None) by its id; a topic that is named twice is refused
+    once."""
+    topics = [image.topic(name, topic_id) for name, topic_id in wanted]
+    keys = [topic.id if topic else request for topic, request in zip(topics, wanted, strict=True)]
     counts = Counter(keys)
-    asked = dict.fromkeys(part for wish in wanted for part in wish)
+    asked = dict.fromkeys(part for request in wanted for part in request)
     results: list[tuple[str | None, uuid.UUID | None, TopicImage | Refusal]] = []
-    for (name, topic_id), topic, key in zip(wanted, found, keys, strict=True):
+    for (name, topic_id), topic, key in zip(wanted, topics, keys, strict=True):
         if name is None and topic_id is None:
             results.append((None, None, Refusal(ErrorCode.INVALID_REQUEST, "neither a topic's name nor its id")))
         elif name is not None and topic_id is not None:
@@ -229,53 +233,53 @@ def delete_topics(
             counts[key] = -1
         elif counts[key] == 1:
             code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            results.append((name, topic_id, topic or Refusal(code, "there is no such topic")))
+            results.append((name, topic_id, topic or Refusal(code, "this topic does not exist")))
     return results
 
 
 def create_partitions(
     image: Image, wanted: Sequence[MorePartitions], start: int = 0
 ) -> list[tuple[str, TopicImage | Refusal]]:
-    """The topics with their new partitions, those that are named twice refused once."""
-    counts = Counter(wish.name for wish in wanted)
+    """The topics with their new partitions; a topic that is named twice is refused once."""
+    counts = Counter(request.name for request in wanted)
     added = 0
     results: list[tuple[str, TopicImage | Refusal]] = []
-    for wish in {wish.name: wish for wish in wanted}.values():
+    for request in {request.name: request for request in wanted}.values():
         grown: TopicImage | Refusal
-        if counts[wish.name] > 1:
+        if counts[request.name] > 1:
             grown = _DOUBLED
         else:
-            grown = _create_partitions(image, wish, start, PARTITIONS_MAX - added)
+            grown = _create_partitions(image, request, start, PARTITIONS_MAX - added)
         if isinstance(grown, TopicImage):
-            added += len(grown.partitions) - len(image.topics[wish.name].partitions)
-        results.append((wish.name, grown))
+            added += len(grown.partitions) - len(image.topics[request.name].partitions)
+        results.append((request.name, grown))
     return results
 
 
-def _create_partitions(image: Image, wish: MorePartitions, start: int, most: int) -> TopicImage | Refusal:
-    topic = image.topics.get(wish.name)
+def _create_partitions(image: Image, request: MorePartitions, start: int, most: int) -> TopicImage | Refusal:
+    topic = image.topics.get(request.name)
     if topic is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    more = wish.total - len(topic.partitions)
+    more = request.total - len(topic.partitions)
     if more <= 0:
         sentence = (
-            f"topic {topic.name} has {counted(len(topic.partitions), 'partition')}, and {wish.total:,} is not more"
+            f"topic {topic.name} has {counted(len(topic.partitions), 'partition')}, and {request.total:,} is not more"
         )
         return Refusal(ErrorCode.INVALID_PARTITIONS, sentence)
-    if wish.assignments is not None and len(wish.assignments) != more:
-        sentence = f"{counted(len(wish.assignments), 'assignment')} for {counted(more, 'new partition')}"
+    if request.assignments is not None and len(request.assignments) != more:
+        sentence = f"{counted(len(request.assignments), 'assignment')} for {counted(more, 'new partition')}"
         return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, sentence)
     if more > most:
         return Refusal(ErrorCode.POLICY_VIOLATION, f"one request can make at most {PARTITIONS_MAX} partitions")
     factor = len(topic.partitions[0].replicas)
     replicas: Sequence[Sequence[int]]
-    if wish.assignments is None:
+    if request.assignments is None:
         if factor > len(image.brokers):
-            sentence = f"there are not {factor} brokers, only {len(image.brokers)}"
+            sentence = f"the replication factor {factor} is above the number of running brokers, {len(image.brokers)}"
             return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, sentence)
         replicas = _in_turn(list(image.brokers), more, factor, start + len(topic.partitions))
     else:
-        replicas = wish.assignments
+        replicas = request.assignments
         for who in replicas:
             refusal = _assignment_refusal(image, who, factor)
             if refusal:
@@ -284,21 +288,21 @@ def _create_partitions(image: Image, wish: MorePartitions, start: int, most: int
 
 
 def election_refusal(image: Image, tp: TopicPartition, *, unclean: bool) -> Refusal:
-    """The reason why no leader of this partition is elected. Its preferred replica leads whenever it is up, so an
-    election has nothing to choose from."""
+    """The reason why no election is held for this partition. Its preferred replica leads whenever it is up, so an
+    election has no choice."""
     part = image.partition(tp)
     if part is None:
         return Refusal(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {tp.partition} of {_cut(tp.topic)} does not exist"
         )
     if part.leader == part.replicas[0] or (unclean and part.leader != NO_LEADER):
-        return Refusal(ErrorCode.ELECTION_NOT_NEEDED, "the partition is led by the replica that should lead it")
+        return Refusal(ErrorCode.ELECTION_NOT_NEEDED, "the preferred replica leads the partition already")
     code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE if unclean else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     return Refusal(code, "the log folder of the partition is offline")
 
 
 def reassignment_refusal(image: Image, tp: TopicPartition, replicas: Sequence[int] | None) -> Refusal | None:
-    """The reason why this partition cannot have these replicas, or, for None, why no move can be cancelled."""
+    """The reason why this partition cannot get these replicas or, for None, why no reassignment can be cancelled."""
     part = image.partition(tp)
     if part is None:
         return Refusal(
@@ -313,12 +317,12 @@ def reassignment_refusal(image: Image, tp: TopicPartition, replicas: Sequence[in
 
 
 def _cut(name: str) -> str:
-    """A name that a client sent, short enough for a sentence."""
+    """A client's name, shortened for a sentence."""
     return repr(name[:NAME_MAX])
 
 
 def with_overrides(image: Image, config: BrokerConfig, name: str, overrides: Mapping[str, str]) -> TopicImage | Refusal:
-    """A topic with other settings of its own."""
+    """The topic with these overrides instead of its own."""
     checked = _checked_overrides(config, dict(overrides))
     return checked if isinstance(checked, Refusal) else image.topics[name]._replace(overrides=checked)
 
@@ -326,11 +330,12 @@ def with_overrides(image: Image, config: BrokerConfig, name: str, overrides: Map
 def lead_again(
     image: Image, broker_id: int, *, clean: bool, directories: Mapping[str, bool] | None = None
 ) -> list[TopicImage]:
-    """The topics that change when a broker comes up: it leads what has no other, in a new epoch if it lost power.
+    """The topics that change when a broker comes up: it leads partitions that have no leader and, after an unclean
+    stop, its own ones in a new epoch.
 
-    `directories` are the ids of its log folders that are there, and whether each was left clean; what is in another
-    one it cannot lead. After an unclean stop records at the end of a log may be gone, and others will take their
-    offsets: a new epoch tells them apart.
+    `directories` maps the ids of its available log folders to whether each was left clean; the broker cannot lead
+    partitions in other folders. An unclean stop may have lost records at the end of a log, whose offsets new records
+    get: the new epoch distinguishes them.
     """
 
     def again(part: PartitionImage) -> PartitionImage:
@@ -346,7 +351,8 @@ def lead_again(
 
 
 def directories_lost(image: Image, broker_id: int, directories: Collection[str]) -> list[TopicImage]:
-    """The topics that change when a broker serves only these log folders any more: what is in others has no leader."""
+    """The topics that change when a broker serves only these log folders: its partitions in others lose their
+    leader."""
     return _changed(
         image,
         lambda part: _not_led_by(broker_id, part) if _is_away(part.directory_of(broker_id), directories) else part,
@@ -358,7 +364,7 @@ def _is_away(directory: str, directories: Collection[str] | None) -> bool:
 
 
 def _not_led_by(broker_id: int, part: PartitionImage) -> PartitionImage:
-    """The last one in sync stays so: whoever leads next has to have what it has."""
+    """The partition without that leader. The broker stays in the ISR: the next leader must have its records."""
     if part.leader != broker_id:
         return part
     return part._replace(leader=NO_LEADER, leader_epoch=part.leader_epoch + 1)
@@ -375,7 +381,7 @@ def with_directories(topic: TopicImage, broker_id: int, directories: Mapping[int
 
 
 def unmade(topic: TopicImage, numbers: Collection[int]) -> TopicImage:
-    """The topic, where the folders of these partitions are still to be made."""
+    """The topic with these partitions recorded as not made yet."""
     return topic._replace(
         partitions=tuple(
             part._replace(made=part.made and number not in numbers) for number, part in enumerate(topic.partitions)
@@ -384,8 +390,8 @@ def unmade(topic: TopicImage, numbers: Collection[int]) -> TopicImage:
 
 
 def made_in(topic: TopicImage, broker_id: int, directories: Mapping[int, str]) -> TopicImage:
-    """The topic, after the folders of these partitions (by number) of the broker were found in these log folders: they
-    are there for good, and what had no leader because it was thought to be in another folder has one again."""
+    """The topic after the broker's folders of these partitions were found in these log folders (number -> folder id).
+    They count as made, and a partition that lost its leader because it was expected in another folder gets it back."""
 
     def settled(part: PartitionImage, directory: str) -> PartitionImage:
         part = part.with_directory(broker_id, directory)._replace(made=True)

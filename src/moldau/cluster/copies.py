@@ -53,8 +53,8 @@ class Copy(NamedTuple):
 
 def newest_copy(disk: Disk, paths: Iterable[Path]) -> Copy | None:
     """The newest sound one of these copies; None if none is sound."""
-    found = [copy for copy in (read_copy(disk, path) for path in paths) if copy is not None]
-    return max(found, key=lambda copy: copy.made_ms, default=None)
+    sound = [copy for copy in (read_copy(disk, path) for path in paths) if copy is not None]
+    return max(sound, key=lambda copy: copy.made_ms, default=None)
 
 
 def read_copy(disk: Disk, path: Path) -> Copy | None:

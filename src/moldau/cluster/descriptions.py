@@ -1,8 +1,8 @@
-"""What a setting is in force as, and why: each value with the places that could have said it, the strongest first.
+"""The value of a setting in force and its origin: every place that defines it, in order of precedence. Pure.
 
-Pure. The sources, their order and when they are left out are those that Kafka 4.3.1 shows: a topic's setting lists
-its broker setting only where that has a value under its strongest name (`retention.ms` is silent about
-`log.retention.hours` until `log.retention.ms` is set), and then all weaker names of it too.
+The sources, their order, and the cases in which one is left out are those of Kafka 4.3.1: a topic's setting lists its
+broker setting only if that has a value under its first name (`retention.ms` does not list `log.retention.hours` until
+`log.retention.ms` is set), and then the other names of the broker setting too.
 """
 
 import enum
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from moldau.config import GROUP_SETTINGS, KEPT, SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting, inherited
 
 
-class Source(enum.IntEnum):
-    """Kafka's numbers for who said a value."""
+class ConfigSource(enum.IntEnum):
+    """Where a value is defined, with Kafka's numbers."""
 
     TOPIC = 1
     BROKER = 2
@@ -26,99 +26,107 @@ class Source(enum.IntEnum):
     GROUP = 8
 
 
-class Synonym(NamedTuple):
+class ConfigSynonym(NamedTuple):
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
 
 
-class Described(NamedTuple):
+class DescribedConfig(NamedTuple):
     setting: Setting
     value: str | None
-    source: Source
-    synonyms: list[Synonym]
+    source: ConfigSource
+    synonyms: list[ConfigSynonym]
 
 
 _FOR_ALL_BROKERS = ("min.insync.replicas",)
-"""Settings that a new cluster of Kafka 4.3.1 copies from its first broker's file to all brokers. They are described
-with that source here, too; the file stays in force."""
+"""Settings that a new cluster of Kafka 4.3.1 copies from its first broker's file to all brokers. This broker describes
+them with that source too; the file stays in force."""
 _CHAINS = {
     name: setting.broker_names[at:]
     for setting in TOPIC_SETTINGS.values()
     for at, name in enumerate(setting.broker_names)
 }
-"""A broker setting -> itself and the weaker names of the same thing."""
+"""A broker setting -> itself and its other names, in order of precedence."""
 
 
 @dataclass(frozen=True)
-class Sources:
-    """Everything that can say a value: how the broker was started, what was changed since, and the result."""
+class ConfigSources:
+    """All definitions of settings: the broker's file, the changes since, and the result (`in_force`)."""
 
     static: BrokerConfig
     in_force: BrokerConfig
     own: Mapping[str, str]
     everyone: Mapping[str, str]
 
-    def topic(self, overrides: Mapping[str, str]) -> list[Described]:
-        """All settings of a topic with these of its own, sorted by name."""
-        return [self._own_setting(TOPIC_SETTINGS[name], overrides, Source.TOPIC) for name in sorted(TOPIC_SETTINGS)]
+    def topic(self, overrides: Mapping[str, str]) -> list[DescribedConfig]:
+        """All settings of a topic with these overrides, sorted by name."""
+        return [
+            self._own_setting(TOPIC_SETTINGS[name], overrides, ConfigSource.TOPIC) for name in sorted(TOPIC_SETTINGS)
+        ]
 
-    def group(self, overrides: Mapping[str, str]) -> list[Described]:
-        """All settings of a group with these of its own, sorted by name."""
-        return [self._own_setting(GROUP_SETTINGS[name], overrides, Source.GROUP) for name in sorted(GROUP_SETTINGS)]
+    def group(self, overrides: Mapping[str, str]) -> list[DescribedConfig]:
+        """All settings of a group with these overrides, sorted by name."""
+        return [
+            self._own_setting(GROUP_SETTINGS[name], overrides, ConfigSource.GROUP) for name in sorted(GROUP_SETTINGS)
+        ]
 
-    def broker(self) -> list[Described]:
-        """All settings of this broker, sorted by name; those that are only kept where they were set."""
+    def broker(self) -> list[DescribedConfig]:
+        """All settings of this broker, sorted by name; settings without effect here only if they were set."""
         kept = [KEPT[name] for name in KEPT if name in self.own or name in self.everyone]
-        found = [self._broker_setting(one) for one in SETTINGS.values()] + [self._kept_setting(one) for one in kept]
-        return sorted(found, key=lambda one: one.setting.name)
+        settings = [self._broker_setting(one) for one in SETTINGS.values()]
+        return sorted(settings + [self._kept_setting(one) for one in kept], key=lambda one: one.setting.name)
 
-    def all_brokers(self) -> list[Described]:
-        """What was set for all brokers at once, sorted by name."""
-        found = []
+    def all_brokers(self) -> list[DescribedConfig]:
+        """The settings that were set for all brokers, sorted by name."""
+        described = []
         known = SETTINGS | KEPT
         for name in sorted(known.keys() & self._of_all.keys()):
             setting = known[name]
             text = setting.text(setting.parse(self._of_all[name]))
-            found.append(Described(setting, text, Source.ALL_BROKERS, [Synonym(name, text, Source.ALL_BROKERS)]))
-        return found
+            described.append(
+                DescribedConfig(
+                    setting, text, ConfigSource.ALL_BROKERS, [ConfigSynonym(name, text, ConfigSource.ALL_BROKERS)]
+                )
+            )
+        return described
 
     @cached_property
     def _of_all(self) -> Mapping[str, str]:
-        """The settings of all brokers, and those that count as such."""
+        """The settings of all brokers, including those of `_FOR_ALL_BROKERS`."""
         given = {name: SETTINGS[name].text(getattr(self.static, SETTINGS[name].field)) for name in _FOR_ALL_BROKERS}
         return {name: text for name, text in given.items() if text is not None} | dict(self.everyone)
 
-    def _own_setting(self, setting: Setting, overrides: Mapping[str, str], source: Source) -> Described:
+    def _own_setting(self, setting: Setting, overrides: Mapping[str, str], source: ConfigSource) -> DescribedConfig:
         synonyms = []
         value = setting.text(inherited(setting, self.in_force))
         if setting.name in overrides:
             value = setting.text(setting.parse(overrides[setting.name]))
-            synonyms.append(Synonym(setting.name, value, source))
+            synonyms.append(ConfigSynonym(setting.name, value, source))
         if setting.broker_names:
             synonyms += self._synonyms(setting.broker_names[0])
-        return Described(setting, value, synonyms[0].source if synonyms else Source.DEFAULT, synonyms)
+        return DescribedConfig(setting, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT, synonyms)
 
-    def _broker_setting(self, setting: Setting) -> Described:
+    def _broker_setting(self, setting: Setting) -> DescribedConfig:
         value = setting.text(getattr(self.in_force, setting.field))
         synonyms = self._synonyms(setting.name)
-        return Described(setting, value, synonyms[0].source if synonyms else Source.DEFAULT, synonyms)
+        return DescribedConfig(setting, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT, synonyms)
 
-    def _kept_setting(self, setting: Setting) -> Described:
-        synonyms = list(self._said(setting))
-        return Described(setting, synonyms[0].value, synonyms[0].source, synonyms)
+    def _kept_setting(self, setting: Setting) -> DescribedConfig:
+        synonyms = list(self._definitions(setting))
+        return DescribedConfig(setting, synonyms[0].value, synonyms[0].source, synonyms)
 
-    def _synonyms(self, name: str) -> list[Synonym]:
+    def _synonyms(self, name: str) -> list[ConfigSynonym]:
         if getattr(self.in_force, SETTINGS[name].field) is None:
             return []
-        return [synonym for one in _CHAINS.get(name, (name,)) for synonym in self._said(SETTINGS[one])]
+        return [synonym for one in _CHAINS.get(name, (name,)) for synonym in self._definitions(SETTINGS[one])]
 
-    def _said(self, setting: Setting) -> Iterator[Synonym]:
+    def _definitions(self, setting: Setting) -> Iterator[ConfigSynonym]:
         name = setting.name
-        for source, changed in ((Source.BROKER, self.own), (Source.ALL_BROKERS, self._of_all)):
+        for source, changed in ((ConfigSource.BROKER, self.own), (ConfigSource.ALL_BROKERS, self._of_all)):
             if name in changed:
-                yield Synonym(name, setting.text(setting.parse(changed[name])), source)
+                yield ConfigSynonym(name, setting.text(setting.parse(changed[name])), source)
         if name in self.static.given:
-            yield Synonym(name, setting.text(getattr(self.static, setting.field)), Source.STATIC)
+            yield ConfigSynonym(name, setting.text(getattr(self.static, setting.field)), ConfigSource.STATIC)
         if setting.default is not None:
-            yield Synonym(name, setting.text(setting.default), Source.DEFAULT)
+            yield ConfigSynonym(name, setting.text(setting.default), ConfigSource.DEFAULT)

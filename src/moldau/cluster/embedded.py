@@ -6,8 +6,8 @@ SQLite's write-ahead log into the file itself before it is answered, because SQL
 write-ahead log without a word. SQLite finds damage to the structure of its pages; a checksum in every row finds damage
 to what is in them. Both are looked at on opening, the checksum also on every read.
 
-One process holds the file: the broker's folder lock sees to that. Ephemeral nodes end with the process: those that a
-dead one left are removed on opening.
+Only one process uses the file, which the broker's folder lock ensures. Ephemeral nodes end with the process: nodes that
+a dead process left are removed on opening.
 """
 
 import logging
@@ -95,17 +95,17 @@ class EmbeddedStore:
             raise self._failure("use", error) from error
 
     def _prepare(self) -> None:
-        (found,) = self._db.execute("PRAGMA user_version").fetchone()
-        if found not in (0, _WITHOUT_CHECKSUMS, _FORMAT):
-            raise StorageError(f"{self._path} was written by another version of this program (format {found})")
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version not in (0, _WITHOUT_CHECKSUMS, _FORMAT):
+            raise StorageError(f"{self._path} was written by another version of this program (format {version})")
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
-        if found:
+        if version:
             self._check_structure()
-        if found == _FORMAT:
+        if version == _FORMAT:
             self._check_rows()
         else:
-            self._change_format(_CHECKSUMS_ADDED if found else _SCHEMA)
+            self._change_format(_CHECKSUMS_ADDED if version else _SCHEMA)
         self._db.execute("DELETE FROM node WHERE ephemeral")
         self._settle()
 
@@ -121,9 +121,9 @@ class EmbeddedStore:
         self._db.execute("COMMIT")
 
     def _check_structure(self) -> None:
-        (found,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
-        if found != "ok":
-            raise DamagedMetadata(f"{self._path} is damaged: {found}")
+        (result,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
+        if result != "ok":
+            raise DamagedMetadata(f"{self._path} is damaged: {result}")
 
     def _check_rows(self) -> None:
         for path, data, version, checksum in self._db.execute("SELECT path, data, version, checksum FROM node"):
@@ -171,14 +171,14 @@ class EmbeddedStore:
         return self.get_many([path])[0]
 
     def get_many(self, paths: Sequence[str]) -> list[Node | None]:
-        found: list[Node | None] = []
+        nodes: list[Node | None] = []
         with self._lock:
             for path in paths:
                 row = self._ask(f"{_COLUMNS} WHERE path = ?", checked(path))
                 if row is not None and row[3] != _checksum(path, row[0], row[1]):
                     raise self._wrong_checksum(path)
-                found.append(Node(row[0], row[1], bool(row[2])) if row else None)
-        return found
+                nodes.append(Node(row[0], row[1], bool(row[2])) if row else None)
+        return nodes
 
     def children(self, path: str) -> list[str]:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Where each fact of the cluster is in the store, and its JSON: the documents that Kafka kept in ZooKeeper.
+"""The nodes of the cluster's metadata in the store and their JSON: the documents that Kafka kept in ZooKeeper.
 
     /cluster/id                              {"version": "1", "id": ...}
     /controller                              {"version": 2, "brokerid": 1, ...}                       ephemeral
@@ -12,7 +12,7 @@
     /latest_producer_id_block                {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
     /admin/delete_topics/ID                  {"version": 1, "name": T}: gone, but not yet from every disk
 
-Here is no decision: functions turn images into operations; `reading` turns nodes into images. Source: "ZooKeeper
+The functions here turn images into operations and decide nothing; `reading` turns nodes into images. Source: "ZooKeeper
 Directories" in Kafka's documentation; KIP-516 for topic ids. What is in `/admin/delete_topics` is ours: Kafka puts
 names there, and no document. So are `directories` (of a topic, of a broker), which Kafka got after ZooKeeper, and
 `unmade`.

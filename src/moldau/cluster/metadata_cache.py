@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from moldau.cluster import layout
-from moldau.cluster.descriptions import Sources
+from moldau.cluster.descriptions import ConfigSources
 from moldau.cluster.image import Image
 from moldau.config import BrokerConfig, GroupConfig, TopicConfig, group_config, topic_config, with_changes
 from moldau.errors import ConfigError
@@ -42,10 +42,10 @@ class MetadataCache:
         return self._config
 
     @property
-    def sources(self) -> Sources:
+    def config_sources(self) -> ConfigSources:
         """The origins of the settings in force."""
         own, everyone = _dynamic(self.broker_id, self._image)
-        return Sources(self._static, self._config, own, everyone)
+        return ConfigSources(self._static, self._config, own, everyone)
 
     @property
     def broker_id(self) -> int:

@@ -89,13 +89,13 @@ def _remedy(folders: LogFolders) -> str:
 def _fall_back(copy: Copy, wrong: str, folders: LogFolders, node_id: int, runtime: Runtime) -> None:
     """Replace the metadata by the copy. Raises `StorageError` if the partitions do not agree with it."""
     made = datetime.fromtimestamp(copy.made_ms // 1000, UTC).isoformat()
-    found = [trace for folder in folders.serving for trace in traces(runtime.disk, folder.path)]
+    on_disk = [trace for folder in folders.serving for trace in traces(runtime.disk, folder.path)]
     directories = {str(folder.path): folder.directory_id for folder in folders.serving}
     known = Known(
         node_id, copy.image.cluster_id, directories, runtime.random.uuid, copy.image, producer_id=copy.producer_id
     )
-    rebuilt = rebuild(found, known)
-    unknown = unknown_to(copy.image, found)
+    rebuilt = rebuild(on_disk, known)
+    unknown = unknown_to(copy.image, on_disk)
     if unknown:
         names = ", ".join(str(trace.tp) for trace in unknown[:SHOWN]) + (" ..." if len(unknown) > SHOWN else "")
         rebuilt.problems.insert(0, f"{names} are not in it")

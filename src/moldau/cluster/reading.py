@@ -1,7 +1,6 @@
-"""From the store's nodes to an `Image`: the whole at the start, and what changed after that.
+"""From the store's nodes to an `Image`: everything at the start, later only what changed.
 
-What is read is not trusted to be whole: a document that is not what `layout` draws is `MalformedMetadata`, which names
-its path.
+A document that does not have the shape that `layout` describes raises `MalformedMetadata`, which names its path.
 """
 
 import json
@@ -33,7 +32,7 @@ def document(node: Node, path: str) -> Any:
 
 @contextmanager
 def _expecting(what: str, path: str) -> Iterator[None]:
-    """Whatever reading a document stumbles over is `MalformedMetadata`."""
+    """Turn every error of reading a document into `MalformedMetadata`."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as wrong:
@@ -41,7 +40,7 @@ def _expecting(what: str, path: str) -> Iterator[None]:
 
 
 def read_image(store: MetadataStore) -> Image | None:
-    """Everything; None if no cluster has lived here yet. Raises `StorageError`."""
+    """The whole image; None if the store has no cluster yet. Raises `StorageError`."""
     node = store.get(layout.CLUSTER_ID)
     if node is None:
         return None
@@ -54,7 +53,7 @@ def read_image(store: MetadataStore) -> Image | None:
 
 
 def last_producer_id(store: MetadataStore) -> int:
-    """The last of the block that was taken last; -1 before the first. Raises `StorageError`."""
+    """The last id of the latest block; -1 before the first block. Raises `StorageError`."""
     node = store.get(layout.PRODUCER_ID_BLOCK)
     if node is None:
         return -1
@@ -96,13 +95,13 @@ def _with_surroundings(store: MetadataStore, image: Image) -> Image:
 
 
 def read_topics(store: MetadataStore, names: Sequence[str]) -> dict[str, TopicImage | None]:
-    """The topics of those names as they are in the store, None for those that are not. Raises `StorageError`."""
-    found: dict[str, TopicImage | None] = {}
+    """The topics of those names in the store, None for those that do not exist. Raises `StorageError`."""
+    topics: dict[str, TopicImage | None] = {}
     nodes = store.get_many([f"{layout.TOPICS}/{name}" for name in names])
     configs = store.get_many([f"{layout.TOPIC_CONFIGS}/{name}" for name in names])
     for name, node, config_node in zip(names, nodes, configs, strict=True):
-        found[name] = _read_topic(store, name, node, config_node) if node else None
-    return found
+        topics[name] = _read_topic(store, name, node, config_node) if node else None
+    return topics
 
 
 def _read_topic(store: MetadataStore, name: str, node: Node, config_node: Node | None) -> TopicImage:
@@ -169,12 +168,12 @@ def _endpoints(registration: Mapping[str, Any]) -> tuple[Endpoint, ...]:
 
 
 def _read_broker_overrides(store: MetadataStore) -> dict[str, Mapping[str, str]]:
-    found: dict[str, Mapping[str, str]] = {}
+    overrides: dict[str, Mapping[str, str]] = {}
     for name in store.children(layout.BROKER_CONFIGS):
         node = store.get(f"{layout.BROKER_CONFIGS}/{name}")
         if node:
-            found[name] = _overrides(node, f"{layout.BROKER_CONFIGS}/{name}")
-    return found
+            overrides[name] = _overrides(node, f"{layout.BROKER_CONFIGS}/{name}")
+    return overrides
 
 
 def _read_group_overrides(store: MetadataStore, paths: Sequence[str]) -> dict[str, Mapping[str, str] | None]:
@@ -185,14 +184,14 @@ def _read_group_overrides(store: MetadataStore, paths: Sequence[str]) -> dict[st
 
 
 def _read_deleted(store: MetadataStore) -> dict[uuid.UUID, str]:
-    found = {}
+    deleted = {}
     for name in store.children(layout.DELETED_TOPICS):
         path = f"{layout.DELETED_TOPICS}/{name}"
         node = store.get(path)
         if node:
             with _expecting("a deleted topic", path):
-                found[long_id(name)] = _text(document(node, path)["name"])
-    return found
+                deleted[long_id(name)] = _text(document(node, path)["name"])
+    return deleted
 
 
 def _read_controller(store: MetadataStore) -> int:

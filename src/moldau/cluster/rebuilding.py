@@ -61,19 +61,19 @@ class Rebuilt:
         return operations
 
 
-def rebuild(found: Sequence[Trace], known: Known) -> Rebuilt:
-    """The image for these partitions. `found` are all in the available log folders."""
-    return _Rebuilding(found, known).run()
+def rebuild(traces: Sequence[Trace], known: Known) -> Rebuilt:
+    """The image for these partitions. `traces` are all in the available log folders."""
+    return _Rebuilding(traces, known).run()
 
 
 class _Rebuilding:
-    def __init__(self, found: Sequence[Trace], known: Known):
+    def __init__(self, traces: Sequence[Trace], known: Known):
         self._known = known
         self._raise = 1 if known.stale else 0
         self._image = known.image or Image(known.cluster_id)
         self._traces: dict[TopicPartition, Trace] = {}
-        self._result = Rebuilt(self._image, _producer_id(found, known))
-        for trace in found:
+        self._result = Rebuilt(self._image, _producer_id(traces, known))
+        for trace in traces:
             if trace.topic_id in self._image.deleted:
                 continue  # the next start removes it
             other = self._traces.setdefault(trace.tp, trace)
@@ -181,19 +181,19 @@ class _Rebuilding:
         return part._replace(leader_epoch=part.leader_epoch + self._raise)
 
 
-def _producer_id(found: Iterable[Trace], known: Known) -> int:
-    last = max([known.producer_id, *(trace.producer_id for trace in found)])
+def _producer_id(traces: Iterable[Trace], known: Known) -> int:
+    last = max([known.producer_id, *(trace.producer_id for trace in traces)])
     if not known.stale:
         return last
     blocks = (last + PRODUCER_IDS_SKIPPED) // layout.PRODUCER_IDS_PER_BLOCK + 1
     return blocks * layout.PRODUCER_IDS_PER_BLOCK - 1
 
 
-def unknown_to(image: Image, found: Collection[Trace]) -> list[Trace]:
+def unknown_to(image: Image, traces: Collection[Trace]) -> list[Trace]:
     """The partitions whose topic is neither in the image nor among its deleted topics."""
     return [
         trace
-        for trace in found
+        for trace in traces
         if trace.topic_id not in image.deleted
         and (
             trace.topic_id not in image.topics_by_id

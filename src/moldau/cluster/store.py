@@ -3,7 +3,7 @@
 A tree of nodes named by absolute paths (`/brokers/topics/a`). A node has data (bytes) and a version that starts at 0
 and grows by one with every `set`; a node is created below a parent that is there, and deleted only when it has no
 children. An *ephemeral* node goes when the session that created it ends. `multi` does all of its operations or none.
-A watcher is told the path of every node that was created, set or deleted, by anyone, after it happened and in order,
+A watcher is called with the path of every node that any session created, set or deleted, afterwards and in order,
 from any thread.
 
 Calls block and may be made from any thread; whoever lives on an event loop makes them in an executor. A refusal is a
@@ -106,5 +106,5 @@ def parent_of(path: str) -> str:
 def checked(path: str) -> str:
     """The path, if it can be one. An invalid path is a mistake of ours, never something a client can cause."""
     if path != "/" and (not path.startswith("/") or path.endswith("/") or "//" in path or "\0" in path):
-        raise ValueError(f"{path!r} is no path of a node")
+        raise ValueError(f"{path!r} is not the path of a node")
     return path

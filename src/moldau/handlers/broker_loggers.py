@@ -7,7 +7,7 @@ level lasts until the process ends. Python has no TRACE: a level below DEBUG rep
 import logging
 from collections.abc import Sequence
 
-from moldau.cluster.alterations import Alteration, Operation
+from moldau.cluster.alterations import Alteration, OpType
 from moldau.cluster.controller import Refusal
 from moldau.errors import ErrorCode
 
@@ -48,21 +48,21 @@ def alter(wanted: Sequence[Alteration], *, validate_only: bool = False) -> Refus
         if refusal:
             return refusal
     for name, operation, level in () if validate_only else wanted:
-        number = logging.NOTSET if operation == Operation.DELETE else LEVELS[level or ""]
+        number = logging.NOTSET if operation == OpType.DELETE else LEVELS[level or ""]
         (logging.root if name == ROOT else logging.getLogger(name)).setLevel(number)
     return None
 
 
 def _refusal(one: Alteration, now: str | None) -> Refusal | None:
-    if one.operation not in (Operation.SET, Operation.DELETE):
+    if one.operation not in (OpType.SET, OpType.DELETE):
         return Refusal(ErrorCode.INVALID_REQUEST, "a logger's level can be set or deleted, and nothing else")
-    if one.operation == Operation.SET and one.value is None:
+    if one.operation == OpType.SET and one.value is None:
         return Refusal(ErrorCode.INVALID_REQUEST, f"{one.name[:200]} has no value")
     if now is None:
         return Refusal(ErrorCode.INVALID_CONFIG, f"the logger {one.name[:200]} does not exist")
-    if one.operation == Operation.DELETE and one.name == ROOT:
+    if one.operation == OpType.DELETE and one.name == ROOT:
         return Refusal(ErrorCode.INVALID_REQUEST, "the level of the root logger cannot be deleted")
-    if one.operation == Operation.SET and one.value not in LEVELS:
+    if one.operation == OpType.SET and one.value not in LEVELS:
         choices = ", ".join(LEVELS)
         return Refusal(ErrorCode.INVALID_CONFIG, f"the level of {one.name[:200]} must be one of {choices}")
     return None

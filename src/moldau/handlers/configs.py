@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from moldau.cluster.alterations import Alteration, Replacement, Wish
+from moldau.cluster.alterations import Alteration, ConfigChange, Replacement
 from moldau.cluster.config_changes import ConfigChanges
 from moldau.cluster.controller import Refusal, name_refusal
-from moldau.cluster.descriptions import Described, Source
+from moldau.cluster.descriptions import ConfigSource, DescribedConfig
 from moldau.cluster.layout import DEFAULT_BROKER
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, KafkaError, StorageError
@@ -90,8 +90,8 @@ class Configs:
             result.error_code, result.error_message = refusal
         return result
 
-    def _find(self, kind: int, name: str) -> list[Described] | Refusal:
-        sources = self._metadata.sources
+    def _find(self, kind: int, name: str) -> list[DescribedConfig] | Refusal:
+        sources = self._metadata.config_sources
         if kind == Resource.TOPIC:
             topic = self._metadata.image.topics.get(name)
             if topic is not None:
@@ -123,7 +123,7 @@ class Configs:
         responses = [made(**fields) async for fields in self._each(request, _replacement)]
         return alter_configs.AlterConfigsResponse(responses=responses)
 
-    async def _each(self, request: Any, wish_of: Callable[[Any], Wish]) -> AsyncIterator[dict[str, Any]]:
+    async def _each(self, request: Any, change_of: Callable[[Any], ConfigChange]) -> AsyncIterator[dict[str, Any]]:
         """Alter one resource after the other; the fields of the answer for each."""
         counts: Counter[tuple[int, str]] = Counter()
         async for one in in_turns(request.resources):
@@ -135,7 +135,7 @@ class Configs:
             else:
                 try:
                     refusal = await self._alter(
-                        one.resource_type, one.resource_name, wish_of(one), validate_only=request.validate_only
+                        one.resource_type, one.resource_name, change_of(one), validate_only=request.validate_only
                     )
                 except (StorageError, KafkaError) as error:
                     refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
@@ -147,20 +147,22 @@ class Configs:
                 "resource_name": one.resource_name,
             }
 
-    async def _alter(self, kind: int, name: str, wish: Wish, *, validate_only: bool) -> Refusal | None:
+    async def _alter(self, kind: int, name: str, change: ConfigChange, *, validate_only: bool) -> Refusal | None:
         if kind == Resource.TOPIC:
             if not name:
                 return Refusal(ErrorCode.INVALID_REQUEST, "there are no settings of all topics")
-            return await self._changes.alter_topic(name, wish, validate_only=validate_only)
+            return await self._changes.alter_topic(name, change, validate_only=validate_only)
         if kind == Resource.BROKER:
             refusal = self._broker_refusal(name)
             return refusal or await self._changes.alter_broker(
-                name or DEFAULT_BROKER, wish, validate_only=validate_only
+                name or DEFAULT_BROKER, change, validate_only=validate_only
             )
         if kind == Resource.GROUP:
-            return _group_refusal(name) or await self._changes.alter_group(name, wish, validate_only=validate_only)
-        if kind == Resource.BROKER_LOGGER and not isinstance(wish, Replacement):
-            return self._broker_refusal(name, only_one=True) or broker_loggers.alter(wish, validate_only=validate_only)
+            return _group_refusal(name) or await self._changes.alter_group(name, change, validate_only=validate_only)
+        if kind == Resource.BROKER_LOGGER and not isinstance(change, Replacement):
+            return self._broker_refusal(name, only_one=True) or broker_loggers.alter(
+                change, validate_only=validate_only
+            )
         return _no_kind(kind)
 
     def list_resources(self, request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
@@ -205,10 +207,10 @@ def _no_kind(kind: int) -> Refusal:
 
 
 def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
-    return DescribeConfigsResourceResult(name=logger, value=level, config_source=Source.LOGGER, documentation="")
+    return DescribeConfigsResourceResult(name=logger, value=level, config_source=ConfigSource.LOGGER, documentation="")
 
 
-def _setting(one: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+def _setting(one: DescribedConfig, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
     synonyms = [
         DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
         for synonym in (one.synonyms if request.include_synonyms else ())

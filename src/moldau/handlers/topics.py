@@ -67,7 +67,7 @@ class Topics:
         if isinstance(result, Refusal):
             return CreatableTopicResult(name=name, error_code=result.code, error_message=result.message)
         configs = []
-        for one in self._metadata.sources.topic(result.overrides):
+        for one in self._metadata.config_sources.topic(result.overrides):
             configs.append(
                 CreatableTopicConfigs(
                     name=one.setting.name,

@@ -27,12 +27,12 @@ from moldau.cluster.store import (
 class ModelStore:
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {"/": Node(b"", 0)}
-        self.sessions: dict[Session, None] = {}
-        self.owners: dict[str, Session] = {}
+        self.sessions: dict[StoreSession, None] = {}
+        self.owners: dict[str, StoreSession] = {}
         """The sessions of ephemeral nodes, by path."""
 
-    def session(self) -> "Session":
-        session = Session(self)
+    def session(self) -> "StoreSession":
+        session = StoreSession(self)
         self.sessions[session] = None
         return session
 
@@ -70,7 +70,7 @@ class ModelStore:
         )
 
 
-class Session:
+class StoreSession:
     """See `cluster.store.MetadataStore`."""
 
     def __init__(self, store: ModelStore):
