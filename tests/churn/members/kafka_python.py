@@ -1,6 +1,8 @@
 """A member that is kafka-python."""
 
+import sys
 import time
+from pathlib import Path
 
 from kafka import KafkaConsumer
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
@@ -9,6 +11,9 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaError
 from noting import AGAIN_SECONDS, COMMIT_SECONDS, RECONNECT_MS_MAX, asked, complain, leaves, note
 from options import options
+
+sys.path.append(str(Path(__file__).parents[2] / "clients" / "drivers"))
+from lost_joins import rejoin_if_lost
 
 STRATEGIES = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
 
@@ -59,6 +64,7 @@ while not leaves.is_set():
     for taken in polled().values():
         note("took", [[record.partition, record.offset] for record in taken])
         uncommitted = True
+    rejoin_if_lost(consumer)
     if uncommitted and time.monotonic() > due:
         commit()
         due, uncommitted = time.monotonic() + COMMIT_SECONDS, False

@@ -8,6 +8,7 @@ from jsonlines import serve
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.structs import OffsetAndMetadata
+from lost_joins import rejoin_if_lost
 
 SECONDS = 30
 
@@ -95,6 +96,7 @@ class Driver:
                     }
                     for record in records
                 ]
+            rejoin_if_lost(self.consumer)
         return taken
 
     def commit(self) -> None:
