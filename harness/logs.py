@@ -2,14 +2,18 @@
 
 import uuid
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from moldau.config import TopicConfig, broker_config
+from moldau.log import opening
 from moldau.log.appended import Appended
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.log import Log
+from moldau.log.opening import LeftState
 from moldau.log.segment import TimestampOffset
+from moldau.log.services import LogServices
 from moldau.log.times import Search
 from moldau.names import TopicPartition
 from moldau.records.batch import Row, batches, encode_batch
@@ -38,8 +42,14 @@ def config(**settings: Any) -> TopicConfig:
 
 
 def open_log(folder: Path, runtime: Runtime | None = None, *, clean: bool = True, **more: Any) -> Log:
+    """`more`: `config`, `progress`, and fields of `LogServices` and `LeftState`."""
     settings = more.pop("config", None) or config()
-    return Log.open(folder, TP, settings, runtime or Runtime(clock=HandClock()), clean=clean, topic_id=TOPIC_ID, **more)
+    services = LogServices.alone(runtime or Runtime(clock=HandClock()))
+    names = ("files", "doomed", "on_failure", "write_recovery_points")
+    shared = {name: more.pop(name) for name in names if name in more}
+    progress = more.pop("progress", None)
+    left = LeftState(clean, **more)
+    return opening.open_log(folder, TP, TOPIC_ID, settings, replace(services, **shared), left, progress)
 
 
 def rows(count: int, timestamp_ms: int = NOW_MS, value: bytes = b"v") -> list[Row]:
@@ -88,10 +98,13 @@ def names(folder: Path, suffix: str = "") -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.endswith(suffix))
 
 
+def candidate(log: Log) -> Candidate:
+    """A log for the cleaner, of a partition with one replica: all of it is below the high watermark."""
+    return Candidate(log, log.committed.last_stable_offset(log.log_end_offset))
+
+
 def cleaner_of(logs: Iterable[Log], runtime: Runtime, settings: dict[str, str] | None = None) -> Cleaner:
     """A cleaner of these logs that is not started; `settings` of the broker, by name."""
     broker, _ = broker_config(settings or {})
     kept = list(logs)
-    return Cleaner(
-        lambda: [Candidate(log, log.last_stable_offset(log.log_end_offset)) for log in kept], lambda: broker, runtime
-    )
+    return Cleaner(lambda: [candidate(log) for log in kept], lambda: broker, runtime)

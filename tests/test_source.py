@@ -87,6 +87,8 @@ RECORD_WORK_ALLOWED = {
     "moldau.coordinators.replaying": "a batch that a coordinator wrote, of at most 512 KB or one record",
     "moldau.log.compaction.compactor": "in the executor, a step of about an I/O buffer at a time",
     "moldau.log.recovery": "before the broker serves, in the executor; one record of at most 1 KiB",
+    "moldau.log.producers.rebuilding": "markers alone: before the broker serves, or in a truncation; one record each",
+    "moldau.log.replicated": "markers alone: one record of at most 1 KiB each",
     "moldau.log.times": "at most 64 KiB on the loop, else in the executor; no objects",
 }
 """Modules of a broker that look into records one by one, or inflate, and why that is bounded: docs/performance.md says

@@ -52,8 +52,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Alone]:
 
 
 def finished(log: Log) -> Alone:
-    stable_end = int(log.last_stable_offset(log.log_end_offset))
-    aborted = {(one.producer_id, one.first_offset) for one in log.aborted_between(0, stable_end)}
+    stable_end = int(log.committed.last_stable_offset(log.log_end_offset))
+    aborted = {(one.producer_id, one.first_offset) for one in log.committed.aborted_between(0, stable_end)}
     log.close()
     data = b"".join(path.read_bytes() for path in sorted(log.folder.glob("*.log")))
     batches = read_batches(data) or []

@@ -48,7 +48,7 @@ def check_partition(partition: Partition, log: Log, floor: int, seed: random.Ran
         broken(f"{name} ends at {end}, but {floor} was flushed")
     if not partition.start_kept <= start <= max(partition.start_max, partition.start):
         broken(f"{name} starts at {start}, not in [{partition.start_kept}, {partition.start_max}]")
-    if log.recovery_point > max(floor, start):
+    if log.recovery_point > max(floor, start, partition.flushed_before):
         broken(f"{name} claims to be flushed up to {log.recovery_point}, and is up to {floor}")
     if log.offline:
         broken(f"{name} came back offline")
@@ -202,6 +202,8 @@ def check_producers(partition: Partition, log: Log, replayed: Replayed, compacte
             del kept[:-1]
         if expected.last_offset < base:
             continue
+        if compacted and producer_id in partition.cut_producers:
+            continue
         if log.producers.get(producer_id) is None:
             broken(f"{partition.tp}: producer {producer_id} is forgotten, and wrote {expected}")
         for batch in kept:
@@ -231,11 +233,11 @@ def check_transactions(
         begun = -1 if known is None else known.transaction_start
         if begun != expected.transaction_start and expected.last_offset >= base:
             broken(f"{partition.tp}: the transaction of {expected} begins at {begun}")
-    stable = log.last_stable_offset(Offset(end))
+    stable = log.committed.last_stable_offset(Offset(end))
     unstable = end if replayed.first_unstable is None else replayed.first_unstable
     if unstable >= start and stable != unstable:
         broken(f"{partition.tp}: the last stable offset is {unstable}, and {stable} is told")
-    told = [tuple(aborted) for aborted in log.aborted_between(start, end)]
+    told = [tuple(aborted) for aborted in log.committed.aborted_between(start, end)]
     expected_aborted = [tuple(aborted) for aborted in replayed.aborted if aborted.last >= start]
     if compacted:  # which may have left nothing of a transaction, or only its later batches
         first_left: dict[tuple[int, int], int] = {}
@@ -282,6 +284,8 @@ def check_last_batches(partition: Partition, log: Log, replayed: Replayed, there
     """Compaction leaves the last batch of each producer, if only its header."""
     for producer_id, producer in replayed.producers.items():
         base = producer.batches[-1].base if producer.batches else -1
+        if producer_id in partition.cut_producers:
+            continue
         if base >= log.segments[0].base_offset and base not in there:
             broken(f"{partition.tp}: the last batch of producer {producer_id}, at {base}, is gone")
 

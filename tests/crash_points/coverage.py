@@ -17,6 +17,8 @@ _REPLACED: Final = ("create", "truncate", "write", "fsync", "rename", "fsync fol
 
 EXPECTED: Final[dict[str, tuple[str, ...]]] = {
     "append": ("create", "write", "truncate", "rename", "read"),
+    "append replicated": ("create", "write", "truncate", "rename"),
+    "truncate": ("open", "read", *_REPLACED, "list", "remove"),
     "roll": ("create", "write", "truncate", "rename"),
     "flush": _REPLACED,
     "checkpoint": _REPLACED,
@@ -43,6 +45,8 @@ EXPECTED_ERRORS: Final[tuple[Pair, ...]] = (
     ("checkpoint", "fsync: io_error"),
     ("checkpoint", "write: no_space"),
     ("checkpoint", "rename: io_error"),
+    ("append replicated", "write: io_error"),
+    ("truncate", "fsync: io_error"),
     ("close", "fsync: io_error"),
     ("close", "write: no_space"),
     ("start", "read: io_error"),

@@ -21,7 +21,7 @@ from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition
-from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, encode_batch, encode_marker
+from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, encode_batch, encode_marker, read_header
 from moldau.records.rows import iterate
 from moldau.records.validation import Checked, Rules, assign_offsets, check_produce
 from moldau.runtime import Runtime
@@ -224,21 +224,11 @@ class Machine:
         assert not checked.error, checked
         end = partition.end
         expected = self._placed(data[:], checked, end, epoch, partition.config)
-        partition.pending = Written(
-            end,
-            end + len(rows) - 1,
-            epoch,
-            expected,
-            tuple(iterate(expected, control=True)),
-            batch.get("producer_id", -1),
-            batch.get("producer_epoch", -1),
-            batch.get("base_sequence", -1),
-            transactional,
-        )
+        partition.pending = [self._written(expected, transactional)]
         with self._doing("append"):
             answer = log.append(memoryview(data), checked, epoch, self.clock.ms)
         if len(data) > partition.config.segment_bytes and answer.error == ErrorCode.RECORD_LIST_TOO_LARGE:
-            partition.pending = None
+            partition.pending = []
             return
         if (answer.error, answer.duplicate, answer.base_offset, answer.last_offset) != (
             0,
@@ -278,17 +268,76 @@ class Machine:
         """A coordinator's marker."""
         partition, log = self.model.partitions[tp], self.log(tp)
         end, epoch, now_ms = partition.end, max(int(log.epochs.latest), 0), self.clock.ms
-        data = encode_marker(producer_id, producer_epoch, commits, 0, now_ms)
-        assign_offsets(data, end, epoch, now_ms if self._stamps(partition.config) else None, now_ms)
-        records = tuple(iterate(bytes(data), control=True))
-        partition.pending = Written(
-            end, end, epoch, bytes(data), records, producer_id, producer_epoch, commits=commits, transactional=True
-        )
+        partition.pending = [self.marker(tp, end, epoch, producer_id, producer_epoch, commits)]
         with self._doing("end transaction"):
             answer = log.append_marker(producer_id, producer_epoch, Marker(commits, 0), 1, epoch, now_ms)
         if (answer.error, answer.base_offset) != (0, end):
             broken(f"{tp}: a marker at {end} was answered {answer}")
         partition.appended()
+
+    def marker(
+        self, tp: TopicPartition, base: int, epoch: int, producer_id: int, producer_epoch: int, commits: bool
+    ) -> Written:
+        """A marker as it stands in the log."""
+        data = encode_marker(producer_id, producer_epoch, commits, 0, self.clock.ms)
+        stamped = self.clock.ms if self._stamps(self.model.partitions[tp].config) else None
+        assign_offsets(data, base, epoch, stamped, self.clock.ms)
+        return self._written(bytes(data), True, commits)
+
+    def written(self, tp: TopicPartition, base: int, epoch: int, rows: Sequence[Row], **batch: Any) -> Written:
+        """A batch as a leader has it in its log."""
+        transactional = bool(batch.pop("transactional", False))
+        data = encode_batch(rows, attributes=TRANSACTIONAL_BIT if transactional else 0, **batch)
+        checked = check_produce(memoryview(data), ANYTHING, self.clock.ms)
+        return self._written(self._placed(data, checked, base, epoch, self.model.partitions[tp].config), transactional)
+
+    @staticmethod
+    def _written(data: bytes, transactional: bool, commits: bool | None = None) -> Written:
+        header = read_header(data)
+        return Written(
+            header.base_offset,
+            header.last_offset,
+            header.partition_leader_epoch,
+            data,
+            tuple(iterate(data, control=True)),
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            transactional,
+            commits,
+        )
+
+    # a follower's part ------------------------------------------------------------------------------------------
+
+    def follow(self, tp: TopicPartition, batches: Sequence[Written], epoch: int) -> None:
+        """A reply of this partition's leader; the batch at its end is cut off."""
+        partition, log = self.model.partitions[tp], self.log(tp)
+        partition.pending = list(batches)
+        data = b"".join(batch.data for batch in batches)
+        with self._doing("append replicated"):
+            end = log.append_replicated(data + data[:40], epoch, self.clock.ms)
+        if end != batches[-1].last + 1:
+            broken(f"{tp}: appending what a leader wrote up to {batches[-1].last} was answered {end}")
+        partition.appended()
+
+    def truncate(self, tp: TopicPartition, offset: int, unused_epoch: int) -> None:
+        """The leader's log differs from an offset on. `unused_epoch`: an epoch in which this log was to be written, and
+        was not."""
+        partition, log = self.model.partitions[tp], self.log(tp)
+        kept = [batch.last + 1 for batch in partition.batches if batch.last < offset]
+        expected = max(kept[-1] if kept else 0, log.segments[0].base_offset)
+        log.epochs.assign(unused_epoch, log.log_end_offset)
+        partition.flushed_before = max(partition.flushed, self.claimed(partition))
+        partition.flushed = min(partition.flushed, expected)
+        with self._doing("truncate"):
+            end = log.truncate_to(offset, offset, self.clock.ms)
+        if end != expected or log.log_end_offset != expected:
+            broken(f"{tp}: truncating to {offset} was answered {end}, not {expected}")
+        partition.truncated(end)
+        self.disk.faults = None
+        floor = max(partition.flushed, self.claimed(partition))
+        check_partition(partition, log, floor, self.seed)
+        self.disk.faults = self.faults
 
     # upkeep -----------------------------------------------------------------------------------------------------
 
@@ -298,7 +347,7 @@ class Machine:
             try:
                 log.roll(self.clock.ms)
             except OSError as error:
-                log.fail(error)
+                log.serving.fail(error)
                 raise
 
     def flush(self, tp: TopicPartition) -> None:
@@ -361,7 +410,9 @@ class Machine:
         self.disk.faults = self.faults
 
     def _candidates(self) -> list[Candidate]:
-        return [Candidate(log, log.last_stable_offset(log.log_end_offset)) for log in self.folder.logs.values()]
+        return [
+            Candidate(log, log.committed.last_stable_offset(log.log_end_offset)) for log in self.folder.logs.values()
+        ]
 
     def _retained_from(self, partition: Partition, log: Log) -> int:
         """Where the log starts after the retention that its settings ask for."""

@@ -3,7 +3,7 @@
 A `Partition` keeps every batch that was appended, byte for byte, and how much of it must survive: `flushed` is the
 offset below which a completed flush covers everything, `start_kept` the log start that a completed checkpoint wrote
 down. What an operation under way may or may not have done by the time of a crash is told before it begins: `pending`
-is a batch that may be there, `start_max` is how far the log's start may have moved.
+are batches of which a beginning may be there, `start_max` is how far the log's start may have moved.
 """
 
 import uuid
@@ -117,13 +117,17 @@ class Partition:
         self.batches: list[Written] = []
         self.end = 0
         self.flushed = 0
+        self.flushed_before = 0
+        """While a truncation is under way: up to where everything was flushed when it began."""
         self.start = 0
         self.start_kept = 0
         self.start_max = 0
         self.start_seen = 0
         """The largest start there ever was, in memory at least."""
-        self.pending: Written | None = None
+        self.pending: list[Written] = []
         self.cleanings: list[Cleaning] = []
+        self.cut_producers: set[int] = set()
+        """Producers with a batch that was truncated: a cleaning before that kept this batch, and not an earlier one."""
 
     @property
     def compacted(self) -> int:
@@ -144,8 +148,7 @@ class Partition:
     def possible(self) -> Iterator[Written]:
         """What may be in the log, in order."""
         yield from self.batches
-        if self.pending is not None:
-            yield self.pending
+        yield from self.pending
 
     def replayed(self, end: int) -> Replayed:
         state = Replayed()
@@ -155,17 +158,24 @@ class Partition:
         return state
 
     def appended(self) -> None:
-        """The pending batch is there."""
-        assert self.pending is not None
-        self.batches.append(self.pending)
-        self.end = self.pending.last + 1
-        self.pending = None
+        """The pending batches are there."""
+        self.batches += self.pending
+        self.end = self.pending[-1].last + 1
+        self.pending = []
+
+    def truncated(self, end: int) -> None:
+        """What was at or behind an offset is gone."""
+        self.cut_producers |= {batch.producer_id for batch in self.batches if batch.last >= end}
+        self.batches = [batch for batch in self.batches if batch.last < end]
+        self.end = end
+        self.flushed, self.flushed_before = min(self.flushed, end), 0
 
     def found(self, start: int, end: int) -> None:
         """This is what a crash left: it is what there is from now on."""
         self.batches = [batch for batch in self.possible if batch.last < end]
         self.end = end
-        self.pending = None
+        self.pending = []
+        self.flushed_before = 0
         self.start_seen = self.start_bound
         self.start = self.start_max = start
 

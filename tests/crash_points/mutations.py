@@ -38,6 +38,19 @@ FAVOURS: dict[str, dict[str, float]] = {
     "a failed fsync counts as done": {"flush": 4},
     "logs count as closed before their file system is flushed": {"restart": 6},
     "a failed fsync is tried again": {"flush": 4},
+    "the recovery point stays when a log is truncated": {"follow": 2, "truncate": 3, "flush": 3},
+    "a lower recovery point is not written down": {"follow": 2, "truncate": 3, "flush": 3, "checkpoint": 3},
+    "what is cut off comes back": {"follow": 2, "truncate": 4, "flush": 2},
+    "epochs without a batch are kept by a truncation": {"follow": 1, "truncate": 1},
+    "producers are kept by a truncation": {"follow": 1, "truncate": 1},
+    "snapshots of producers are kept by a truncation": {
+        "follow": 4, "truncate": 8, "restart": 10, "append": 0.2, "roll": 0, "flush": 0, "retain": 0,
+        "delete_records": 0, "delete": 0, "compact": 0, "kill": 0, "lose_power": 0,
+    },
+    "transactions aborted in what is cut off are kept": {"follow": 2, "truncate": 2},
+    "producers do not know what a leader wrote": {"follow": 1, "truncate": 0},
+    "transactions that a leader aborted are not noted": {"follow": 1, "truncate": 0},
+    "epochs of what a leader wrote are not noted": {"follow": 1, "truncate": 0},
 }  # fmt: skip
 """What stories are to be about for what is rare in others."""
 POINTS = 2000
@@ -55,6 +68,9 @@ SEGMENT = "moldau.log.segment:Segment"
 SWAPPING = "moldau.log.compaction.swapping"
 DISK = "moldau.simulation.disk:SimulatedDisk"
 FILE = "moldau.simulation.disk:SimulatedFile"
+TRUNCATE = f"{LOG}.truncate_to"
+REPLICATED = f"{LOG}.append_replicated"
+TRANSACTION_INDEX = "moldau.log.transaction_index:TransactionIndex"
 RECOVER_SEGMENT = f"{RECOVERY}:recover_segment"
 FAR = 1 << 62
 
@@ -84,10 +100,6 @@ def flushed_twice(flush: Any, self: Any) -> None:
 
 def stays_online(_: Any, self: Any, error: OSError) -> KafkaError:
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-
-
-def never_gapless(recover: Any, *arguments: Any) -> tuple[int, bool]:
-    return recover(*arguments)[0], False
 
 
 def one_too_late(segment_at: Any, segments: Any, offset: int) -> int:
@@ -154,6 +166,12 @@ def as_if_all_were_stable(dirt_of: Any, segments: Any, config: Any, first_dirty:
     return dirt_of(segments, config, first_dirty, FAR, now_ms)
 
 
+def with_its_producers(cut: Any, self: Any, *rest: Any) -> None:
+    producers = self.producers
+    cut(self, *rest)
+    self.producers = producers
+
+
 MUTATIONS: dict[str, list[Instead]] = {
     "the recovery point is advanced before the flush": [Instead(f"{FLUSHING}.force", advanced_first)],
     "a checkpoint is renamed without a flush of the folder": [
@@ -176,11 +194,11 @@ MUTATIONS: dict[str, list[Instead]] = {
     "closed segments are left out of a flush": [Instead(f"{FLUSHING}.force", only_the_active_segment)],
     "a failed fsync counts as done": [Instead(f"{FILE}.flush", as_if_flushed, within=f"{SEGMENT}.flush")],
     "a failed fsync is tried again": [Instead(f"{FILE}.flush", flushed_twice, within=f"{SEGMENT}.flush")],
-    "a log stays online after a failed append": [Instead(f"{LOG}.fail", stays_online)],
+    "a log stays online after a failed append": [Instead("moldau.log.serving:Serving.fail", stays_online)],
     "a bad batch is not cut off": [Instead(f"{SEGMENT}.truncate", nothing, within=RECOVER_SEGMENT)],
     "checksums are not looked at in recovery": [Instead(f"{RECOVERY}:_holds", returns(True))],
     "later segments stay after a cut": [Instead(f"{RECOVERY}:_remove_segments", nothing)],
-    "a segment that lost its end in silence passes": [Instead(RECOVER_SEGMENT, never_gapless)],
+    "a segment that lost its end in silence passes": [Instead(f"{RECOVERY}:Loading.tolerates_gap", returns(True))],
     "recovery begins a segment too late": [Instead(f"{RECOVERY}:_segment_at", one_too_late)],
     "indexes are not built anew in recovery": [
         Instead(f"{SEGMENT}.begin_rebuild", nothing, within=RECOVER_SEGMENT),
@@ -238,6 +256,26 @@ MUTATIONS: dict[str, list[Instead]] = {
     ],
     "records of open transactions are compacted": [
         Instead("moldau.log.compaction.dirtiness:dirt_of", as_if_all_were_stable)
+    ],
+    "the recovery point stays when a log is truncated": [Instead(f"{FLUSHING}.lower", returns(False))],
+    "a lower recovery point is not written down": [
+        Instead("moldau.log.folder_checkpoints:FolderCheckpoints.write_recovery_points", nothing, within=TRUNCATE)
+    ],
+    "what is cut off comes back": [Instead(f"{FILE}.flush", nothing, within=f"{SEGMENT}.cut")],
+    "epochs without a batch are kept by a truncation": [
+        Instead("moldau.log.epochs:Epochs.truncate_from_end", nothing, within=TRUNCATE)
+    ],
+    "producers are kept by a truncation": [Instead(f"{LOG}._cut", with_its_producers)],
+    "snapshots of producers are kept by a truncation": [Instead("moldau.log.truncation:remove_snapshots", nothing)],
+    "transactions aborted in what is cut off are kept": [Instead(f"{TRANSACTION_INDEX}.truncate", nothing)],
+    "producers do not know what a leader wrote": [
+        Instead("moldau.log.producers.producers:Producers.replay", nothing, within=REPLICATED)
+    ],
+    "transactions that a leader aborted are not noted": [
+        Instead(f"{TRANSACTION_INDEX}.append", nothing, within=REPLICATED)
+    ],
+    "epochs of what a leader wrote are not noted": [
+        Instead("moldau.log.epochs:Epochs.assign", nothing, within=REPLICATED)
     ],
 }
 

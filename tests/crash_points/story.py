@@ -9,6 +9,7 @@ from moldau.names import TopicPartition
 from moldau.records.batch import Row
 from moldau.simulation.faults import Fault, PowerLoss
 from tests.crash_points.machine import HOUR_MS, Machine
+from tests.crash_points.model import Replayed, Written
 
 STEPS = 40
 PARTITIONS = (TopicPartition("events", 0), TopicPartition("latest", 0))
@@ -39,6 +40,10 @@ WEIGHTS: Final = {
 }  # fmt: skip
 
 
+FOLLOWER_WEIGHTS: Final = {"follow": 30, "truncate": 10}
+FOLLOWERS = 4
+"""Every fourth story is one of a follower, too."""
+
 Favours: TypeAlias = Mapping[str, float] | None
 """What a story does more or less often than the seed says."""
 
@@ -50,7 +55,10 @@ class Script:
         self.seed = random.Random(f"script {seed}")
         self.machine = Machine(random.Random(f"machine {seed}"))
         drawn = {name: self.seed.choice((0.3, 1, 1, 4)) for name in WEIGHTS} | dict(favours or {})
-        self.weights = {name: weight * drawn[name] for name, weight in WEIGHTS.items()}
+        weights: dict[str, float] = {**WEIGHTS}
+        if seed % FOLLOWERS == 0 or FOLLOWER_WEIGHTS.keys() & drawn.keys():
+            weights |= FOLLOWER_WEIGHTS
+        self.weights = {name: weight * drawn.get(name, 1) for name, weight in weights.items()}
         self.epochs: dict[TopicPartition, int] = {}
         self.sequences: dict[int, int] = {}
 
@@ -114,6 +122,43 @@ class Script:
     def _burst(self, tp: TopicPartition) -> None:
         for _ in range(self.seed.randrange(2, 8)):
             self._append(tp)
+
+    def _follow(self, tp: TopicPartition) -> None:
+        """What a leader wrote: compaction may have left gaps in it."""
+        seed, machine = self.seed, self.machine
+        partition = machine.model.partitions[tp]
+        state, base = partition.replayed(2**62), partition.end
+        self.epochs[tp] = self.epochs.get(tp, 0) + (seed.random() < 0.1)
+        batches: list[Written] = []
+        for _ in range(seed.choice((1, 2, 4))):
+            base += seed.randrange(4) if seed.random() < 0.2 else 0
+            batches.append(self._as_leader(tp, state, base))
+            state.add(batches[-1])
+            base = batches[-1].last + 1
+        machine.follow(tp, batches, self.epochs[tp])
+
+    def _as_leader(self, tp: TopicPartition, state: Replayed, base: int) -> Written:
+        seed, machine, epoch = self.seed, self.machine, self.epochs[tp]
+        producer_id = seed.choice((-1, -1, *PLAIN, *TRANSACTIONAL))
+        producer = state.producers.get(producer_id)
+        if producer is not None and producer.transaction_start >= 0 and seed.random() < 0.4:
+            return machine.marker(tp, base, epoch, producer_id, producer.epoch, seed.random() < 0.5)
+        batch: dict[str, int] = {}
+        if producer_id >= 0:
+            known = (0, 0) if producer is None else (producer.epoch, producer.next_sequence)
+            batch = {"producer_id": producer_id, "producer_epoch": known[0], "base_sequence": known[1]}
+            batch["transactional"] = producer_id in TRANSACTIONAL
+        return machine.written(tp, base, epoch, self._rows(machine.model.partitions[tp].config.compacts), **batch)
+
+    def _truncate(self, tp: TopicPartition) -> None:
+        """Never below what was compacted: only what is below the high watermark is."""
+        partition = self.machine.model.partitions[tp]
+        low = max(partition.start, min(partition.compacted, partition.end))
+        near = max(low, partition.end - 6)
+        offset = self.seed.choice((self.seed.randint(low, partition.end), self.seed.randint(near, partition.end)))
+        self.epochs[tp] = self.epochs.get(tp, 0) + 1
+        self.machine.truncate(tp, offset, self.epochs[tp])
+        self.epochs[tp] += 1
 
     def _again(self, tp: TopicPartition) -> None:
         partition, log = self.machine.model.partitions[tp], self.machine.log(tp)

@@ -141,7 +141,7 @@ def in_files(log: Log) -> list[Record]:
 
 
 def aborted(log: Log) -> list[tuple[int, ...]]:
-    return [tuple(found) for found in log.aborted_between(0, log.log_end_offset)]
+    return [tuple(found) for found in log.committed.aborted_between(0, log.log_end_offset)]
 
 
 def kind_of(name: str) -> str:

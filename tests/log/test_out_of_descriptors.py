@@ -92,7 +92,7 @@ def story(folder: LogFolder) -> None:
             insist(log.flush_closed if number % 4 == 1 else log.flush)
             insist(folder.checkpoint, {TP: log.log_end_offset})
             insist(log.offset_for_time, NOW_MS + number)
-            insist(log.aborted_between, 0, log.log_end_offset)
+            insist(log.committed.aborted_between, 0, log.log_end_offset)
     log.delete_records_before(log.log_end_offset // 2)
     insist(log.retain, NOW_MS, log.log_end_offset)
     clean(compacted)
@@ -120,7 +120,7 @@ def known_of(folder: LogFolder) -> list[object]:
     for tp in (TP, OTHER):
         log = folder.logs[tp]
         records = [(one.offset, one.key, one.value, one.timestamp_ms) for one in insist(read_all, log)]
-        aborted = insist(log.aborted_between, 0, log.log_end_offset)
+        aborted = insist(log.committed.aborted_between, 0, log.log_end_offset)
         producers = {producer_id: (one.epoch, one.batches[-1:]) for producer_id, one in log.producers}
         bases = [segment.base_offset for segment in log.segments if tp is TP]  # a cleaning may be cut in two
         found.append((records, aborted, producers, log.log_start_offset, log.log_end_offset, bases, log.epochs.starts))

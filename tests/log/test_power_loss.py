@@ -216,7 +216,7 @@ def test_a_transaction_that_began_in_what_retention_took_is_still_aborted(seed: 
     place, _ = after(story, seed)
     log = place.log
     if log.log_start_offset == 2 and log.log_end_offset == 5:
-        assert [aborted[:3] for aborted in log.aborted_between(2, 5)] == [(7, 0, 4)]
+        assert [aborted[:3] for aborted in log.committed.aborted_between(2, 5)] == [(7, 0, 4)]
 
 
 def holed(place: Place) -> None:

@@ -49,11 +49,11 @@ class Writer:
 
 
 def stable(log: Log, high_watermark: int | None = None) -> int:
-    return log.last_stable_offset(Offset(log.log_end_offset if high_watermark is None else high_watermark))
+    return log.committed.last_stable_offset(Offset(log.log_end_offset if high_watermark is None else high_watermark))
 
 
 def aborted(log: Log, start: int = 0, end: int | None = None) -> list[tuple[int, ...]]:
-    return [tuple(found) for found in log.aborted_between(start, log.log_end_offset if end is None else end)]
+    return [tuple(found) for found in log.committed.aborted_between(start, log.log_end_offset if end is None else end)]
 
 
 def index(path: Path, *entries: AbortedTxn, base: int = 0) -> TransactionIndex:
@@ -156,7 +156,7 @@ def test_aborted_transactions_are_found_in_later_segments(tmp_path: Path) -> Non
     assert aborted(log, 0, 2) == [(1, 0, end, 1), (2, 1, end + 1, end + 2)]
     assert aborted(log, 20, 25) == [(1, 0, end, 1), (2, 1, end + 1, end + 2)]
     piece = log.read(0, 10, int(log.log_end_offset))
-    assert log.aborted_in(0, piece) == log.aborted_between(0, log.segments[1].base_offset)
+    assert log.committed.aborted_in(0, piece) == log.committed.aborted_between(0, log.segments[1].base_offset)
 
 
 def test_the_search_ends_where_everything_was_decided(tmp_path: Path) -> None:

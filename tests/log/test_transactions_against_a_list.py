@@ -98,7 +98,7 @@ class Story:
         log = self.log
         start, end = int(log.log_start_offset), int(log.log_end_offset)
         oldest = min(self.first.values(), default=end)
-        stable = log.last_stable_offset(Offset(end))
+        stable = log.committed.last_stable_offset(Offset(end))
         assert stable == max(min(oldest, end), start)
         assert stable >= self.stable
         self.stable = stable
@@ -109,7 +109,7 @@ class Story:
 
     def check_read(self, log: Log, offset: int, size: int, committed: set[int]) -> None:
         piece = log.read(offset, size, self.stable)
-        aborted = [(one.producer_id, one.first_offset) for one in log.aborted_in(offset, piece)]
+        aborted = [(one.producer_id, one.first_offset) for one in log.committed.aborted_in(offset, piece)]
         if piece is None:
             assert offset >= self.stable and not aborted
             return

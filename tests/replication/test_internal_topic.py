@@ -56,7 +56,7 @@ def test_a_transaction_is_begun_and_ended_among_other_records(codec: str, flush:
             (-1, False, 1),
             (7, True, 1),
         ]
-        assert replica.log.aborted_between(0, 6)[0][:3] == (7, 1, 5)
+        assert replica.log.committed.aborted_between(0, 6)[0][:3] == (7, 1, 5)
 
     run(scenario, tmp_path, **FEW, offsets_topic_compression_codec=codec, log_flush_interval_messages=flush)
 

@@ -8,7 +8,7 @@ from moldau.errors import ErrorCode
 from tests.replacing import Instead, nothing, returns
 from tests.worlds.group_bugs import ANSWERS_BEFORE_THE_COMMIT, OFFSETS, forgiving
 
-LOG = "moldau.log.log:Log"
+COMMITTED_READING = "moldau.log.committed:CommittedReading"
 SHARD = "moldau.coordinators.transactions.shard:TransactionShard"
 
 Do = Callable[..., Any]
@@ -57,8 +57,8 @@ WITH_POWER_LOSS: dict[str, list[Instead]] = {
 }
 
 BUGS: dict[str, list[Instead]] = {
-    "open transactions are shown": [Instead(f"{LOG}.last_stable_offset", up_to_the_high_watermark)],
-    "aborted transactions are not named to readers": [Instead(f"{LOG}.aborted_in", returns([]))],
+    "open transactions are shown": [Instead(f"{COMMITTED_READING}.last_stable_offset", up_to_the_high_watermark)],
+    "aborted transactions are not named to readers": [Instead(f"{COMMITTED_READING}.aborted_in", returns([]))],
     "decided transactions are forgotten at a start": [Instead(f"{SHARD}.start", without_markers)],
     "a transaction never runs out of time": [Instead(f"{SHARD}._time_out", nothing)],
     "a second instance gets the epoch of the first": [

@@ -29,7 +29,8 @@ from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.file_names import DELETED_SUFFIX
 from moldau.log.folder import LOCK
 from moldau.log.identity import META_PROPERTIES
-from moldau.log.log import Log
+from moldau.log.opening import LeftState, open_log
+from moldau.log.services import LogServices
 from moldau.names import TopicPartition
 from moldau.runtime import Disk, Runtime, is_folder
 
@@ -169,16 +170,8 @@ class Intake:
 
     def _complete(self, partition: ForeignPartition, target: Path, config: TopicConfig, topic_id: uuid.UUID) -> Adopted:
         """Open the copy as a broker would after the stop that the original had, and close it cleanly."""
-        log = Log.open(
-            target,
-            partition.tp,
-            config,
-            self._runtime,
-            clean=partition.clean,
-            topic_id=topic_id,
-            recovery_point=partition.recovery_point,
-            log_start=partition.log_start,
-        )
+        left = LeftState(partition.clean, partition.recovery_point, partition.log_start)
+        log = open_log(target, partition.tp, topic_id, config, LogServices.alone(self._runtime), left)
         adopted = Adopted(
             end=int(log.log_end_offset),
             start=int(log.log_start_offset),

@@ -33,6 +33,14 @@ class Flushing:
         self.done_ms = now_ms
         self.lock = threading.Lock()
 
+    def lower(self, recovery_point: int) -> bool:
+        """The log is cut at this offset: nothing behind it counts as flushed any more. Whether that changed the
+        recovery point."""
+        if recovery_point >= self.recovery_point:
+            return False
+        self.recovery_point = recovery_point
+        return True
+
     def age_ms(self, now_ms: int) -> int:
         return now_ms - self.done_ms
 

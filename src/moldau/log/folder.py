@@ -19,7 +19,6 @@ import contextlib
 import errno
 import logging
 import re
-import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -34,9 +33,12 @@ from moldau.log.closing import Closing, Pace
 from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
+from moldau.log.folder_checkpoints import FolderCheckpoints
 from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES, NO_BROKER_EPOCH
 from moldau.log.log import Log
+from moldau.log.opening import LeftState, open_log
 from moldau.log.progress import Progress
+from moldau.log.services import LogServices
 from moldau.names import TopicPartition, short_id
 from moldau.runtime import Runtime, is_folder, out_of_descriptors
 
@@ -106,10 +108,8 @@ class LogFolder:
         self._disk = runtime.disk
         self._files = files if files is not None else OpenFiles(runtime.disk, open_files_max)
         self._doomed = Doomed(runtime.disk)
-        self._writing = threading.Lock()
         self._touched = False
         self._waiting: deque[TopicPartition] = deque()
-        self._unloaded: list[TopicPartition] = []
         self._wanted = True
         self._half_made: set[TopicPartition] = set()
         self._make(path)
@@ -119,15 +119,17 @@ class LogFolder:
             self.meta = identity.read_meta(self._disk, path)
             self.directory_id = self.meta.get("directory.id") or short_id(runtime.random.uuid())
             self.clean, self.broker_epoch = identity.take_marker(self._disk, path)
-            self._closed = identity.take_closed_ends(self._disk, path)
-            self._knows_points = True
-            self._recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
-            self._log_starts = self._offsets(checkpoints.LOG_STARTS)
-            self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
+            self._offsets = FolderCheckpoints(self._disk, path, self.logs)
         except BaseException:
             self._file_system.close()
             self._unlock()
             raise
+        self._services = LogServices(runtime, self._files, self._doomed, self.fail, self._offsets.write_recovery_points)
+
+    @property
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """As they were read, or last written."""
+        return self._offsets.high_watermarks
 
     def _make(self, path: Path) -> None:
         """The folder lasts from now on: what is flushed in it is worth nothing without its name."""
@@ -141,7 +143,7 @@ class LogFolder:
     def was_used(self) -> bool:
         """Whether a broker has kept anything here: partitions, or what checkpoints say of them. Raises `OSError`."""
         names = filter(partition_of, self._disk.list(self.path))
-        return bool(self._recovery_points) or any(is_folder(self._disk, self.path / name) for name in names)
+        return bool(self._offsets.recovery_points) or any(is_folder(self._disk, self.path / name) for name in names)
 
     def claim(self, cluster_id: str, node_id: int) -> None:
         """The folder belongs to this node of this cluster from now on. Raises `StorageError` if it is another's."""
@@ -160,15 +162,6 @@ class LogFolder:
                 "directory.id": self.directory_id,
             }
             identity.write_meta(self._disk, self.path, self.meta)
-
-    def _offsets(self, name: str) -> dict[TopicPartition, int]:
-        """A checkpoint's offsets; an unreadable one counts as all zero, so that more is recovered rather than less."""
-        try:
-            return checkpoints.read_offsets(self._disk, self.path / name)
-        except CorruptCheckpoint as error:
-            logger.warning("%s; it counts as empty", error)
-            self._knows_points = self._knows_points and name != checkpoints.RECOVERY_POINTS
-            return {}
 
     def load(
         self,
@@ -221,15 +214,16 @@ class LogFolder:
         found = list(found)
         progress = None
         if not self.clean:
-            unclean = [tp for tp in found if tp not in self._closed]
-            progress = Progress(self.path, self.runtime, self._recovery_points, unclean)
+            unclean = [tp for tp in found if tp not in self._offsets.closed_ends]
+            progress = Progress(self.path, self.runtime, self._offsets.recovery_points, unclean)
         self._waiting.extend(found)
         if not self._wanted:
             self.stop_loading()
 
         def load(tp: TopicPartition) -> None:
-            told = None if tp in self._closed else progress
-            self._open(tp, known[tp.topic], config_of(tp.topic), self.clean, told, self._closed.get(tp, -1))
+            closed_at = self._offsets.closed_ends.get(tp, -1)
+            reported = progress if closed_at < 0 else None
+            self._open(tp, known[tp.topic], config_of(tp.topic), self.clean, reported, closed_at)
 
         return _shared(self._waiting, workers, load)
 
@@ -239,7 +233,7 @@ class LogFolder:
         self._wanted = False
         with contextlib.suppress(IndexError):  # `loading` takes from it too
             while True:
-                self._unloaded.append(self._waiting.popleft())
+                self._offsets.unloaded.append(self._waiting.popleft())
 
     @property
     def is_loaded(self) -> bool:
@@ -254,18 +248,13 @@ class LogFolder:
     def _note_closed(self, closed: Mapping[TopicPartition, int]) -> None:
         """The closed logs and their ends, for a start after an interrupted stop. Raises `KafkaError`."""
 
-        def write() -> None:
-            self._write_recovery_points()
-            self._write_log_starts()
-            self._write(checkpoints.CLOSED_ENDS, {**self._of_unloaded(self._closed), **closed})
-
-        self._guarded(write)
+        self._guarded(lambda: self._offsets.write_closed_ends(closed))
 
     def settle(self) -> None:
         """What recovery cut off below a recovery point is forgotten, before what is appended next passes for flushed.
         Blocks. Raises `OSError`."""
-        if any(log.recovery_point < self._recovery_points.get(tp, 0) for tp, log in self.logs.items()):
-            self._write_recovery_points()
+        if any(log.recovery_point < self._offsets.recovery_points.get(tp, 0) for tp, log in self.logs.items()):
+            self._offsets.write_recovery_points()
 
     def _is_one_of(
         self, name: str, tp: TopicPartition, deleted: Mapping[uuid.UUID, str], known: Collection[str]
@@ -301,22 +290,15 @@ class LogFolder:
         progress: Progress | None = None,
         closed_at: int = -1,
     ) -> Log:
-        log = Log.open(
-            self.path / str(tp),
-            tp,
-            config,
-            self.runtime,
-            clean=clean,
-            topic_id=topic_id,
-            recovery_point=self._recovery_points.get(tp, 0),
-            log_start=self._log_starts.get(tp, 0),
-            files=self._files,
-            doomed=self._doomed,
-            on_failure=self.fail,
-            progress=progress,
-            gaps_are_losses=self._knows_points,
+        offsets = self._offsets
+        left = LeftState(
+            clean,
+            recovery_point=offsets.recovery_points.get(tp, 0),
+            log_start=offsets.log_starts.get(tp, 0),
             closed_at=closed_at,
+            gaps_are_losses=offsets.knows_recovery_points,
         )
+        log = open_log(self.path / str(tp), tp, topic_id, config, self._services, left, progress)
         if progress is not None:
             progress.partition_done()
         self.logs[tp] = log
@@ -346,8 +328,8 @@ class LogFolder:
 
     def _forget(self, tp: TopicPartition) -> None:
         """What the checkpoints say of an earlier partition of that name must never be taken for this one's."""
-        if any(tp in offsets for offsets in (self._recovery_points, self._log_starts, self.high_watermarks)):
-            self._checkpoint({known: offset for known, offset in self.high_watermarks.items() if known in self.logs})
+        if self._offsets.mentions(tp):
+            self._offsets.write({known: offset for known, offset in self.high_watermarks.items() if known in self.logs})
 
     def delete(self, tp: TopicPartition, now_ms: int) -> None:
         """Take a partition out: its folder gets another name now and goes later. Raises `KafkaError`
@@ -387,17 +369,17 @@ class LogFolder:
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Write down recovery points, log starts and, if given, high watermarks. Blocks. Raises `KafkaError`."""
-        self._guarded(lambda: self._checkpoint(high_watermarks))
+        self._guarded(lambda: self._offsets.write(high_watermarks))
 
     def checkpoint_recovery_points(self) -> None:
         """Blocks. Raises `KafkaError`, as the next two."""
-        self._guarded(self._write_recovery_points)
+        self._guarded(self._offsets.write_recovery_points)
 
     def checkpoint_log_starts(self) -> None:
-        self._guarded(self._write_log_starts)
+        self._guarded(self._offsets.write_log_starts)
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        self._guarded(lambda: self._write_high_watermarks(high_watermarks))
+        self._guarded(lambda: self._offsets.write_high_watermarks(high_watermarks))
 
     def _guarded(self, work: Callable[[], None]) -> None:
         self._check()
@@ -405,37 +387,6 @@ class LogFolder:
             work()
         except OSError as error:
             raise self.fail(error) from error
-
-    def _checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None) -> None:
-        self._write_recovery_points()
-        self._write_log_starts()
-        if high_watermarks is not None:
-            self._write_high_watermarks(high_watermarks)
-
-    def _write_recovery_points(self) -> None:
-        points = self._of_unloaded(self._recovery_points)
-        points.update((tp, log.recovery_point) for tp, log in list(self.logs.items()))
-        self._write(checkpoints.RECOVERY_POINTS, points)
-        self._recovery_points = points
-
-    def _write_log_starts(self) -> None:
-        starts = self._of_unloaded(self._log_starts)
-        starts.update((tp, int(log.log_start_offset)) for tp, log in list(self.logs.items()) if not log.shows_its_start)
-        self._write(checkpoints.LOG_STARTS, starts)
-        self._log_starts = starts
-
-    def _of_unloaded(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The checkpoints of partitions that an interrupted start did not open."""
-        return {tp: offsets[tp] for tp in self._unloaded if tp in offsets}
-
-    def _write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        self.high_watermarks = dict(high_watermarks)
-        self._write(checkpoints.HIGH_WATERMARKS, high_watermarks)
-
-    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """One at a time: a topic that is made again and the clock may both want it, each in a thread of its own."""
-        with self._writing:
-            checkpoints.write_offsets(self._disk, self.path / name, offsets)
 
     def close(
         self,
@@ -449,14 +400,14 @@ class LogFolder:
             if clean and self.failed is None:
                 for log in self.logs.values():
                     log.close()
-                self._checkpoint(high_watermarks if high_watermarks is not None else self.high_watermarks)
-                if self.clean or not self._unloaded:
+                self._offsets.write(high_watermarks if high_watermarks is not None else self.high_watermarks)
+                if self.clean or not self._offsets.unloaded:
                     identity.leave_marker(self._disk, self.path, broker_epoch)
                     self._disk.remove(self.path / checkpoints.CLOSED_ENDS)
                 else:
                     self._note_closed({tp: int(log.log_end_offset) for tp, log in self.logs.items()})
-            elif self._closed and not self._touched and self.failed is None:
-                self._write(checkpoints.CLOSED_ENDS, self._closed)
+            elif self._offsets.closed_ends and not self._touched and self.failed is None:
+                self._offsets.restore_closed_ends()
             elif self.clean and not self._touched and self.failed is None:
                 # a start that was refused: all is as the last stop left it
                 identity.leave_marker(self._disk, self.path, self.broker_epoch)

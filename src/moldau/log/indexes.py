@@ -214,6 +214,15 @@ class Index:
         if tail:
             self._file.get().write(bytes(tail), start * self._entry.size)
 
+    def cut(self, value: int) -> None:
+        """Remove the entries whose value is at or above `value`, also from the file, which then has no room for
+        more."""
+        self.save()
+        kept = bisect_left(range(self.entries), value, key=lambda number: self.entry(number).value)
+        self._file.get().truncate(kept * self._entry.size)
+        self._open_at(kept)
+        self._grown = False
+
     def trim(self) -> None:
         """Cut the file to its entries, as closed segments have it."""
         if self.entries >= 0 and self._grown:

@@ -1,40 +1,39 @@
-"""One partition's log: an append, a read, and the segments in between.
+"""One partition's log: append, read, roll, and the segments in between.
 
-Invariants: offsets are given out here and never twice; segments are in order, the last one is active;
-`log_start_offset` is at or below every offset that is served, `log_end_offset` is the next one given out; the recovery
-point never passes what was flushed. A batch is appended whole or not at all.
+Invariants: the log assigns every offset, and none twice unless its end was truncated; segments are in order and the
+last one is active; `log_start_offset` is at or below every offset that is served, `log_end_offset` is the next one to
+be assigned; the recovery point is never above what was flushed. A batch is appended whole or not at all.
 
-All methods run on one thread, the loop's, but for `open`, `flush` and `close`, which block and may run in an executor.
-Nothing here knows of leaders, requests or watermarks beyond the numbers it is handed. An `OSError` while the log is
-served takes it offline for good: every call from then on raises `KafkaError(KAFKA_STORAGE_ERROR)`, and no fsync is
-tried again. The one exception is a process that has no descriptor left: that call raises the same error, which clients
-retry, and changes nothing.
+Other parts: `opening` (makes or recovers a log), `serving` (online or offline), `committed` (reading with
+read_committed), `times` (look-up by time), `retention`, `flushing`, `truncation`, `replicated` (what a leader wrote).
+
+All methods run on one thread, the loop's, except `flush`, `close` and `truncate_to`, which block and may run in an
+executor. Nothing here knows leaders, requests or watermarks beyond the numbers it is handed.
 """
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import checkpoints, failures, lookup, recovery, retention, times
+from moldau.log import lookup, replicated, retention, times, truncation
 from moldau.log.appended import Appended, not_appended
-from moldau.log.compaction.swapping import spliced
-from moldau.log.deletion import Doomed
+from moldau.log.committed import CommittedReading
 from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
-from moldau.log.files import OpenFiles
 from moldau.log.flushing import Flushing
-from moldau.log.producers import snapshots
-from moldau.log.progress import Progress
-from moldau.log.segment import Segment
-from moldau.log.transaction_index import AbortedTxn
+from moldau.log.producers import rebuilding, snapshots
+from moldau.log.recovery import LoadedLog
+from moldau.log.segment import RELATIVE_MAX, Segment
+from moldau.log.services import LogServices
+from moldau.log.serving import Serving
 from moldau.names import LeaderEpoch, Offset, TopicPartition, counted
-from moldau.records.batch import Marker, encode_marker, read_header
+from moldau.records.batch import BatchHeader, Marker, encode_marker, read_header
 from moldau.records.validation import LOG_APPEND_TIME, Checked, assign_offsets
-from moldau.runtime import FileSlice, Runtime, out_of_descriptors
+from moldau.runtime import Buffer, FileSlice
 
 _NONE: Final = ErrorCode.NONE
 
@@ -42,81 +41,48 @@ logger = logging.getLogger(__name__)
 
 
 class Log:
-    """One partition on disk. `config` may be replaced at any time. `has_aborted`: there were such transactions."""
+    """One partition on disk. `config` may be replaced at any time. `cleaning`: its segments are being rewritten, by the
+    cleaner or by a truncation, and nobody else may touch them."""
 
     __slots__ = (
-        "_active", "_config", "_doomed", "_flushing", "_on_failure", "_runtime", "_segments", "_snapshot_offset",
-        "_stamps", "_times", "cleaning", "epochs", "files", "folder", "has_aborted", "log_end_offset",
-        "log_start_offset", "offline", "producers", "topic_id", "tp",
+        "_active", "_config", "_doomed", "_flushing", "_runtime", "_snapshot_offset", "_stamps", "_times",
+        "_write_recovery_points", "cleaning", "committed", "epochs", "files", "folder", "log_end_offset",
+        "log_start_offset", "producers", "segments", "serving", "topic_id", "tp",
     )  # fmt: skip
 
     def __init__(
         self,
         folder: Path,
         tp: TopicPartition,
+        topic_id: uuid.UUID,
         config: TopicConfig,
-        runtime: Runtime,
-        files: OpenFiles,
-        doomed: Doomed,
-        loaded: recovery.LoadedLog,
+        services: LogServices,
+        loaded: LoadedLog,
     ):
         self.folder = folder
         self.tp = tp
-        self.topic_id: uuid.UUID | None = None
-        self.offline = False
+        self.topic_id = topic_id
         self.cleaning = False
+        self.serving = Serving(folder, tp, services.on_failure)
         self.log_start_offset = Offset(loaded.log_start_offset)
         self.log_end_offset = Offset(loaded.log_end_offset)
         self.epochs = loaded.epochs
         self.producers = loaded.producers
         self._snapshot_offset = loaded.snapshot_offset
-        self._runtime = runtime
-        self.files = files
-        self._doomed = doomed
-        self._on_failure: Callable[[OSError], object] | None = None
-        self._segments: list[Segment] = loaded.segments
+        self._runtime = services.runtime
+        self.files = services.files
+        self._doomed = services.doomed
+        self._write_recovery_points = services.write_recovery_points
+        self.segments: tuple[Segment, ...] = tuple(loaded.segments)
         self._active = loaded.segments[-1]
         self._times = times.SegmentTimes()
-        self.has_aborted = any(segment.aborted.entries for segment in loaded.segments)
-        self._flushing = Flushing(files.disk, folder, loaded, runtime.clock.now_ms())
+        self.committed = CommittedReading(self)
+        self._flushing = Flushing(services.files.disk, folder, loaded, self._runtime.clock.now_ms())
         self.config = config
 
-    @classmethod
-    def open(
-        cls,
-        folder: Path,
-        tp: TopicPartition,
-        config: TopicConfig,
-        runtime: Runtime,
-        *,
-        clean: bool,
-        topic_id: uuid.UUID,
-        recovery_point: int = 0,
-        log_start: int = 0,
-        files: OpenFiles | None = None,
-        doomed: Doomed | None = None,
-        on_failure: Callable[[OSError], object] | None = None,
-        progress: Progress | None = None,
-        gaps_are_losses: bool = False,
-        closed_at: int = -1,
-    ) -> "Log":
-        """The log in a folder, which is made if it is not there. `closed_at`: where it ended when it was closed, by a
-        stop that was cut off later; -1 if it was not. Blocks, after an unclean stop for long. Raises `OSError`."""
-        disk = runtime.disk
-        files = OpenFiles(disk) if files is None else files
-        doomed = Doomed(disk) if doomed is None else doomed
-        if not disk.exists(folder):
-            disk.make_folder(folder)
-        if not disk.exists(folder / checkpoints.PARTITION_METADATA):
-            checkpoints.write_topic_id(disk, folder, topic_id)
-        now_ms = runtime.clock.now_ms()
-        loading = recovery.Loading(
-            folder, config, files, now_ms, clean, recovery_point, log_start, progress, gaps_are_losses, closed_at
-        )
-        log = cls(folder, tp, config, runtime, files, doomed, recovery.load(loading))
-        log.topic_id = topic_id
-        log._on_failure = on_failure
-        return log
+    @property
+    def offline(self) -> bool:
+        return self.serving.offline
 
     @property
     def config(self) -> TopicConfig:
@@ -126,7 +92,7 @@ class Log:
     def config(self, config: TopicConfig) -> None:
         self._config = config
         self._stamps = config.message_timestamp_type == LOG_APPEND_TIME
-        for segment in self._segments:
+        for segment in self.segments:
             segment.config = config
 
     @property
@@ -134,12 +100,8 @@ class Log:
         return self._active
 
     @property
-    def segments(self) -> tuple[Segment, ...]:
-        return tuple(self._segments)
-
-    @property
     def size(self) -> int:
-        return sum(segment.size for segment in self._segments)
+        return sum(segment.size for segment in self.segments)
 
     @property
     def recovery_point(self) -> int:
@@ -151,7 +113,7 @@ class Log:
         """Whether the log starts with its first segment, and would after a power loss: nothing that was deleted in
         front of it may come back."""
         start = self.log_start_offset
-        return start <= self._segments[0].base_offset and not (start and self._flushing.unsynced_names)
+        return start <= self.segments[0].base_offset and not (start and self._flushing.unsynced_names)
 
     @property
     def unflushed_records(self) -> int:
@@ -164,8 +126,8 @@ class Log:
     def append(self, data: memoryview, checked: Checked, leader_epoch: int, now_ms: int) -> Appended:
         """Append one checked batch, whose offsets are written into `data`. Errors of the producer's state are answered
         in the result; raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
-        if self.offline:
-            raise self._storage_error()
+        if self.serving.offline:
+            raise self.serving.storage_error()
         header = checked.header
         assert header is not None
         if header.producer_id >= 0:
@@ -188,7 +150,7 @@ class Log:
             assign_offsets(data, base, leader_epoch, stamp_ms, max_timestamp)
             segment.append(data, last, max_timestamp)
         except OSError as error:
-            raise self.fail(error) from error
+            raise self.serving.fail(error) from error
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, base)
         self.log_end_offset = last + 1  # type: ignore[assignment]  # an Offset, without the call
@@ -209,14 +171,14 @@ class Log:
         header = read_header(batch)
         checked = Checked(_NONE, None, header, now_ms, 0, len(batch))
         offset = self.log_end_offset
-        with self._serving():
+        with self.serving.guard():
             if self._active.is_full(len(batch), offset, now_ms, now_ms):
                 self.roll(now_ms)
             index = self._active.aborted
             entries, aborted = index.entries, self.producers.aborted_by(producer_id, marker, offset)
             if aborted is not None:  # noted first, so that whatever flush takes the marker takes this as well
                 index.append(aborted)
-                self.has_aborted = self._flushing.unsynced_names = True
+                self.committed.has_aborted = self._flushing.unsynced_names = True
         try:
             appended = self.append(memoryview(batch), checked, leader_epoch, now_ms)
         except KafkaError:
@@ -226,27 +188,91 @@ class Log:
             self.producers.ended(header, marker, offset, now_ms)
         return appended
 
-    def last_stable_offset(self, high_watermark: Offset) -> Offset:
-        """Up to where readers of committed records may read, under that high watermark."""
-        if self.producers.unsettled:
-            return self.producers.last_stable_offset(high_watermark, self.log_start_offset)
-        return high_watermark
+    def append_replicated(self, data: Buffer, leader_epoch: int, now_ms: int) -> Offset:
+        """Append the whole batches at the beginning of `data`, as this partition's leader wrote them: a follower's
+        part. Returns the log's new end. `leader_epoch`: that of the leader they were fetched from.
 
-    def aborted_between(self, start: int, end: int) -> list[AbortedTxn]:
-        """The aborted transactions with records or a marker in start <= offset < end, in order of their markers."""
-        with self._serving():
-            if not self.has_aborted:
-                return []
-            return lookup.aborted_between(self._segments[lookup.segment_at(self._segments, start) :], start, end)
+        Raises `KafkaError`: CORRUPT_MESSAGE if any whole batch must not be appended (then none was), and
+        KAFKA_STORAGE_ERROR."""
+        self.serving.check()
+        view = memoryview(data)
+        headers = replicated.whole_batches(view, self.log_end_offset, self.epochs.latest, leader_epoch)
+        with self.serving.guard():
+            while headers:
+                count = self._active.fitting(headers, now_ms)
+                if not count:  # the next segment takes at least one batch, however large
+                    count = max(self.roll(now_ms).fitting(headers, now_ms), 1)
+                run, headers = headers[:count], headers[count:]
+                size = sum(header.size for header in run)
+                self._append_run(view[:size], run)
+                view = view[size:]
+        return self.log_end_offset
 
-    def aborted_in(self, offset: int, piece: FileSlice | None) -> list[AbortedTxn]:
-        """What a reader of committed records needs to know of a piece that was just read from `offset` on. As in Kafka,
-        the piece's end is rounded up to the next index entry, so there may be more than in the piece."""
-        if piece is None or not self.has_aborted:
-            return []
-        with self._serving():
-            end = lookup.end_of_slice(self._segments, offset, piece.offset + piece.length, self.log_end_offset)
-        return self.aborted_between(offset, end)
+    def _append_run(self, data: memoryview, headers: Sequence[BatchHeader]) -> None:
+        """Append batches that fit into the active segment, with one write. Raises `OSError`, and then they are not in
+        the log."""
+        segment = self._active
+        if headers[-1].last_offset - segment.base_offset > RELATIVE_MAX:
+            gap = headers[0].base_offset - self.log_end_offset
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a gap of {gap} offsets does not fit into a segment")
+        markers = replicated.markers_in(data, headers)
+        if any(marker is not None and not marker.commits for marker in markers):
+            segment.aborted.prepare()
+        segment.append_run(data, headers)
+        try:
+            for header, marker in zip(headers, markers, strict=True):
+                if header.partition_leader_epoch != self.epochs.latest:
+                    self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+                if header.producer_id >= 0:
+                    aborted = self.producers.replay(header, marker)
+                    if aborted is not None:
+                        segment.aborted.append(aborted)
+                        self.committed.has_aborted = self._flushing.unsynced_names = True
+        except OSError as error:  # the producers know batches that are not in the log
+            raise self.serving.take_offline(error) from error
+        self.log_end_offset = Offset(headers[-1].next_offset)
+
+    def truncate_to(self, offset: int, high_watermark: int, now_ms: int) -> Offset:
+        """Remove what is at or behind `offset`, whole batches only, so that what is left agrees with a leader whose log
+        differs from there on. Returns the log's new end, at or below `offset`: the caller lowers its high watermark to
+        that and wakes who waits.
+
+        Leader epochs that began at or behind the new end are forgotten even where no batch goes. The caller keeps the
+        cleaner away from this log, and appends and reads nothing meanwhile. Blocks. Raises `KafkaError`:
+        OFFSET_OUT_OF_RANGE below the log's start, KAFKA_STORAGE_ERROR.
+        """
+        assert not self.cleaning, "a log is never truncated while it is cleaned"
+        self.serving.check()
+        if offset < self.log_start_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        with self._flushing.lock, self.serving.guard():
+            end = self.log_end_offset
+            if offset < end:
+                self._cut(truncation.place_of(self.segments, offset), now_ms)
+            self.epochs.truncate_from_end(min(offset, self.log_end_offset))
+        if self.log_end_offset < end:
+            unclean = f", below its high watermark {high_watermark}" if self.log_end_offset < high_watermark else ""
+            report = logger.warning if unclean else logger.info
+            report("%s is truncated from offset %d to %d%s", self.tp, end, self.log_end_offset, unclean)
+        return self.log_end_offset
+
+    def _cut(self, place: truncation.CutPlace, now_ms: int) -> None:
+        """The steps that `truncation` lists. Raises `OSError`."""
+        disk, end = self.files.disk, place.end_offset
+        if self._flushing.lower(end) and self._write_recovery_points is not None:
+            self._write_recovery_points()
+        later = self.segments[place.number + 1 :]
+        self.remove_later(truncation.remove_segments(later, disk), now_ms)
+        cut = self.segments[place.number].cut(place.position, end)
+        truncation.remove_snapshots(self.folder, end, disk)
+        self.segments = (*self.segments[: place.number], cut)
+        self._active = cut
+        self.log_end_offset = end
+        self._times = times.SegmentTimes()
+        self.committed.refresh()
+        earlier, offsets = self.producers, rebuilding.snapshot_offsets(disk.list(self.folder))
+        self.producers, self._snapshot_offset = rebuilding.producers_at(disk, self.folder, offsets, self.segments, end)
+        self.producers.keep_unstable(earlier, end)
 
     def roll(self, now_ms: int) -> Segment:
         """Close the active segment and begin a new one at the log's end; an empty one is begun again. Raises
@@ -256,13 +282,13 @@ class Log:
         jitter_ms = self._runtime.random.below(jitter) if jitter > 0 else 0
         if not old.size and old.base_offset == end:
             old.let_go()
-            kept = self._segments[:-1]
+            kept = self.segments[:-1]
         else:
             old.close()
-            kept = self._segments
+            kept = self.segments
             self._snapshot()
         self._active = Segment.create(self.folder, end, self._config, self.files, now_ms, jitter_ms)
-        self._segments = [*kept, self._active]
+        self.segments = (*kept, self._active)
         self._flushing.unsynced_names = True
         return self._active
 
@@ -282,15 +308,15 @@ class Log:
         """A slice from the batch that holds `offset` on, of whole bytes below `up_to`: the first batch whole even if it
         is larger than `max_bytes` (unless not `min_one`), the last one possibly cut. None if there is nothing.
         Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE."""
-        if self.offline:
-            raise self._storage_error()
+        if self.serving.offline:
+            raise self.serving.storage_error()
         end = self.log_end_offset
         if offset > end or offset < self.log_start_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if offset >= up_to or offset == end or (max_bytes <= 0 and not min_one):
             return None
         try:
-            segments = self._segments
+            segments = self.segments
             segment = self._active
             at = len(segments) - 1
             if offset < segment.base_offset:
@@ -298,7 +324,7 @@ class Log:
                 segment = segments[at]
             found = segment.find(offset)
             while found is None:
-                with self._serving():
+                with self.serving.guard():
                     lookup.check_end(segment, offset)
                 at += 1
                 if at == len(segments):
@@ -321,9 +347,9 @@ class Log:
                 max_bytes = limit - position
                 if limit == segment.size and segment is self._active:
                     segment.mark = (end, limit)
-            return segment.slice(position, max_bytes, is_cut, self.fail)
+            return segment.slice(position, max_bytes, is_cut, self.serving.fail)
         except OSError as error:
-            raise self.fail(error) from error
+            raise self.serving.fail(error) from error
 
     def read_batches(self, offset: int, max_bytes: int) -> bytes:
         """The bytes of whole batches from `offset` on, at least one; none at the log's end. Raises as `read` does."""
@@ -332,22 +358,22 @@ class Log:
 
     def epoch_of_batch(self, offset: int) -> int:
         """The leader epoch that stands in the batch of an offset, also where `epochs` no longer tells."""
-        with self._serving():
-            return lookup.epoch_of_batch(self._segments, offset)
+        with self.serving.guard():
+            return lookup.epoch_of_batch(self.segments, offset)
 
     def offset_for_time(self, timestamp_ms: int) -> times.Search:
         """Search for the first record at or after a time, among those at or after the log's start."""
-        return self._search(lambda: times.first_since(self._segments, self._times, timestamp_ms, self.log_start_offset))
+        return self._search(lambda: times.first_since(self.segments, self._times, timestamp_ms, self.log_start_offset))
 
     def offset_of_max_timestamp(self) -> times.Search:
         """Search for the first record that has the largest timestamp of all."""
-        return self._search(lambda: times.first_of_largest(self._segments))
+        return self._search(lambda: times.first_of_largest(self.segments))
 
     def _search(self, begin: Callable[[], times.Search]) -> times.Search:
         """Carry a search through, anew if records were deleted or compacted meanwhile. Raises `KafkaError`."""
         while True:
             start = self.log_start_offset
-            with self._serving(), suppress(times.Replaced):
+            with self.serving.guard(), suppress(times.Replaced):
                 found = yield from begin()
                 if start == self.log_start_offset:
                     return found
@@ -355,8 +381,8 @@ class Log:
     def delete_records_before(self, offset: int) -> Offset:
         """Move the log's start to `offset`, if that is ahead; returns where it is. Segments go with the next retention.
         Raises `KafkaError` (OFFSET_OUT_OF_RANGE) beyond the log's end."""
-        if self.offline:
-            raise self._storage_error()
+        if self.serving.offline:
+            raise self.serving.storage_error()
         if not 0 <= offset <= self.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         self._move_start(offset)
@@ -367,34 +393,37 @@ class Log:
             self.log_start_offset = Offset(offset)
             self.epochs.truncate_from_start(offset)
 
-    def retain(self, now_ms: int, high_watermark: int) -> list[Segment]:
+    def retain(self, now_ms: int, high_watermark: int) -> Sequence[Segment]:
         """Delete the segments that have had their time; their files go later. Returns them. Not while it is cleaned."""
-        with self._serving():
+        with self.serving.guard():
             count, why = retention.deletable(
-                self._segments, self._config, now_ms, self.log_start_offset, self.log_end_offset, high_watermark
+                self.segments, self._config, now_ms, self.log_start_offset, self.log_end_offset, high_watermark
             )
             if not count or self.cleaning:
                 return []
-            if count == len(self._segments):
+            if count == len(self.segments):
                 self.roll(now_ms)
             self._flushing.force_snapshots()  # or nothing is left of producers and transactions that are in them alone
-            gone, self._segments = self._segments[:count], self._segments[count:]
-            self._move_start(self._segments[0].base_offset)
+            gone, self.segments = self.segments[:count], self.segments[count:]
+            self._move_start(self.segments[0].base_offset)
             for segment in gone:
                 segment.deleted = True
                 self.remove_later(segment.doom(), now_ms)
             self._flushing.unsynced_names = True
-        self.has_aborted = any(segment.aborted.entries for segment in self._segments)
+        self.committed.refresh()
         deleted = counted(count, "segment")
         logger.info("%s: %s deleted (%s), the log starts at %d", self.tp, deleted, why, self.log_start_offset)
         return gone
 
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
-        """From now on one segment stands where several stood; their files are the cleaner's to rename."""
-        if self.offline:
-            raise self._storage_error()
+        """Put one segment in the place of several neighbours, whose files the cleaner then renames."""
+        if self.serving.offline:
+            raise self.serving.storage_error()
         new.config = self._config
-        self._segments = spliced(self._segments, old, new)
+        first = self.segments.index(old[0])
+        behind = first + len(old)
+        assert self.segments[first:behind] == tuple(old), "only neighbours are replaced"
+        self.segments = (*self.segments[:first], new, *self.segments[behind:])
 
     def remove_later(self, paths: Sequence[Path], now_ms: int) -> None:
         """These files are no longer part of the log."""
@@ -416,16 +445,16 @@ class Log:
 
     def flush_closed(self) -> None:
         """As `flush`, but for the active segment, whose records may wait."""
-        with self._flushing.lock, self._serving():
-            segments = self._segments
+        with self._flushing.lock, self.serving.guard():
+            segments = self.segments
             self._flushing.force(segments, int(segments[-1].base_offset), self.epochs, with_active=False)
 
     def flush(self, closing: bool = False) -> None:
         """Force everything appended so far to the disk and move the recovery point. Blocks; may run in another
         thread."""
-        with self._flushing.lock, self._serving():
+        with self._flushing.lock, self.serving.guard():
             end = int(self.log_end_offset)
-            segments = self._segments  # read after the end, so that it holds all records below that
+            segments = self.segments  # read after the end, so that it holds all records below that
             if closing or self._flushing.is_wanted(end, self.epochs):
                 self._flushing.force(segments, end, self.epochs, closing=closing)
                 self._flushing.done_ms = self._runtime.clock.now_ms()
@@ -439,52 +468,22 @@ class Log:
 
     def write_out(self) -> None:
         """The first half of `close`: the caller then flushes the whole file system and calls `close_flushed`."""
-        with self._serving():
+        with self.serving.guard():
             self._active.close()
             self._snapshot()
             self._flushing.write_out(self.epochs)
 
     def close_flushed(self) -> bool:
         """The second half of `close`: all that `write_out` left is flushed. False if it takes one more flush."""
-        with self._flushing.lock, self._serving():
-            done = self._flushing.was_forced(self._segments, int(self.log_end_offset), self.epochs)
+        with self._flushing.lock, self.serving.guard():
+            done = self._flushing.was_forced(self.segments, int(self.log_end_offset), self.epochs)
         if done:
             self.abandon()
         return done
 
     def abandon(self) -> None:
         """Let go of all files; every call from now on is refused."""
-        self.offline = True
-        for segment in self._segments:
+        self.serving.offline = True
+        for segment in self.segments:
             segment.deleted = True
             segment.let_go()
-
-    @contextmanager
-    def _serving(self) -> Iterator[None]:
-        """Around what touches files, and is not on the path of every request."""
-        if self.offline:
-            raise self._storage_error()
-        try:
-            yield
-        except OSError as error:
-            raise self.fail(error) from error
-        except KafkaError as error:
-            if error.code is ErrorCode.CORRUPT_MESSAGE:
-                failures.damaged(self.folder, error)
-            raise
-
-    def fail(self, error: OSError) -> KafkaError:
-        """Take the log, and by `on_failure` its whole folder, offline; what to answer. One that was let go (its topic
-        is deleted) fails alone: its files may be gone under whoever still used it."""
-        if self.offline:
-            return self._storage_error()
-        if out_of_descriptors(error):
-            return failures.no_descriptor(self.folder, error)
-        self.offline = True
-        logger.error("%s is offline: %s", self.folder, error)
-        if self._on_failure is not None:
-            self._on_failure(error)
-        return self._storage_error()
-
-    def _storage_error(self) -> KafkaError:
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log folder of {self.tp} failed or is closed")

@@ -32,35 +32,29 @@ from moldau.log.file_names import (
     SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
-    base_of,
     file_name,
     is_segment_name,
 )
 from moldau.log.files import OpenFiles
 from moldau.log.indexes import CorruptIndex
 from moldau.log.leftovers import finish_leftovers
-from moldau.log.producers import snapshots
+from moldau.log.producers import rebuilding, snapshots
 from moldau.log.producers.producers import Producers
 from moldau.log.progress import LARGE_BYTES, Progress
 from moldau.log.segment import RELATIVE_MAX, Segment
-from moldau.log.transaction_index import ENTRY, AbortedTxn
-from moldau.names import Offset, counted
+from moldau.log.transaction_index import ENTRY
+from moldau.names import counted
 from moldau.records.batch import (
     ATTRIBUTES_AT,
     HEADER_SIZE,
     MAGIC,
-    MARKER_BYTES_MAX,
     BatchHeader,
-    Marker,
     read_header,
     read_marker,
 )
 from moldau.runtime import Disk, File
 
 CHUNK_BYTES: Final = 1 << 20
-WALK_BACK_ENTRIES: Final = 64
-WALK_BACK_BYTES: Final = 1 << 18
-"""How many index entries, or bytes of small segments, before a snapshot are read again for what it does not hold."""
 
 logger = logging.getLogger(__name__)
 
@@ -96,8 +90,8 @@ class Loading:
     log_start: int
     progress: Progress | None = None
     gaps_are_losses: bool = False
-    """Whether a compacted log's segments follow each other as well: ours do, Kafka's may end early. Those that were
-    taken in lie below the recovery point, so a gap behind it is a loss."""
+    """Whether each segment must end where the next one begins: ours do, compacted or not, Kafka's may end before that.
+    Adopted segments lie below the recovery point, so where that is known a gap behind it is a loss."""
     closed_at: int = -1
     """The log's end when it was closed, after which the stop was cut off; -1 if it was not. A log that still ends there
     was closed cleanly."""
@@ -105,9 +99,10 @@ class Loading:
     """What was in the folder when its leftovers had been seen to, sorted."""
     snapshots: list[Path] = field(default_factory=list)
 
-    @property
-    def tolerates_gaps(self) -> bool:
-        return self.config.compacts and not self.gaps_are_losses
+    def tolerates_gap(self, gapless: bool) -> bool:
+        """Whether a segment may end before the next one begins; `gapless`: no offset is missing inside of it. A gap
+        inside says nothing about our own segments: a follower's may have them, as its leader's log was compacted."""
+        return not self.gaps_are_losses and (self.config.compacts or not gapless)
 
     @property
     def disk(self) -> Disk:
@@ -237,8 +232,8 @@ def _check_transactions(loading: Loading, segments: list[Segment], suspects: lis
                 logger.warning("%s; it is built anew from the log", error)
         if producers is None:
             producers, _ = _producers_at(loading, segments, segment.base_offset)
-        _replay(segments[:at], producers, segment.base_offset)
-        aborted = _replay_segment(segment, producers, 0)
+        rebuilding.replay(segments[:at], producers, segment.base_offset)
+        aborted = rebuilding.replay_segment(segment, producers, 0)
         if aborted or segment.aborted.entries:
             segment.aborted.replace(loading.disk, aborted)
 
@@ -264,7 +259,7 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
         if segment.size < size:
             lost = counted(size - segment.size, "byte")
             logger.warning("%s was cut by %s: a batch there is damaged or incomplete", segment.log.path, lost)
-        elif not later or end == later[0].base_offset or not gapless or loading.tolerates_gaps:
+        elif not later or end == later[0].base_offset or loading.tolerates_gap(gapless):
             if later:
                 segment.close()
             continue
@@ -344,82 +339,15 @@ def _remove_segments(disk: Disk, segments: list[Segment]) -> None:
             disk.remove(segment.folder / file_name(segment.base_offset, suffix))
 
 
-def _producers_at(loading: Loading, segments: list[Segment], end: int) -> tuple[Producers, int]:
-    """Rule 6: the newest snapshot that holds at or below an offset, and the batches behind it up to there. Also where
-    that snapshot is. Those that do not hold go."""
-    disk, folder, first = loading.disk, loading.folder, segments[0].base_offset
-    producers: Producers | None = None
-    for offset in reversed(_snapshot_offsets(loading)):
-        if first <= offset <= end:
-            producers = snapshots.read(disk, folder, offset)
-            if producers is not None:
-                break
-            disk.remove(folder / file_name(offset, SNAPSHOT_SUFFIX))
-    if producers is None:
-        producers = Producers()
-        producers.end_offset = Offset(first)
-    snapshot_offset = int(producers.end_offset)
-    if len(producers):
-        producers.complete(_headers_before(segments, snapshot_offset))
-    _replay(segments, producers, end)
-    return producers, snapshot_offset
-
-
-def _snapshot_offsets(loading: Loading) -> list[int]:
-    """Some may be gone by now, with their segments."""
-    return [base_of(name) for name in loading.names if name.endswith(SNAPSHOT_SUFFIX) and is_segment_name(name)]
-
-
 def _remove_stray_snapshots(loading: Loading, segments: list[Segment], end: int, newest: int) -> None:
     """Only the newest and those of segments stay."""
     kept = {segment.base_offset for segment in segments if segment.base_offset <= end} | {newest}
-    for offset in _snapshot_offsets(loading):
+    for offset in rebuilding.snapshot_offsets(loading.names):
         if offset not in kept:
             loading.disk.remove(loading.folder / file_name(offset, SNAPSHOT_SUFFIX))
 
 
-def _replay(segments: list[Segment], producers: Producers, end: int) -> None:
-    start = producers.end_offset
-    if start >= end:
-        return
-    for at, segment in enumerate(segments):
-        if segment.base_offset >= end:
-            break
-        if at + 1 < len(segments) and segments[at + 1].base_offset <= start:
-            continue
-        found = segment.find(start)
-        if found is not None:
-            _replay_segment(segment, producers, found.position)
-    producers.end_offset = Offset(end)
-
-
-def _replay_segment(segment: Segment, producers: Producers, position: int) -> list[AbortedTxn]:
-    """Let the producers see what is in a segment from a position on; the transactions that are aborted there."""
-    aborted = []
-    for at, header in segment.walk(position):
-        ended = producers.replay(header, _marker_at(segment, at) if header.is_control else None)
-        if ended is not None:
-            aborted.append(ended)
-    return aborted
-
-
-def _marker_at(segment: Segment, position: int) -> Marker | None:
-    return read_marker(segment.log.get().read(min(MARKER_BYTES_MAX, segment.size - position), position))
-
-
-def _headers_before(segments: list[Segment], offset: int) -> list[BatchHeader]:
-    """The batches shortly before an offset, in order: enough for the requests a producer had in flight."""
-    headers: list[BatchHeader] = []
-    walked = 0
-    for segment in reversed(segments):
-        if segment.base_offset >= offset:
-            continue
-        segment.look()
-        entries = segment.offsets.entries
-        at = segment.offsets.entry(entries - WALK_BACK_ENTRIES).value if entries > WALK_BACK_ENTRIES else 0
-        found = [header for _, header in segment.walk(at) if header.last_offset < offset and header.producer_id >= 0]
-        headers[:0] = found
-        walked += segment.size - at
-        if walked >= WALK_BACK_BYTES or at:
-            break
-    return headers
+def _producers_at(loading: Loading, segments: list[Segment], end: int) -> tuple[Producers, int]:
+    """Rule 6: the producers at an offset, and where the snapshot is that they come from."""
+    offsets = rebuilding.snapshot_offsets(loading.names)
+    return rebuilding.producers_at(loading.disk, loading.folder, offsets, segments, end)

@@ -13,7 +13,7 @@ first needed, and built anew if they cannot be right. Opening a segment touches 
 
 import logging
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -32,6 +32,7 @@ from moldau.log.file_names import (
 from moldau.log.files import LazyFile, OpenFiles
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY, CorruptIndex, Index, IndexEntry
 from moldau.log.transaction_index import TransactionIndex
+from moldau.log.walking import SCAN_BYTES, LocatedBatch, Walk
 from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
 from moldau.runtime import Buffer, FileSlice, out_of_descriptors
@@ -40,8 +41,6 @@ RELATIVE_MAX: Final = 2**31 - 1
 INTERVAL_BYTES_MAX: Final = 64 << 10
 """Entries of the offset index are at most this and one batch apart, even if `index.interval.bytes` is larger: this
 bounds every walk over headers on the loop."""
-SCAN_BYTES: Final = 8192
-"""Headers are looked for this many bytes at a time; an index entry is at most one batch and 4 KiB away."""
 AHEAD_MAX: Final = 8
 """Readers of one segment for whom is looked ahead."""
 ANYWHERE: Final = -(2**32)
@@ -52,13 +51,6 @@ _PLACE: Final = struct.Struct(">qi11xi")
 
 
 logger = logging.getLogger(__name__)
-
-
-class LocatedBatch(NamedTuple):
-    """A batch by its place in the file."""
-
-    position: int
-    header: BatchHeader
 
 
 class TimestampOffset(NamedTuple):
@@ -207,14 +199,52 @@ class Segment:
         if max_timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
         if self._since_entry > INTERVAL_BYTES_MAX or self._since_entry > self.config.index_interval_bytes:
-            try:
-                self._note_time()  # first, so that no entry of the other index goes without the times before it
-                self.offsets.append(last_offset - self.base_offset, position)
-                self._since_entry = 0
-            except OSError as error:  # the batch is in the log, and a later one gets the entry
-                if not out_of_descriptors(error):
-                    raise
+            self._add_entries(last_offset, position)
         self._since_entry += size
+
+    def _add_entries(self, last_offset: int, position: int) -> None:
+        """Note the batch at a position, which was just written, in both indexes."""
+        try:
+            self._note_time()  # first, so that no entry of the other index goes without the times before it
+            self.offsets.append(last_offset - self.base_offset, position)
+            self._since_entry = 0
+        except OSError as error:  # the batch is in the log, and a later one gets the entry
+            if not out_of_descriptors(error):
+                raise
+
+    def append_run(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
+        """Write batches that follow each other at the end, with one write. `headers`: of the batches in `data`."""
+        position = self.size
+        self.log.get().write(data, position)
+        self.size = position + len(data)
+        if position == 0:
+            self._first_timestamp = headers[0].max_timestamp
+        for header in headers:
+            size, last_offset = header.size, header.last_offset
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, last_offset
+            if self._since_entry > min(INTERVAL_BYTES_MAX, self.config.index_interval_bytes):
+                self._add_entries(last_offset, position)
+            self._since_entry += size
+            position += size
+
+    def fitting(self, headers: Sequence[BatchHeader], now_ms: int) -> int:
+        """How many of these batches, which follow each other, fit in before the next one needs a new segment."""
+        size, age_max_ms = 0, self.config.segment_ms - self.jitter_ms
+        for count, header in enumerate(headers):
+            last_offset, max_timestamp = header.last_offset, header.max_timestamp
+            if self.is_full(size + header.size, last_offset, max_timestamp, now_ms):
+                return count
+            if count and (
+                # each batch may take an entry of each index
+                self.offsets.entries + count >= self.offsets.entries_max
+                or self.times.entries + count >= self.times.entries_max - 1
+                # `is_full` does not know the first time of a segment that is still empty
+                or (not self.size and max_timestamp - headers[0].max_timestamp > age_max_ms)
+            ):
+                return count
+            size += header.size
+        return len(headers)
 
     def is_full(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Whether the next batch belongs into a new segment: by size, offset, index or time."""
@@ -235,9 +265,9 @@ class Segment:
     def header_at(self, position: int) -> BatchHeader:
         return read_header(self.log.get().read(HEADER_SIZE, position))
 
-    def walk(self, position: int, end: int | None = None) -> "Walk":
+    def walk(self, position: int, end: int | None = None) -> Walk:
         """The batches from `position` on, by their headers alone."""
-        return Walk(self, position, self.size if end is None else end)
+        return Walk(self.log, position, self.size if end is None else end)
 
     def find(self, offset: int) -> LocatedBatch | None:
         """The batch that holds `offset`, or the first one behind it; None if all are before it.
@@ -303,7 +333,8 @@ class Segment:
 
     def _unsendable(self, fail: Callable[[OSError], object], error: OSError) -> None:
         if error.errno is None:
-            damaged(self.log.path, error)
+            if not self.deleted:  # else it was cut under a slow reader
+                damaged(self.log.path, error)
         else:
             fail(OSError(error.errno, error.strerror, str(self.log.path)))
 
@@ -415,6 +446,25 @@ class Segment:
         self.let_go()
         return paths
 
+    def cut(self, position: int, end_offset: int) -> "Segment":
+        """Remove the batches from a position on, which are those at or behind `end_offset`, also from the indexes, and
+        flush that. Returns the segment that takes this one's place: readers that still hold this one see that it is
+        gone. Raises `OSError`."""
+        self.look()
+        self.offsets.cut(position)
+        self.times.cut(end_offset - self.base_offset)
+        self.aborted.truncate(end_offset)
+        file = self.log.get()
+        file.truncate(position)
+        file.flush()
+        self.aborted.flush()
+        self.deleted = True
+        self.let_go()
+        left = Segment(self.folder, self.base_offset, self.config, self._files, position)
+        left.aborted.entries = self.aborted.entries
+        left.created_ms, left.jitter_ms = self.created_ms, self.jitter_ms
+        return left
+
     def truncate(self, position: int) -> None:
         """Cut the file at a batch's start; the indexes are built anew by whoever calls."""
         self.log.get().truncate(position)
@@ -424,38 +474,3 @@ class Segment:
         self._ahead = None
         if position == 0:
             self._first_timestamp = None
-
-
-class Walk:
-    """Headers one after the other, read a chunk at a time; it ends where no whole batch follows."""
-
-    __slots__ = ("_at", "_chunk", "_chunk_at", "_end", "_segment", "_wanted")
-
-    def __init__(self, segment: Segment, position: int, end: int):
-        self._segment = segment
-        self._at = position
-        self._end = end
-        self._chunk = b""
-        self._chunk_at = position
-        self._wanted = SCAN_BYTES
-
-    def __iter__(self) -> "Walk":
-        return self
-
-    def __next__(self) -> LocatedBatch:
-        at = self._at
-        if self._end - at < HEADER_SIZE:
-            raise StopIteration
-        within = at - self._chunk_at
-        if within + HEADER_SIZE > len(self._chunk):
-            self._chunk = self._segment.log.get().read(min(self._wanted, self._end - at), at)
-            self._chunk_at, within = at, 0
-            if len(self._chunk) < HEADER_SIZE:
-                raise StopIteration
-        header = read_header(self._chunk, within)
-        size = header.batch_length + LOG_OVERHEAD
-        if size < HEADER_SIZE or size > self._end - at:
-            raise StopIteration
-        self._at = at + size
-        self._wanted = SCAN_BYTES if size < SCAN_BYTES else HEADER_SIZE
-        return LocatedBatch(at, header)

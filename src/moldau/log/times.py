@@ -23,7 +23,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.files import LazyFile
 from moldau.log.indexes import IndexEntry
-from moldau.log.segment import NO_TIMESTAMP, SCAN_BYTES, LocatedBatch, Segment, TimestampOffset
+from moldau.log.segment import NO_TIMESTAMP, Segment, TimestampOffset
+from moldau.log.walking import SCAN_BYTES, LocatedBatch
 from moldau.names import Offset
 from moldau.records import columns, compression
 from moldau.records.batch import HEADER_SIZE, BatchHeader, crc_holds, read_header

@@ -57,6 +57,13 @@ class TransactionIndex:
         self.entries += 1
         self._dirty = True
 
+    def prepare(self) -> None:
+        """Open the file, so that the next `append` needs no descriptor."""
+        if self.entries:
+            self.file.get()
+        else:
+            self.file.create()
+
     def __iter__(self) -> Iterator[AbortedTxn]:
         return self._since(0)
 

@@ -119,7 +119,7 @@ class Replica:
     @property
     def last_stable_offset(self) -> Offset:
         """Every offset below it is committed, and its transaction, if any, has ended."""
-        return self.log.last_stable_offset(self.leadership.high_watermark)
+        return self.log.committed.last_stable_offset(self.leadership.high_watermark)
 
     def wants_executor(self, records: memoryview) -> bool:
         """Whether appending these records takes more than the loop: a check that inflates much or compresses anew, or
@@ -239,13 +239,13 @@ class Replica:
         Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
         log, watermark = self.log, self.leadership.high_watermark
-        stable = log.last_stable_offset(watermark) if log.producers.unsettled else watermark
+        stable = log.committed.last_stable_offset(watermark) if log.producers.unsettled else watermark
         records = log.read(offset, max_bytes, stable if committed else watermark, min_one)
         aborted: list[tuple[int, int]] | None = None
         if committed:
             aborted = []
-            if log.has_aborted:
-                aborted = [(one.producer_id, one.first_offset) for one in log.aborted_in(offset, records)]
+            if log.committed.has_aborted:
+                aborted = [(one.producer_id, one.first_offset) for one in log.committed.aborted_in(offset, records)]
         return _new(ReadResult, (watermark, stable, log.log_start_offset, aborted, records))
 
     def end(self, committed: bool) -> Offset:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.logs import NOW_MS, HandClock, append, cleaner_of, config, open_log, read_all
+from harness.logs import NOW_MS, HandClock, append, candidate, cleaner_of, config, open_log, read_all
 from moldau.config import broker_config
-from moldau.log.compaction.cleaner import Candidate, Cleaner
+from moldau.log.compaction.cleaner import Cleaner
 from moldau.log.log import Log
 from moldau.records.batch import Row
 from moldau.runtime import Runtime
@@ -58,5 +58,5 @@ def clean_offsets(log: Log, map_bytes: int = 1 << 20) -> Callable[[], bool]:
     runtime: Runtime = log._runtime
     broker, _ = broker_config({})
     settings = replace(broker, log_cleaner_dedupe_buffer_size=map_bytes)
-    cleaner = Cleaner(lambda: [Candidate(log, log.last_stable_offset(log.log_end_offset))], lambda: settings, runtime)
+    cleaner = Cleaner(lambda: [candidate(log)], lambda: settings, runtime)
     return lambda: asyncio.run(cleaner.clean_dirtiest())

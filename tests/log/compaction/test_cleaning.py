@@ -281,13 +281,13 @@ def test_records_of_aborted_transactions_go_and_their_markers_later(tmp_path: Pa
     assert compact(log)
     found = [(header.base_offset, header.count, header.is_control) for header in headers(log)]
     assert found == [(0, 1, False), (3, 1, False), (4, 1, True), (5, 1, False), (6, 1, True), (7, 1, False)]
-    assert [(one.first_offset, one.last_offset) for one in log.aborted_between(0, 8)] == [(1, 4)]
+    assert [(one.first_offset, one.last_offset) for one in log.committed.aborted_between(0, 8)] == [(1, 4)]
 
     put(log, ("d", "2"))
     assert compact(log)
     markers = [header for header in headers(log) if header.is_control]
     assert [(one.base_offset, one.has_delete_horizon) for one in markers] == [(4, True), (6, False)]
-    assert log.aborted_between(0, 8) == []
+    assert log.committed.aborted_between(0, 8) == []
 
     clock_of(log).ms = NOW_MS + DAY_MS
     put(log, ("d", "3"))
@@ -296,7 +296,7 @@ def test_records_of_aborted_transactions_go_and_their_markers_later(tmp_path: Pa
     assert latest(log) == {"a": "1", "c": "1", "b": "3", "d": "3"}
     log.close()
     again = open_log(tmp_path / "p", clean=False, config=log.config)
-    assert again.last_stable_offset(again.log_end_offset) == again.log_end_offset
+    assert again.committed.last_stable_offset(again.log_end_offset) == again.log_end_offset
     assert latest(again) == {"a": "1", "c": "1", "b": "3", "d": "3"}
 
 
@@ -307,15 +307,15 @@ def test_the_index_of_aborted_transactions_is_that_of_what_is_left(tmp_path: Pat
     end_transaction(log, commits=False)
     put(log, ("z", "1"))
     assert compact(log)
-    assert [(one.first_offset, one.last_offset) for one in log.aborted_between(0, 3)] == [(0, 1)]
+    assert [(one.first_offset, one.last_offset) for one in log.committed.aborted_between(0, 3)] == [(0, 1)]
     put(log, ("z", "2"))
     assert compact(log)
-    assert [(one.first_offset, one.last_offset) for one in log.aborted_between(0, 3)] == [(0, 1)]
+    assert [(one.first_offset, one.last_offset) for one in log.committed.aborted_between(0, 3)] == [(0, 1)]
     log.remove_due(NOW_MS)
     assert len(names(tmp_path / "p", ".txnindex")) == 1
     log.close()
     again = open_log(tmp_path / "p", clean=True, config=log.config)
-    assert [(one.first_offset, one.last_offset) for one in again.aborted_between(0, 3)] == [(0, 1)]
+    assert [(one.first_offset, one.last_offset) for one in again.committed.aborted_between(0, 3)] == [(0, 1)]
 
 
 def test_nothing_of_an_open_transaction_is_cleaned(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class CompactedLog(RuleBasedStateMachine):
         cleaner = clean_offsets(self.log, self.map_bytes)
         while cleaner():
             pass
-        end = self.log.last_stable_offset(self.log.log_end_offset)
+        end = self.log.committed.last_stable_offset(self.log.log_end_offset)
         end = max(segment.base_offset for segment in self.log.segments if segment.base_offset <= end)
         seen = [record.key for record in read_all(self.log) if record.offset < end]
         assert None not in seen and len(seen) == len(set(seen))
@@ -148,7 +148,10 @@ class CompactedLog(RuleBasedStateMachine):
         if not hasattr(self, "log"):
             return
         left = [record.offset for record in read_all(self.log) if record.offset in self.aborted]
-        ranges = [(one.first_offset, one.last_offset) for one in self.log.aborted_between(0, self.log.log_end_offset)]
+        ranges = [
+            (one.first_offset, one.last_offset)
+            for one in self.log.committed.aborted_between(0, self.log.log_end_offset)
+        ]
         assert all(any(first <= offset <= last for first, last in ranges) for offset in left)
 
 

@@ -138,7 +138,7 @@ class Cleaner:
         except KafkaError:
             return False
         except OSError as error:
-            log.fail(error)
+            log.serving.fail(error)
             return not out_of_descriptors(error)
         except StorageError as error:
             logger.error("%s is not compacted: %s", log.tp, error)
@@ -177,7 +177,7 @@ class Cleaner:
             try:
                 dirt = await self._look(log, stable_offset)
             except OSError as error:
-                log.fail(error)
+                log.serving.fail(error)
                 continue
             except KafkaError:
                 continue
@@ -299,7 +299,7 @@ class Cleaner:
             except OSError as error:
                 if not out_of_descriptors(error) or self._stopping.is_set():
                     raise
-                log.fail(error)
+                log.serving.fail(error)
             await self._pause(DESCRIPTOR_WAIT_S)
 
     async def _steps(self, log: Log, steps: Iterator[int]) -> int:

@@ -65,10 +65,3 @@ def finish(old: Sequence[Segment], new: Segment, disk: Disk) -> list[Path]:
     for lazy in files_of(new, disk):
         lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(SWAP_SUFFIX)))
     return gone
-
-
-def spliced(segments: Sequence[Segment], old: Sequence[Segment], new: Segment) -> list[Segment]:
-    """The list with `new` where `old` was."""
-    at = segments.index(old[0])
-    assert list(segments[at : at + len(old)]) == list(old), "only neighbours are swapped"
-    return [*segments[:at], new, *segments[at + len(old) :]]

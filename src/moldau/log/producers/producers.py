@@ -92,6 +92,12 @@ class Producers:
         unstable = self.first_unstable_offset
         return high_watermark if unstable is None else min(max(Offset(unstable), log_start), high_watermark)
 
+    def keep_unstable(self, earlier: "Producers", end: int) -> None:
+        """These were rebuilt at the offset `end` to take the place of `earlier` ones. Transactions with a marker below
+        it are as stable as they were."""
+        self._ended.update((first, marker) for first, marker in earlier._ended.items() if marker < end)
+        self.unsettled = bool(self._open or self._ended)
+
     def check(self, header: BatchHeader) -> BatchMetadata | ErrorCode | None:
         """What a client's batch is: a duplicate of the returned one, an error, or (None) welcome."""
         producer = self._known.get(header.producer_id)
