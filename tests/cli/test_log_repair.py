@@ -20,6 +20,7 @@ from tests.end_to_end.damage import (
     STORE,
     TOPICS,
     append,
+    copied,
     ends,
     refused,
     serves_everything,
@@ -37,8 +38,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stopped(original: Path, tmp_path: Path) -> Iterator[Broker]:
     """A broker that has written."""
     made = Broker(tmp_path)
-    shutil.copytree(original, made.data)
-    yield made
+    yield copied(original, made)
     made.kill()
 
 

@@ -21,6 +21,7 @@ from tests.end_to_end.damage import (
     META_DAMAGE,
     METADATA_DAMAGE,
     STORE,
+    copied,
     flipped,
     refused,
     rewritten,
@@ -46,8 +47,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 @pytest.fixture
 def stopped(original: Path, broker: Broker) -> Broker:
     """A broker that has written, and was stopped."""
-    shutil.copytree(original, broker.data)
-    return broker
+    return copied(original, broker)
 
 
 @pytest.mark.parametrize("how", META_DAMAGE)

@@ -2,9 +2,7 @@
 
 import contextlib
 import resource
-import selectors
 import socket
-import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import Broker
+from harness.half_sent import HalfSent
 from moldau.protocol import codec
 from moldau.protocol.apis import PRODUCE
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -40,37 +39,21 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 class Hostile(threading.Thread):
-    """Sends what is taken, until `ended`; `overcome` when only those are left whose frames the bound has room for."""
+    """Sends what the broker takes until `ended`. `overcome` is set once the broker has closed all connections whose
+    frames do not fit into the bound."""
 
     def __init__(self, address: str):
         super().__init__(daemon=True)
         self.closed = 0
         self.ended = threading.Event()
         self.overcome = threading.Event()
-        self._address = address.rpartition(":")
+        self._address = address
 
     def run(self) -> None:
-        data = memoryview(struct.pack(">i", MIB) + bytes(MIB - 100_000))
-        with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
-            left: dict[socket.socket, memoryview] = {}
-            for _ in range(CONNECTIONS):
-                peer = stack.enter_context(socket.create_connection((self._address[0], int(self._address[2])), 60))
-                peer.setblocking(False)
-                left[peer] = data
-                selector.register(peer, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        with HalfSent(self._address, CONNECTIONS, MIB, MIB - 100_000) as peers:
             while not self.ended.is_set():
-                for key, ready in selector.select(0.05):
-                    peer = key.fileobj  # type: ignore[assignment]
-                    try:
-                        if ready & selectors.EVENT_READ and not peer.recv(1):
-                            raise ConnectionResetError
-                        if ready & selectors.EVENT_WRITE:
-                            left[peer] = left[peer][peer.send(left[peer]) :]
-                        if not left[peer]:
-                            selector.modify(peer, selectors.EVENT_READ)
-                    except OSError:
-                        self.closed += 1
-                        selector.unregister(peer)
+                peers.step(0.05)
+                self.closed = peers.closed
                 if self.closed >= CONNECTIONS - 2 * BOUND // MIB:
                     self.overcome.set()
 
