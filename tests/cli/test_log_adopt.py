@@ -113,7 +113,7 @@ def test_what_was_interrupted_is_gone_on_with(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(log_adopt.registering, "register", interrupted)
+    monkeypatch.setattr(log_adopt.registration, "register", interrupted)
     assert offline("log", "adopt", str(theirs), "--data-dir", str(ours), *SAFE).code == 130
     broker = Broker(tmp_path, {})
     broker.start()
