@@ -1,9 +1,11 @@
-"""Two sessions on one store: a second broker does not take over, and each sees what the other changes."""
+"""The one order of changes; two sessions on one store: a second broker does not take over, and each sees what the other
+changes."""
 
 import asyncio
 import threading
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +20,7 @@ from moldau.config import broker_config
 from moldau.errors import ErrorCode, KafkaError
 from moldau.runtime import Runtime
 from moldau.simulation.store import ModelStore, StoreSession
-from tests.cluster.opening import HERE
+from tests.cluster.opening import HERE, open_cluster
 
 THERE = Endpoint("PLAINTEXT", "PLAINTEXT", "there", 9092)
 TOPIC = TopicImage("t", uuid.UUID(int=5), (PartitionImage(1, 0, (1,), (1,)),), {})
@@ -215,3 +217,34 @@ def test_metadata_of_another_session_that_cannot_be_read_is_read_when_it_can(
         await shown(cluster, lambda image: not image.topics)
 
     with_one(scenario)
+
+
+def test_changes_asked_for_at_once_are_made_one_after_the_other(tmp_path: Path) -> None:
+    async def scenario() -> list[list[tuple[str, TopicImage | Refusal]]]:
+        cluster = await open_cluster(tmp_path)
+        results = await asyncio.gather(*(cluster.topics.create([NewTopic("a")]) for _ in range(5)))
+        await cluster.close()
+        return results
+
+    codes = [made[0][1].code if isinstance(made[0][1], Refusal) else ErrorCode.NONE for made in asyncio.run(scenario())]
+    assert codes == [ErrorCode.NONE] + [ErrorCode.TOPIC_ALREADY_EXISTS] * 4
+
+
+def test_a_change_is_made_to_its_end_even_if_whoever_asked_goes_away(tmp_path: Path) -> None:
+    async def scenario() -> tuple[Image, Image]:
+        cluster = await open_cluster(tmp_path)
+        asking = asyncio.ensure_future(cluster.topics.create([NewTopic("a")]))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        assert asking.cancelled()
+        await cluster.topics.create([NewTopic("b")])
+        shown = cluster.image
+        await cluster.close()
+        cluster = await open_cluster(tmp_path)
+        await cluster.close()
+        return shown, cluster.image
+
+    shown, stored = asyncio.run(scenario())
+    assert list(shown.topics) == list(stored.topics) == ["a", "b"]

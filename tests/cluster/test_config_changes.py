@@ -1,5 +1,4 @@
-"""Settings of groups in the cluster's metadata: kept under any name a group may have, and forgotten when they are taken
-back."""
+"""Settings of brokers and of groups: changed, kept over a restart, refused."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -86,3 +85,23 @@ def test_a_cluster_that_an_earlier_version_began_gets_the_place_for_them(tmp_pat
     store.multi([Delete(layout.GROUP_CONFIGS)])
     store.close()
     play(tmp_path, alter)
+
+
+def test_settings_that_no_broker_can_have_are_refused(tmp_path: Path) -> None:
+    async def scenario() -> list[Refusal | None]:
+        cluster = await open_cluster(tmp_path)
+        answers = []
+        for name, value in (
+            ("log.segment.bytes", "x"),
+            ("log.cleaner.min.cleanable.ratio", "2"),
+            ("log.retention.ms", "0"),
+            ("log.cleaner.max.compaction.lag.ms", "10"),
+            ("log.cleaner.min.compaction.lag.ms", "11"),
+        ):
+            answers.append(await cluster.configs.alter_broker("1", [Alteration(name, OpType.SET, value)]))
+        await cluster.close()
+        return answers
+
+    codes = [answer.code if answer else ErrorCode.NONE for answer in asyncio.run(scenario())]
+    bad = ErrorCode.INVALID_REQUEST
+    assert codes == [bad, bad, bad, ErrorCode.NONE, bad]
