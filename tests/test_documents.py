@@ -140,3 +140,16 @@ def test_the_layers_are_those_that_are_executed() -> None:
     contracts = {contract["id"]: contract for contract in project["tool"]["importlinter"]["contracts"]}
     executed = [re.findall(r"\w+", layer) for layer in contracts["layers"]["layers"]]
     assert [re.findall(r"\w+", line) for line in blocks()[1].splitlines()] == executed
+
+
+def test_log_lines_that_operators_look_for_are_written() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
+    lines = [CODE.findall(row) for row in rows if "..." in row or " " in row.strip("`")]
+    texts = [
+        node.value
+        for source in read_all(ROOT, "src")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert len(lines) > 10
+    assert [line for line in lines if not any(all(part in text for part in line) for text in texts)] == []
