@@ -29,6 +29,7 @@ TESTS = (
     "tests/records/test_batch.py",
     "tests/records/test_validation.py",
     "tests/replication",
+    "tests/requests",
     "tests/test_documents.py",
     "tests/test_quick.py",
     "tests/test_readme.py",
