@@ -8,7 +8,7 @@ import pytest
 
 from moldau.coordinators.classic.messages import Joined, Leaver, Left, Synced
 from moldau.coordinators.coordinator_runtime import BATCH_BYTES_MAX, partition_of
-from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit
+from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records import rows
@@ -27,9 +27,11 @@ from tests.coordinators.groups.scene import TOPIC_ID
 TP = TopicPartition("t", 0)
 
 
-def commit(offset: int, group: str = "simple", metadata: str = "") -> OffsetCommit:
+def commit(offset: int, group: str = "simple", metadata: str = "") -> OffsetsToCommit:
     offsets = [NewOffset(TP, offset, -1, metadata, TOPIC_ID)]
-    return OffsetCommit(group_id=group, member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets)
+    return OffsetsToCommit(
+        group_id=group, member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_many_records_go_out_in_several_batches() -> None:
         log = FakeLog()
         groups = await leading(log, "simple")
         offsets = [NewOffset(TopicPartition("t", n), n, -1, "x" * 4000, TOPIC_ID) for n in range(200)]
-        ask = OffsetCommit(
+        ask = OffsetsToCommit(
             group_id="simple", member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets
         )
         assert await answered(groups.commit(ask)) == [ErrorCode.NONE] * 200

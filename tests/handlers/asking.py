@@ -10,8 +10,8 @@ import pytest
 from moldau.cluster.cluster import Cluster
 from moldau.handlers.cluster import DescribeCluster
 from moldau.handlers.configs import Configs
+from moldau.handlers.init_producer_id import InitProducerId
 from moldau.handlers.metadata import Metadata
-from moldau.handlers.producer_ids import InitProducerId
 from moldau.handlers.topics import Topics
 from moldau.protocol import apis, codec
 from moldau.requests.session import Call

@@ -7,10 +7,17 @@ from typing import Any
 from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinatorHandler
-from moldau.handlers.group_admin import GroupAdminHandlers
-from moldau.handlers.groups import GroupHandlers
-from moldau.handlers.offsets import OffsetHandlers
+from moldau.handlers.delete_groups import DeleteGroups
+from moldau.handlers.describe_groups import DescribeGroups
+from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinator
+from moldau.handlers.heartbeat import Heartbeat
+from moldau.handlers.join_group import JoinGroup
+from moldau.handlers.leave_group import LeaveGroup
+from moldau.handlers.list_groups import ListGroups
+from moldau.handlers.offset_commit import OffsetCommit
+from moldau.handlers.offset_delete import OffsetDelete
+from moldau.handlers.offset_fetch import OffsetFetch
+from moldau.handlers.sync_group import SyncGroup
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -37,26 +44,25 @@ class Group:
         self.image = Image("cluster", brokers={1: ME}).with_topics({"t": topic("t", T_ID, 3)})
         self.coordinator: GroupCoordinator = coordinator(self.log)
         self.creation_error: ErrorCode | None = None
-        groups, offsets = GroupHandlers(self.coordinator), OffsetHandlers(self.coordinator, lambda: self.image)
-        admin = GroupAdminHandlers(self.coordinator)
+        groups = self.coordinator
         self._handlers: dict[apis.Api, Callable[[Any, Call], Any]] = {
-            apis.FIND_COORDINATOR: FindCoordinatorHandler(
+            apis.FIND_COORDINATOR: FindCoordinator(
                 {
                     GROUP: CoordinatorType(OFFSETS_TOPIC, self.make_offsets_topic, self.coordinator.partition_of),
                     TRANSACTION: CoordinatorType(TRANSACTIONS_TOPIC, self.make_transactions_topic, lambda _: 0),
                 },
                 lambda: self.image,
             ),
-            apis.JOIN_GROUP: groups.join,
-            apis.SYNC_GROUP: groups.sync,
-            apis.HEARTBEAT: groups.heartbeat,
-            apis.LEAVE_GROUP: groups.leave,
-            apis.OFFSET_COMMIT: offsets.commit,
-            apis.OFFSET_FETCH: offsets.fetch,
-            apis.OFFSET_DELETE: offsets.delete,
-            apis.LIST_GROUPS: admin.list_groups,
-            apis.DESCRIBE_GROUPS: admin.describe_groups,
-            apis.DELETE_GROUPS: admin.delete_groups,
+            apis.JOIN_GROUP: JoinGroup(groups),
+            apis.SYNC_GROUP: SyncGroup(groups),
+            apis.HEARTBEAT: Heartbeat(groups),
+            apis.LEAVE_GROUP: LeaveGroup(groups),
+            apis.OFFSET_COMMIT: OffsetCommit(groups, lambda: self.image),
+            apis.OFFSET_FETCH: OffsetFetch(groups, lambda: self.image),
+            apis.OFFSET_DELETE: OffsetDelete(groups, lambda: self.image),
+            apis.LIST_GROUPS: ListGroups(groups),
+            apis.DESCRIBE_GROUPS: DescribeGroups(groups),
+            apis.DELETE_GROUPS: DeleteGroups(groups),
         }
 
     async def make_offsets_topic(self) -> None:

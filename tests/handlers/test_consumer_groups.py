@@ -11,7 +11,8 @@ from moldau.coordinators.consumer.messages import ConsumerGroupSettings
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.errors import ErrorCode
-from moldau.handlers.consumer_groups import ConsumerGroupHandlers
+from moldau.handlers.consumer_group_describe import ConsumerGroupDescribe
+from moldau.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeat
 from moldau.handlers.repetitions import NAMED_MAX
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -39,12 +40,12 @@ def answers(*asked: tuple[apis.Api, int, Any], settings: ConsumerGroupSettings |
     async def scene() -> list[Any]:
         own = GroupCoordinatorSettings(consumer=settings or ConsumerGroupSettings())
         groups = GroupCoordinator(own, FakeLog(), Runtime(clock=LoopClock()), lambda: PARTITIONS)
-        handlers = ConsumerGroupHandlers(groups, lambda: image)
+        heartbeat, description = ConsumerGroupHeartbeat(groups), ConsumerGroupDescribe(groups, lambda: image)
         said = []
         groups.lead(groups.partition_of("g"))
         await groups.loaded("g")
         for api, version, request in asked:
-            handler: Any = handlers.heartbeat if api is apis.CONSUMER_GROUP_HEARTBEAT else handlers.describe
+            handler: Any = heartbeat if api is apis.CONSUMER_GROUP_HEARTBEAT else description
             response = handler(request, call(api, version))
             whole = codec.write_reply(api, version, 1, await answered(response))
             said.append(codec.read_reply(api, version, memoryview(whole)[4:]))

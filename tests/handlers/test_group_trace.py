@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moldau.handlers.consumer_groups import ConsumerGroupHandlers
+from moldau.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeat
 from moldau.handlers.group_trace import READERS, traced
 from moldau.protocol import apis
 from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -24,8 +24,7 @@ from tests.handlers.group_asking import Group, play
 
 def lines_of(caplog: pytest.LogCaptureFixture, scene: Callable[[Group], Coroutine[Any, Any, None]]) -> list[Any]:
     async def with_trace(group: Group) -> None:
-        newer = ConsumerGroupHandlers(group.coordinator, lambda: group.image)
-        handlers = {**group._handlers, apis.CONSUMER_GROUP_HEARTBEAT: newer.heartbeat}
+        handlers = {**group._handlers, apis.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeat(group.coordinator)}
         with caplog.at_level(logging.DEBUG, "moldau.groups"):
             wrapped = traced({api.key: handler for api, handler in handlers.items()})
             group._handlers = {api: wrapped[api.key] for api in handlers}

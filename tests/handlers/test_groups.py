@@ -63,7 +63,7 @@ def test_version_0_has_one_timeout_for_session_and_rebalance() -> None:
     async def scene(group: Group) -> None:
         await group.load("g")
         joined = await group.join(version=0, session_timeout_ms=7000, rebalance_timeout_ms=1)
-        shard = group.coordinator._host.machine(group.coordinator.partition_of("g"))
+        shard = group.coordinator._runtime.machine(group.coordinator.partition_of("g"))
         assert shard.classic.live["g"].members[joined.member_id].rebalance_timeout_ms == 7000
 
     play(scene)
@@ -167,7 +167,7 @@ def test_a_flood_of_newcomers_that_never_come_back_is_bounded() -> None:
         await group.load("g")
         for _ in range(10_050):
             assert (await group.join(version=4)).error_code == ErrorCode.MEMBER_ID_REQUIRED
-        shard = group.coordinator._host.machine(group.coordinator.partition_of("g"))
+        shard = group.coordinator._runtime.machine(group.coordinator.partition_of("g"))
         assert len(shard.classic.live["g"].expected) == 10_000
 
     play(scene)

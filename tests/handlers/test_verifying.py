@@ -1,4 +1,4 @@
-"""A Produce that waits for the coordinator's word: what it is told by version, and what happens meanwhile."""
+"""A Produce that waits for its transaction coordinator: the errors of each version, and what happens meanwhile."""
 
 import asyncio
 import random
@@ -10,7 +10,7 @@ import pytest
 
 from moldau.coordinators.transactions.messages import AddPartitions
 from moldau.errors import ErrorCode
-from moldau.handlers.verifying import told
+from moldau.handlers.verifying import error_in_version
 from moldau.names import TopicPartition
 from moldau.protocol.apis import PRODUCE
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
@@ -186,4 +186,4 @@ def test_but_not_for_longer_than_is_set(version: int, error: ErrorCode, asked: i
     ],
 )
 def test_each_version_is_told_what_its_clients_understand(error: ErrorCode, by_version: dict[int, ErrorCode]) -> None:
-    assert {version: told(error, version) for version in by_version} == by_version
+    assert {version: error_in_version(error, version) for version in by_version} == by_version

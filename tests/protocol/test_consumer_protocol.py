@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from kio.index import load_entity_schema
 from kio.static.constants import EntityType
 
-from moldau.protocol import schema
+from moldau.errors import ProtocolViolation
+from moldau.protocol import consumer, schema
 from moldau.protocol.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from tests.protocol import drawn
 from tests.protocol.kio_reference import kio_bytes, kio_read, our_plain, plain, to_kio
@@ -37,3 +38,12 @@ def test_kio_reads_and_writes_the_same(message: type[Any], name: str, version: i
     assert plain(read) == our_plain(meant, version)
     assert kio_bytes(to_kio(meant, kio_class, version)) == written
     assert our_plain(schema.read(message, version, False, written)[0], version) == our_plain(meant, version)
+
+
+def test_subscriptions_and_assignments_of_any_version_are_read() -> None:
+    assert consumer.read_subscription(bytes.fromhex("0000 00000001 0002 7474 ffffffff")).topics == ["tt"]
+    assert consumer.read_subscription(bytes.fromhex("0009 00000000 ffffffff 00000000 00000003 ffff")).generation_id == 3
+    assert consumer.read_assignment(bytes.fromhex("0001 00000000 ffffffff")).assigned_partitions == []
+    for data in (b"", b"\x00", b"\xff\xff\x00\x00", b"\x00\x00\x00\x00\x00\x09"):
+        with pytest.raises(ProtocolViolation):
+            consumer.read_subscription(data)

@@ -77,12 +77,3 @@ def test_every_cut_and_bend_of_a_real_record_is_read_or_refused() -> None:
                 read_stored(kinds, name, bytes(bent))
             except ProtocolViolation:
                 continue
-
-
-def test_what_members_of_consumers_say_is_read_in_any_version() -> None:
-    assert stored.read_subscription(bytes.fromhex("0000 00000001 0002 7474 ffffffff")).topics == ["tt"]
-    assert stored.read_subscription(bytes.fromhex("0009 00000000 ffffffff 00000000 00000003 ffff")).generation_id == 3
-    assert stored.read_assignment(bytes.fromhex("0001 00000000 ffffffff")).assigned_partitions == []
-    for data in (b"", b"\x00", b"\xff\xff\x00\x00", b"\x00\x00\x00\x00\x00\x09"):
-        with pytest.raises(ProtocolViolation):
-            stored.read_subscription(data)

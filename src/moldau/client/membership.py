@@ -20,9 +20,14 @@ from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
 from moldau.peers.link import Link
-from moldau.protocol import schema
+from moldau.protocol import consumer
 from moldau.protocol.apis import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP, Api
-from moldau.protocol.consumer import AssignedPartitions, ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from moldau.protocol.consumer import (
+    AssignedPartitions,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    versioned,
+)
 from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -312,23 +317,28 @@ class Membership:
         self._wake()
 
 
-def versioned(message: Any, version: int) -> bytes:
-    """A message of the consumer protocol with its version in front."""
-    return version.to_bytes(2, "big") + bytes(schema.write(message, version, False))
-
-
 def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """What a member subscribes to. Raises `KafkaError(INCONSISTENT_GROUP_PROTOCOL)` for what another protocol wrote."""
-    subscription: ConsumerProtocolSubscription = _read(ConsumerProtocolSubscription, data, 3)
-    return subscription
+    """A member's subscription. Raises `KafkaError` (INCONSISTENT_GROUP_PROTOCOL) if it is not a consumer's."""
+    try:
+        return consumer.read_subscription(data)
+    except ProtocolViolation as violation:
+        raise _other_protocol(violation) from None
 
 
 def read_assignment(data: bytes) -> list[TopicPartition]:
-    """What a member owns; nothing if the leader sent nothing."""
+    """A member's partitions; none if the leader sent no assignment. Raises as `read_subscription` does."""
     if not data:
         return []
-    assignment: ConsumerProtocolAssignment = _read(ConsumerProtocolAssignment, data, 3)
+    try:
+        assignment = consumer.read_assignment(data)
+    except ProtocolViolation as violation:
+        raise _other_protocol(violation) from None
     return [TopicPartition(t.topic, p) for t in assignment.assigned_partitions for p in t.partitions]
+
+
+def _other_protocol(violation: ProtocolViolation) -> KafkaError:
+    code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return KafkaError(code, f"a member of the group speaks another protocol: {violation}")
 
 
 def assignment_of(partitions: Iterable[TopicPartition]) -> ConsumerProtocolAssignment:
@@ -338,17 +348,6 @@ def assignment_of(partitions: Iterable[TopicPartition]) -> ConsumerProtocolAssig
     return ConsumerProtocolAssignment(
         assigned_partitions=[AssignedPartitions(topic=t, partitions=p) for t, p in by_topic.items()]
     )
-
-
-def _read(message: type, data: bytes, newest: int) -> Any:
-    try:
-        if len(data) < 2:
-            raise ProtocolViolation("no version")
-        version = int.from_bytes(data[:2], "big")
-        return schema.read(message, min(version, newest), False, data, 2)[0]
-    except ProtocolViolation as violation:
-        code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        raise KafkaError(code, f"a member of the group speaks another protocol: {violation}") from None
 
 
 def _unsettled(reply: Any) -> list[int]:

@@ -1,7 +1,7 @@
-"""FindCoordinator (key 10), all versions: which broker to ask about a group or a transactional id.
+"""FindCoordinator (key 10), all versions: the broker that coordinates a group or a transactional id.
 
-The first question makes the internal topic that the coordinator keeps its state in. Versions before 4 ask for one key.
-Key types: 0 a group, 1 a transactional id, 2 a share group, which is not offered (INVALID_REQUEST).
+The first request creates the coordinator's internal topic. Versions before 4 name one key. Key types: 0 a group, 1 a
+transactional id, 2 a share group, which is not supported (INVALID_REQUEST).
 """
 
 import logging
@@ -22,15 +22,15 @@ notices = Notices(logging.getLogger(__name__))
 
 
 class CoordinatorType(NamedTuple):
-    """One type of coordinator: the topic it keeps its state in, which `make` makes if it is not there (it may raise
-    `KafkaError`), and the partition of it that a key belongs to."""
+    """One type of coordinator: its internal topic, which `make` creates if it does not exist (it may raise
+    `KafkaError`), and the function from a key to its partition of the topic."""
 
     topic: str
     make: Callable[[], Awaitable[None]]
     partition_of: Callable[[str], int]
 
 
-class FindCoordinatorHandler:
+class FindCoordinator:
     """`kinds` by key type."""
 
     def __init__(self, kinds: Mapping[int, CoordinatorType], image: Callable[[], Image]):
@@ -41,44 +41,44 @@ class FindCoordinatorHandler:
         self, request: FindCoordinatorRequest, call: Call
     ) -> Steps[FindCoordinatorResponse] | Awaitable[Steps[FindCoordinatorResponse]]:
         upgrade_find_coordinator(request, call.version)
-        kind = self._kinds.get(request.key_type)
-        if kind is not None and kind.topic not in self._image().topics:
-            return self._make_and_find(request, call.version, kind)
-        return self._find(request, call.version, kind)
+        coordinator_type = self._kinds.get(request.key_type)
+        if coordinator_type is not None and coordinator_type.topic not in self._image().topics:
+            return self._make_and_find(request, call.version, coordinator_type)
+        return self._find(request, call.version, coordinator_type)
 
     async def _make_and_find(
-        self, request: FindCoordinatorRequest, version: int, kind: CoordinatorType
+        self, request: FindCoordinatorRequest, version: int, coordinator_type: CoordinatorType
     ) -> Steps[FindCoordinatorResponse]:
         try:
-            await kind.make()
-        except (StorageError, KafkaError) as error:  # it is not in the image, and the answer says to try again
+            await coordinator_type.make()
+        except (StorageError, KafkaError) as error:  # the topic is not in the image, so the answer says to try again
             notices.error(
-                kind.topic,
-                "the topic %s cannot be created: %s. Clients that look for a coordinator are refused until then",
-                kind.topic, error,
+                coordinator_type.topic,
+                "the topic %s cannot be created: %s. Clients cannot find their coordinator until it can",
+                coordinator_type.topic, error,
             )  # fmt: skip
-        return self._find(request, version, kind)
+        return self._find(request, version, coordinator_type)
 
     def _find(
-        self, request: FindCoordinatorRequest, version: int, kind: CoordinatorType | None
+        self, request: FindCoordinatorRequest, version: int, coordinator_type: CoordinatorType | None
     ) -> Steps[FindCoordinatorResponse]:
-        found = []
+        coordinators = []
         sentence = f"This broker has no coordinator of type {request.key_type}."
         for key in request.coordinator_keys:
-            if kind is not None:
-                found.append(self._leader(key, kind))
+            if coordinator_type is not None:
+                coordinators.append(self._leader(key, coordinator_type))
             else:
-                found.append(_none(key, ErrorCode.INVALID_REQUEST, sentence))
+                coordinators.append(_none(key, ErrorCode.INVALID_REQUEST, sentence))
             yield
-        response = FindCoordinatorResponse(coordinators=found)
-        if version < FIND_COORDINATOR_BATCHES and not found[0].error_code:
-            found[0].error_message = ErrorCode.NONE.name
+        response = FindCoordinatorResponse(coordinators=coordinators)
+        if version < FIND_COORDINATOR_BATCHES and not coordinators[0].error_code:
+            coordinators[0].error_message = ErrorCode.NONE.name
         downgrade_find_coordinator(response, version)
         return response
 
-    def _leader(self, key: str, kind: CoordinatorType) -> Coordinator:
+    def _leader(self, key: str, coordinator_type: CoordinatorType) -> Coordinator:
         image = self._image()
-        tp = TopicPartition(kind.topic, kind.partition_of(key))
+        tp = TopicPartition(coordinator_type.topic, coordinator_type.partition_of(key))
         partition = image.partition(tp)
         leader = None if partition is None else image.brokers.get(partition.leader)
         if leader is None:

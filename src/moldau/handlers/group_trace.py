@@ -1,12 +1,12 @@
-"""One line for every answer about a group, so that its owner can see why it rebalances, and tests can judge us.
+"""One log line for every answer about a group: it shows owners why their group rebalances, and tests judge it.
 
     {"api": "Heartbeat", "group": "readers", "client": "a", "member": "a-5f3a", "epoch": 3, "error": "NONE", "ms": 0}
 
 Logger `moldau.groups`, level DEBUG: `moldau server start --log-level moldau.groups=debug`. `epoch` is the generation or
-member epoch the answer has, or else the one that was asked with; `ms` how long the answer took, which for a JoinGroup
-is how long it was parked. A refused ConsumerGroupHeartbeat also has the `message` that its member was sent. What was
-decided stands in `__consumer_offsets` (`moldau log dump`). The level may change while the broker runs
-(`kafka-configs --entity-type broker-loggers`). Clients choose ids: they are quoted and cut, so that a line is a line.
+member epoch of the answer, or else of the request; `ms` is how long the answer took, for a JoinGroup the time that it
+was parked. A refused ConsumerGroupHeartbeat also has the `message` that its member got. Decisions are recorded in
+`__consumer_offsets` (`moldau log dump`). The level can change while the broker runs (`kafka-configs --entity-type
+broker-loggers`). Clients choose ids: they are quoted and truncated, so that each answer is one line.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ NAMES = {int(code): code.name for code in ErrorCode}
 
 
 class Line(NamedTuple):
-    """What an answer says of one member."""
+    """The line about one member in an answer."""
 
     member: str
     epoch: int
@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
 
 def traced(handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
-    """The handlers, those of groups wrapped so that their answers are logged whenever that is asked for."""
+    """The handlers; those of groups are wrapped so that their answers are logged while the logger is on."""
     wrapped = {api.key: _Traced(api.name, handlers[api.key], read) for api, read in READERS.items()}
     return {**handlers, **wrapped}
 
@@ -58,7 +58,7 @@ class _Traced:
         return self._followed(request, call, began_s, self._handler(request, call))
 
     def _followed(self, request: Any, call: Call, began_s: float, response: Any) -> Any:
-        """The same response, or what becomes it, with a line once it is there."""
+        """The same response, or steps or an awaitable of it; logs a line once the response is complete."""
         if type(response) is GeneratorType:
             return self._steps(request, call, began_s, response)
         if isawaitable(response):
@@ -75,7 +75,7 @@ class _Traced:
     def _write(self, request: Any, call: Call, began_s: float, response: Any) -> None:
         ms = round((asyncio.get_running_loop().time() - began_s) * 1000)
         for member, epoch, error, message in self._read(request, response):
-            said = {
+            line = {
                 "api": self._api,
                 "group": request.group_id[:ID_CHARS_MAX],
                 "client": (call.client_id or "")[:ID_CHARS_MAX],
@@ -85,8 +85,8 @@ class _Traced:
                 "ms": ms,
             }
             if message:
-                said["message"] = message[:MESSAGE_CHARS_MAX]
-            log.debug("%s", json.dumps(said))
+                line["message"] = message[:MESSAGE_CHARS_MAX]
+            log.debug("%s", json.dumps(line))
 
 
 def _join(request: Any, response: Any) -> Iterator[Line]:

@@ -125,8 +125,8 @@ def _configs(method: str) -> Callable[[Parts], Handler]:
     return make
 
 
-def _producer_ids(parts: Parts) -> Handler:
-    from moldau.handlers.producer_ids import InitProducerId
+def _init_producer_id(parts: Parts) -> Handler:
+    from moldau.handlers.init_producer_id import InitProducerId
 
     return InitProducerId(parts.cluster.producer_ids, parts.transactions)
 
@@ -159,7 +159,7 @@ def _describe_log_dirs(parts: Parts) -> Handler:
 def _find_coordinator(parts: Parts) -> Handler:
     from moldau.cluster.controller import Refusal
     from moldau.cluster.image import TopicImage
-    from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinatorHandler
+    from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinator
 
     def made(ensure: Callable[[], Awaitable[TopicImage | Refusal]]) -> Callable[[], Awaitable[None]]:
         async def make() -> None:
@@ -180,90 +180,129 @@ def _find_coordinator(parts: Parts) -> Handler:
             lambda key: transactions().partition_of(key),
         ),
     }
-    return FindCoordinatorHandler(kinds, lambda: parts.cluster.image)
+    return FindCoordinator(kinds, lambda: parts.cluster.image)
 
 
-def _groups(method: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers.groups import GroupHandlers
+def _join_group(parts: Parts) -> Handler:
+    from moldau.handlers.join_group import JoinGroup
 
-        handler: Handler = getattr(GroupHandlers(parts.groups()), method)
-        return handler
-
-    return make
+    return JoinGroup(parts.groups())
 
 
-def _group_admin(method: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers.group_admin import GroupAdminHandlers
+def _sync_group(parts: Parts) -> Handler:
+    from moldau.handlers.sync_group import SyncGroup
 
-        handler: Handler = getattr(GroupAdminHandlers(parts.groups()), method)
-        return handler
-
-    return make
+    return SyncGroup(parts.groups())
 
 
-def _transactions(method: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers.transactions import TransactionHandlers
+def _heartbeat(parts: Parts) -> Handler:
+    from moldau.handlers.heartbeat import Heartbeat
 
-        made = TransactionHandlers(parts.transactions(), parts.groups, lambda: parts.cluster.image)
-        handler: Handler = getattr(made, method)
-        return handler
-
-    return make
+    return Heartbeat(parts.groups())
 
 
-def _transaction_lists(method: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers.transaction_admin import TransactionLists
+def _leave_group(parts: Parts) -> Handler:
+    from moldau.handlers.leave_group import LeaveGroup
 
-        handler: Handler = getattr(TransactionLists(parts.transactions(), parts.runtime.clock.now_ms), method)
-        return handler
+    return LeaveGroup(parts.groups())
 
-    return make
+
+def _list_groups(parts: Parts) -> Handler:
+    from moldau.handlers.list_groups import ListGroups
+
+    return ListGroups(parts.groups())
+
+
+def _describe_groups(parts: Parts) -> Handler:
+    from moldau.handlers.describe_groups import DescribeGroups
+
+    return DescribeGroups(parts.groups())
+
+
+def _delete_groups(parts: Parts) -> Handler:
+    from moldau.handlers.delete_groups import DeleteGroups
+
+    return DeleteGroups(parts.groups())
+
+
+def _consumer_group_heartbeat(parts: Parts) -> Handler:
+    from moldau.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeat
+
+    return ConsumerGroupHeartbeat(parts.groups())
+
+
+def _consumer_group_describe(parts: Parts) -> Handler:
+    from moldau.handlers.consumer_group_describe import ConsumerGroupDescribe
+
+    return ConsumerGroupDescribe(parts.groups(), lambda: parts.cluster.image)
+
+
+def _offset_commit(parts: Parts) -> Handler:
+    from moldau.handlers.offset_commit import OffsetCommit
+
+    return OffsetCommit(parts.groups(), lambda: parts.cluster.image)
+
+
+def _offset_fetch(parts: Parts) -> Handler:
+    from moldau.handlers.offset_fetch import OffsetFetch
+
+    return OffsetFetch(parts.groups(), lambda: parts.cluster.image)
+
+
+def _offset_delete(parts: Parts) -> Handler:
+    from moldau.handlers.offset_delete import OffsetDelete
+
+    return OffsetDelete(parts.groups(), lambda: parts.cluster.image)
+
+
+def _add_partitions_to_txn(parts: Parts) -> Handler:
+    from moldau.handlers.add_partitions_to_txn import AddPartitionsToTxn
+
+    return AddPartitionsToTxn(parts.transactions(), lambda: parts.cluster.image)
+
+
+def _add_offsets_to_txn(parts: Parts) -> Handler:
+    from moldau.handlers.add_offsets_to_txn import AddOffsetsToTxn
+
+    return AddOffsetsToTxn(parts.transactions(), parts.groups)
+
+
+def _end_txn(parts: Parts) -> Handler:
+    from moldau.handlers.end_txn import EndTxn
+
+    return EndTxn(parts.transactions())
+
+
+def _txn_offset_commit(parts: Parts) -> Handler:
+    from moldau.handlers.txn_offset_commit import TxnOffsetCommit
+
+    return TxnOffsetCommit(
+        parts.groups(), parts.transactions, lambda: parts.cluster.image, lambda: parts.cluster.metadata.config
+    )
+
+
+def _list_transactions(parts: Parts) -> Handler:
+    from moldau.handlers.list_transactions import ListTransactions
+
+    return ListTransactions(parts.transactions(), parts.runtime.clock.now_ms)
+
+
+def _describe_transactions(parts: Parts) -> Handler:
+    from moldau.handlers.describe_transactions import DescribeTransactions
+
+    return DescribeTransactions(parts.transactions())
 
 
 def _describe_producers(parts: Parts) -> Handler:
-    from moldau.handlers.transaction_admin import DescribeProducers
+    from moldau.handlers.describe_producers import DescribeProducers
 
     return DescribeProducers(parts.replicas, lambda: parts.cluster.image)
 
 
 def _write_txn_markers(parts: Parts) -> Handler:
-    from moldau.handlers.transaction_admin import WriteTxnMarkers
+    from moldau.handlers.write_txn_markers import WriteTxnMarkers
 
     return WriteTxnMarkers(parts.markers(), lambda: parts.cluster.image)
-
-
-def _transactional_offsets(parts: Parts) -> Handler:
-    from moldau.handlers.transactional_offsets import TransactionalOffsetHandler
-
-    cluster = parts.cluster
-    handler = TransactionalOffsetHandler(
-        parts.groups(), parts.transactions, lambda: cluster.image, lambda: cluster.metadata.config
-    )
-    return handler.commit
-
-
-def _consumer_groups(method: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers.consumer_groups import ConsumerGroupHandlers
-
-        handler: Handler = getattr(ConsumerGroupHandlers(parts.groups(), lambda: parts.cluster.image), method)
-        return handler
-
-    return make
-
-
-def _offsets(method: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers.offsets import OffsetHandlers
-
-        handler: Handler = getattr(OffsetHandlers(parts.groups(), lambda: parts.cluster.image), method)
-        return handler
-
-    return make
 
 
 def _describe_topic_partitions(parts: Parts) -> Handler:
@@ -319,25 +358,25 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.FETCH: _fetch,
     apis.LIST_OFFSETS: _list_offsets,
     apis.METADATA: _metadata,
-    apis.OFFSET_COMMIT: _offsets("commit"),
-    apis.OFFSET_FETCH: _offsets("fetch"),
+    apis.OFFSET_COMMIT: _offset_commit,
+    apis.OFFSET_FETCH: _offset_fetch,
     apis.FIND_COORDINATOR: _find_coordinator,
-    apis.JOIN_GROUP: _groups("join"),
-    apis.HEARTBEAT: _groups("heartbeat"),
-    apis.LEAVE_GROUP: _groups("leave"),
-    apis.SYNC_GROUP: _groups("sync"),
-    apis.DESCRIBE_GROUPS: _group_admin("describe_groups"),
-    apis.LIST_GROUPS: _group_admin("list_groups"),
+    apis.JOIN_GROUP: _join_group,
+    apis.HEARTBEAT: _heartbeat,
+    apis.LEAVE_GROUP: _leave_group,
+    apis.SYNC_GROUP: _sync_group,
+    apis.DESCRIBE_GROUPS: _describe_groups,
+    apis.LIST_GROUPS: _list_groups,
     apis.API_VERSIONS: _api_versions,
     apis.CREATE_TOPICS: _topics("create"),
     apis.DELETE_TOPICS: _topics("delete"),
     apis.DELETE_RECORDS: _delete_records,
-    apis.INIT_PRODUCER_ID: _producer_ids,
+    apis.INIT_PRODUCER_ID: _init_producer_id,
     apis.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
-    apis.ADD_PARTITIONS_TO_TXN: _transactions("add_partitions"),
-    apis.ADD_OFFSETS_TO_TXN: _transactions("add_offsets"),
-    apis.END_TXN: _transactions("end"),
-    apis.TXN_OFFSET_COMMIT: _transactional_offsets,
+    apis.ADD_PARTITIONS_TO_TXN: _add_partitions_to_txn,
+    apis.ADD_OFFSETS_TO_TXN: _add_offsets_to_txn,
+    apis.END_TXN: _end_txn,
+    apis.TXN_OFFSET_COMMIT: _txn_offset_commit,
     apis.WRITE_TXN_MARKERS: _write_txn_markers,
     apis.DESCRIBE_ACLS: _acls("describe_acls"),
     apis.CREATE_ACLS: _acls("create_acls"),
@@ -347,22 +386,22 @@ TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
     apis.ALTER_REPLICA_LOG_DIRS: _alter_replica_log_dirs,
     apis.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     apis.CREATE_PARTITIONS: _topics("create_partitions"),
-    apis.DELETE_GROUPS: _group_admin("delete_groups"),
+    apis.DELETE_GROUPS: _delete_groups,
     apis.ELECT_LEADERS: _elect_leaders,
     apis.INCREMENTAL_ALTER_CONFIGS: _configs("alter"),
     apis.ALTER_PARTITION_REASSIGNMENTS: _reassignments("alter"),
     apis.LIST_PARTITION_REASSIGNMENTS: _reassignments("list_reassignments"),
-    apis.OFFSET_DELETE: _offsets("delete"),
+    apis.OFFSET_DELETE: _offset_delete,
     apis.DESCRIBE_CLIENT_QUOTAS: _client_quotas("describe"),
     apis.ALTER_CLIENT_QUOTAS: _client_quotas("alter"),
     apis.DESCRIBE_USER_SCRAM_CREDENTIALS: _scram_credentials("describe"),
     apis.ALTER_USER_SCRAM_CREDENTIALS: _scram_credentials("alter"),
     apis.DESCRIBE_CLUSTER: _describe_cluster,
     apis.DESCRIBE_PRODUCERS: _describe_producers,
-    apis.DESCRIBE_TRANSACTIONS: _transaction_lists("describe"),
-    apis.LIST_TRANSACTIONS: _transaction_lists("list_transactions"),
-    apis.CONSUMER_GROUP_HEARTBEAT: _consumer_groups("heartbeat"),
-    apis.CONSUMER_GROUP_DESCRIBE: _consumer_groups("describe"),
+    apis.DESCRIBE_TRANSACTIONS: _describe_transactions,
+    apis.LIST_TRANSACTIONS: _list_transactions,
+    apis.CONSUMER_GROUP_HEARTBEAT: _consumer_group_heartbeat,
+    apis.CONSUMER_GROUP_DESCRIBE: _consumer_group_describe,
     apis.LIST_CONFIG_RESOURCES: _configs("list_resources"),
     apis.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
 }

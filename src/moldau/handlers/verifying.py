@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING
 from moldau.config import BrokerConfig
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
+from moldau.protocol.transaction_errors import PRODUCE
 from moldau.replication.replica import Begun, Replica
 
 if TYPE_CHECKING:
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
     from moldau.coordinators.transactions.messages import AddPartitions
 
-KNOWS_ABORTABLE, ADDS_PARTITIONS = 11, 12
-"""Versions of Produce: the first that knows TRANSACTION_ABORTABLE, and the first of version 2 of transactions."""
+ADDS_PARTITIONS = 12
+"""The first version of Produce that uses version 2 of transactions."""
 TRY_AGAIN = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -38,15 +39,11 @@ Begins = dict[int, tuple[Replica, Begun]]
 """Transactions that are about to begin, by the position of the partition in the request."""
 
 
-def told(error: ErrorCode, version: int) -> ErrorCode:
-    """The coordinator's word in that version of Produce."""
-    if error is ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    if error is ErrorCode.TRANSACTION_ABORTABLE and version < KNOWS_ABORTABLE:
-        return ErrorCode.INVALID_TXN_STATE
+def error_in_version(error: ErrorCode, version: int) -> ErrorCode:
+    """The coordinator's error, as that version of Produce knows it."""
     if error in TRY_AGAIN or (error is ErrorCode.CONCURRENT_TRANSACTIONS and version < ADDS_PARTITIONS):
         return ErrorCode.NOT_ENOUGH_REPLICAS
-    return error
+    return PRODUCE.in_version(error, version)
 
 
 def _is_late(replica: Replica, begun: Begun) -> bool:
@@ -97,8 +94,8 @@ class Verifying:
             errors: Mapping[TopicPartition, ErrorCode] = dict.fromkeys(partitions, error)
         else:
             errors = self._transactions().verify_partitions(question)
-        told_by_tp = {tp: told(error, version) for tp, error in errors.items() if error}
-        refused = {at: told_by_tp[replica.tp] for at, (replica, _) in begins.items() if replica.tp in told_by_tp}
+        refusals = {tp: error_in_version(error, version) for tp, error in errors.items() if error}
+        refused = {at: refusals[replica.tp] for at, (replica, _) in begins.items() if replica.tp in refusals}
         return {**refused, **dict.fromkeys(late, ErrorCode.INVALID_PRODUCER_EPOCH)}
 
     async def _add(self, question: "AddPartitions") -> ErrorCode:

@@ -1,6 +1,19 @@
-"""The consumer protocol: what members of a group tell each other"""
+"""The embedded protocol of classic consumer groups: the metadata and assignments that members exchange as bytes.
 
+    int16 version | the fields of that version
+
+Source: Apache Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment.
+"""
+
+from typing import Final
+
+from moldau.errors import ProtocolViolation
+from moldau.protocol import schema
 from moldau.protocol.schema import ARRAY, BYTES, INT32, STRING, message
+
+CONSUMER_PROTOCOL_VERSION_MAX: Final = 3
+"""The newest version known here. A newer subscription or assignment begins with the fields of this one."""
+_VERSION_BYTES = 2
 
 
 @message
@@ -28,3 +41,28 @@ class AssignedPartitions:
 class ConsumerProtocolAssignment:
     assigned_partitions: list[AssignedPartitions] = ARRAY(AssignedPartitions)
     user_data: bytes | None = BYTES(nullable=0, default=None)
+
+
+def read_subscription(data: bytes, as_version: int | None = None) -> ConsumerProtocolSubscription:
+    """A member's subscription, in its own version or in the given one. Raises `ProtocolViolation`."""
+    version = _version(data) if as_version is None else as_version
+    return schema.read(ConsumerProtocolSubscription, version, False, data, _VERSION_BYTES)[0]
+
+
+def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
+    """A member's assignment. Raises `ProtocolViolation`."""
+    return schema.read(ConsumerProtocolAssignment, _version(data), False, data, _VERSION_BYTES)[0]
+
+
+def versioned(value: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
+    """The message as bytes, with its version in front."""
+    return version.to_bytes(_VERSION_BYTES, "big") + bytes(schema.write(value, version, False))
+
+
+def _version(data: bytes) -> int:
+    if len(data) < _VERSION_BYTES:
+        raise ProtocolViolation("a subscription or assignment is too short for its version")
+    version = int.from_bytes(data[:_VERSION_BYTES], "big", signed=True)
+    if version < 0:
+        raise ProtocolViolation(f"a subscription or assignment has the version {version}")
+    return min(version, CONSUMER_PROTOCOL_VERSION_MAX)

@@ -11,15 +11,12 @@ from typing import Any, Final, NamedTuple
 
 from moldau.errors import ProtocolViolation
 from moldau.protocol import internal, schema
-from moldau.protocol.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from moldau.protocol.primitives import read_int16
 
 TRANSACTION_STATES: Final = (
     "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
     "PrepareEpochFence",
 )  # fmt: skip
-MEMBER_PROTOCOL_VERSION_MAX: Final = 3
-"""Of subscriptions and assignments as we know them; a newer one is read as this, which it begins with."""
 
 
 class Kind(NamedTuple):
@@ -82,24 +79,6 @@ def read_stored(kinds: dict[int, Kind], key: bytes, value: bytes | None) -> Stor
     value_message: Any
     value_message, _ = schema.read(kind.value, version, version >= kind.flexible_since, value, at)
     return Stored(kind.name, key_message, value_message, version)
-
-
-def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """What a member of a group of consumers asked for. Raises `ProtocolViolation`."""
-    version, at = _prefix(data)
-    return schema.read(ConsumerProtocolSubscription, _known(version), False, data, at)[0]
-
-
-def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """What a member of a group of consumers was given. Raises `ProtocolViolation`."""
-    version, at = _prefix(data)
-    return schema.read(ConsumerProtocolAssignment, _known(version), False, data, at)[0]
-
-
-def _known(version: int) -> int:
-    if version < 0:
-        raise ProtocolViolation(f"a member's protocol of version {version}")
-    return min(version, MEMBER_PROTOCOL_VERSION_MAX)
 
 
 def _prefix(data: bytes) -> tuple[int, int]:

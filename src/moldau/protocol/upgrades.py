@@ -1,7 +1,7 @@
-"""Singles into lists, and back: requests whose older versions ask for one thing where the newer ask for many.
+"""Requests whose older versions name one thing where newer versions name many.
 
-A handler reads every version as the newest structure: `lift_*` moves what an older version carries in its own fields
-into the list of the newest, and `lower_*` moves the answers back to where that version has them. Both change the
+A handler reads every version as the newest structure: `upgrade_*` moves the fields of an older request into the list of
+the newest version, and `downgrade_*` moves the answers back to the fields of the older response. Both change the
 message in place.
 """
 

@@ -17,7 +17,7 @@ from moldau.coordinators.classic.group import ClassicGroupState
 from moldau.coordinators.classic.messages import Join, Joined, Leaver, Sync, Synced
 from moldau.coordinators.decision import InternalRecord, Ticket, TransactionEnd
 from moldau.coordinators.groups.records import read_record
-from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.coordinators.offsets.records import OffsetRecord
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
@@ -148,7 +148,7 @@ class GroupsUnderFire(OnASlowLog):
         live = self.stage.shard.classic.live.get(group)
         generation = -1 if simple or live is None else live.generation
         self.commits += 1
-        ask = OffsetCommit(
+        ask = OffsetsToCommit(
             group_id=group,
             member_id="" if simple else member,
             instance_id=None if simple else instance,
@@ -224,7 +224,7 @@ class GroupsUnderFire(OnASlowLog):
                 prefix = asked.member_id.partition("-")[0]  # a static member's id begins with its instance id
                 who = prefix if prefix in ("A", "B") else asked.member_id
                 assert generation.setdefault(answer.assignment.decode() or who, who) == who
-            case OffsetCommit(), [ErrorCode.NONE]:
+            case OffsetsToCommit(), [ErrorCode.NONE]:
                 offset = asked.offsets[0]
                 key = (asked.group_id, offset.partition)
                 assert offset.offset > self.acknowledged.get(key, 0)

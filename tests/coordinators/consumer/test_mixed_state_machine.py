@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from moldau.assignors import range_assign
-from moldau.client.membership import assignment_of, read_subscription, versioned
+from moldau.client.membership import assignment_of, read_subscription
 from moldau.coordinators.classic.messages import Join, Joined, Leaver, Sync, Synced
 from moldau.coordinators.decision import Ticket
 from moldau.errors import ErrorCode
-from moldau.protocol.stored import read_assignment
+from moldau.protocol.consumer import read_assignment, versioned
 from tests.coordinators.consumer.scene import topic_id
 from tests.coordinators.consumer.test_state_machine import REBALANCE_MS, SESSION_MS, ConsumersMachine, Place
 from tests.coordinators.groups.scene import subscription

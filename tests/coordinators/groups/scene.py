@@ -18,7 +18,7 @@ from moldau.coordinators.decision import InternalRecord, Replies, Ticket, Transa
 from moldau.coordinators.groups.records import read_record
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
-from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.coordinators.replaying import Step
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
@@ -28,8 +28,8 @@ from moldau.protocol.consumer import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     OwnedPartitions,
+    read_assignment,
 )
-from moldau.protocol.stored import read_assignment
 from tests.coordinators.consumer import scene as consumer_scene
 from tests.coordinators.held_log import HeldLog
 from tests.coordinators.settings import group_settings
@@ -238,7 +238,7 @@ class Actor:
         self.stage.carry_out(self.stage.shard.end_transaction(ending, self._ticket(plain[0]), self.stage.now))
 
     def _commit(self, plain: list[str], pairs: dict[str, str]) -> None:
-        ask = OffsetCommit(
+        ask = OffsetsToCommit(
             group_id=pairs.get("group", "g"),
             member_id=pairs.get("id", ""),
             instance_id=pairs.get("instance"),

@@ -182,7 +182,7 @@ def test_a_partition_of_many_groups_starts_bit_by_bit_and_is_loading_until_it_ha
 
     async def scene(group: Group) -> None:
         group.log.batches[here] = [bytes(encode_batch(rows))]
-        host = group.coordinator._host
+        host = group.coordinator._runtime
         make = host._machine
 
         def kept(partition: int) -> GroupShard:

@@ -10,7 +10,7 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from moldau.coordinators.decision import InternalRecord, TransactionEnd
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
-from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.coordinators.offsets.records import offset_record, read_offset
 from moldau.coordinators.replaying import Replaying, Step, steps
 from moldau.names import TopicPartition
@@ -47,7 +47,7 @@ class OffsetsInTransactions(OnASlowLog):
 
     @rule(group=GROUPS, partition=PARTITIONS)
     def commits(self, group: str, partition: int) -> None:
-        ask = OffsetCommit(
+        ask = OffsetsToCommit(
             group_id=group,
             member_id="",
             instance_id=None,

@@ -202,7 +202,7 @@ def test_a_marker_writer_that_fails_is_called_again(caplog: pytest.LogCaptureFix
         await producer.coordinator.stop()
 
     in_virtual_time(play())
-    assert "markers of a transaction could not be written" in caplog.text
+    assert "markers of transactional id x could not be written" in caplog.text
 
 
 def test_a_partition_that_keeps_refusing_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -214,7 +214,7 @@ def test_a_partition_that_keeps_refusing_is_told_of_once(caplog: pytest.LogCaptu
         await producer.coordinator.stop()
 
     in_virtual_time(play())
-    assert caplog.text.count("the commit of x waits for t-0") == 1
+    assert caplog.text.count("the commit marker of transactional id x cannot be written to t-0") == 1
 
 
 def test_completing_is_tried_until_the_log_takes_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 from harness.logs import config
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
-from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 from moldau.log.folder import LogFolder
 from moldau.names import OFFSETS_TOPIC, BrokerId, LeaderEpoch, TopicPartition
@@ -79,7 +79,7 @@ class Place:
                 self.waits[producer].pop((group, tp), None)
                 self.waits[producer][group, tp] = number
             case "plain":
-                ask_plain = OffsetCommit(**who, retention_ms=-1, offsets=new)
+                ask_plain = OffsetsToCommit(**who, retention_ms=-1, offsets=new)
                 assert await answered_list(self.groups.commit(ask_plain)) == [NONE]
                 self.counts[group, tp] = number
             case "end":

@@ -12,11 +12,11 @@ import asyncio
 from typing import Any
 
 from moldau.assignors import range_assign
-from moldau.client.membership import assignment_of, read_assignment, read_subscription, versioned
+from moldau.client.membership import assignment_of, read_assignment, read_subscription
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
-from moldau.protocol.consumer import ConsumerProtocolSubscription, OwnedPartitions
+from moldau.protocol.consumer import ConsumerProtocolSubscription, OwnedPartitions, versioned
 from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

@@ -13,13 +13,10 @@ from dataclasses import dataclass, field
 
 from moldau.coordinators.decision import Ticket
 from moldau.errors import ErrorCode, ProtocolViolation
-from moldau.protocol import schema
-from moldau.protocol.consumer import ConsumerProtocolSubscription
+from moldau.protocol.consumer import read_subscription
 from moldau.protocol.internal import GroupMetadataValue, MemberMetadata
 
 CONSUMER_PROTOCOL = "consumer"
-VERSION_BYTES = 2
-"""The size of the version in front of a subscription."""
 
 
 class ClassicGroupState(enum.Enum):
@@ -295,7 +292,7 @@ class ClassicGroup:
         for member in self.members.values():
             try:
                 metadata = member.metadata(self.protocol)
-                subscription, _ = schema.read(ConsumerProtocolSubscription, 0, False, metadata, VERSION_BYTES)
+                subscription = read_subscription(metadata, as_version=0)
             except ProtocolViolation:
                 return None
             topics.update(dict.fromkeys(subscription.topics))

@@ -31,7 +31,7 @@ from moldau.coordinators.classic.rights import (
 )
 from moldau.coordinators.deadlines import Deadlines
 from moldau.coordinators.decision import Decision, Now, Replies, Ticket
-from moldau.coordinators.offsets.messages import OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 from moldau.protocol.internal import GroupMetadataValue
 
@@ -188,7 +188,7 @@ class ClassicGroups:
 
     # -- from others
 
-    def check_commit(self, ask: OffsetCommit, now: Now) -> list[ErrorCode]:
+    def check_commit(self, ask: OffsetsToCommit, now: Now) -> list[ErrorCode]:
         """One error or NONE for each offset; an accepted commit also keeps the member's session alive."""
         group = self.live.get(ask.group_id)
         error = check_commit(group, ask)

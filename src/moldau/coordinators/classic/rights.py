@@ -2,7 +2,7 @@
 
 from moldau.coordinators.classic.group import ClassicGroup, ClassicGroupState
 from moldau.coordinators.classic.messages import DescribedClassicGroup, DescribedClassicMember, Sync
-from moldau.coordinators.offsets.messages import OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 
 
@@ -29,7 +29,7 @@ def check_sync(group: ClassicGroup | None, ask: Sync) -> ErrorCode:
     return ErrorCode.REBALANCE_IN_PROGRESS if is_rebalancing else ErrorCode.NONE
 
 
-def check_commit(group: ClassicGroup | None, ask: OffsetCommit) -> ErrorCode:
+def check_commit(group: ClassicGroup | None, ask: OffsetsToCommit) -> ErrorCode:
     """Whether the offsets may be committed. A negative generation is a client that assigns partitions to itself: it
     needs no group, or an empty one."""
     if group is None:

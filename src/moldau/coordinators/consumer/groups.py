@@ -22,7 +22,7 @@ from moldau.coordinators.consumer.records import ConsumerGroupRecord
 from moldau.coordinators.consumer.rights import check_commit, check_commit_in_transaction, described
 from moldau.coordinators.consumer.upgrades import Upgrades
 from moldau.coordinators.decision import Decision, Now, Replies
-from moldau.coordinators.offsets.messages import OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 
 
@@ -100,7 +100,7 @@ class ConsumerGroups:
 
     # -- offsets, deletion
 
-    def check_commit(self, ask: OffsetCommit, now: Now) -> list[ErrorCode]:
+    def check_commit(self, ask: OffsetsToCommit, now: Now) -> list[ErrorCode]:
         """One error or NONE for each offset."""
         return check_commit(self.live[ask.group_id], ask)
 

@@ -21,16 +21,18 @@ from moldau.coordinators.classic.group import (
 )
 from moldau.coordinators.consumer.group import ConsumerGroup, ConsumerMember
 from moldau.errors import ProtocolViolation
-from moldau.protocol import schema
 from moldau.protocol.consumer import (
+    CONSUMER_PROTOCOL_VERSION_MAX,
     AssignedPartitions,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     OwnedPartitions,
+    read_assignment,
+    read_subscription,
+    versioned,
 )
 from moldau.protocol.internal import ClassicMemberMetadata, ClassicProtocol
-from moldau.protocol.primitives import read_int16, write_int16
-from moldau.protocol.stored import MEMBER_PROTOCOL_VERSION_MAX, read_assignment, read_subscription
+from moldau.protocol.primitives import read_int16
 
 
 class CannotMigrate(ValueError):
@@ -112,16 +114,14 @@ def subscription_of(protocols: Protocols) -> ConsumerProtocolSubscription:
 def assignment_for(member: ConsumerMember, target: Mapping[uuid.UUID, Collection[int]], image: Image) -> bytes:
     """The partitions as the classic protocol's assignment, in the member's version; deleted topics are left out."""
     assert member.classic is not None
-    version = min(read_int16(member.classic.supported_protocols[0].metadata, 0)[0], MEMBER_PROTOCOL_VERSION_MAX)
+    version = min(read_int16(member.classic.supported_protocols[0].metadata, 0)[0], CONSUMER_PROTOCOL_VERSION_MAX)
     topics = image.topics_by_id
     assigned = [
         AssignedPartitions(topic=topics[topic].name, partitions=sorted(partitions))
         for topic, partitions in target.items()
         if topic in topics and partitions
     ]
-    out = bytearray()
-    write_int16(out, version)
-    return bytes(out + schema.write(ConsumerProtocolAssignment(assigned_partitions=assigned), version, False))
+    return versioned(ConsumerProtocolAssignment(assigned_partitions=assigned), version)
 
 
 def _read_assignment(data: bytes, image: Image) -> dict[uuid.UUID, list[int]]:

@@ -8,11 +8,11 @@ import uuid
 
 from moldau.coordinators.consumer.group import ConsumerGroup, ConsumerMember
 from moldau.coordinators.consumer.messages import DescribedConsumerGroup, DescribedConsumerMember
-from moldau.coordinators.offsets.messages import OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 
 
-def check_commit(group: ConsumerGroup, ask: OffsetCommit) -> list[ErrorCode]:
+def check_commit(group: ConsumerGroup, ask: OffsetsToCommit) -> list[ErrorCode]:
     """One error or NONE for each offset."""
     if ask.generation < 0 and not group.members:
         return [ErrorCode.NONE] * len(ask.offsets)
@@ -35,7 +35,7 @@ def check_commit_in_transaction(group: ConsumerGroup, ask: TransactionalOffsetCo
     """One error or NONE for each offset. Producers know only the errors of classic groups, so these are used."""
     if ask.generation < 0 and not ask.member_id and ask.instance_id is None:
         return [ErrorCode.NONE] * len(ask.offsets)
-    commit = OffsetCommit(
+    commit = OffsetsToCommit(
         group_id=ask.group_id,
         member_id=ask.member_id,
         instance_id=ask.instance_id,

@@ -24,7 +24,7 @@ from moldau.coordinators.groups.resolving import Resolver
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
 from moldau.coordinators.offsets.committed import OffsetsOfGroup
-from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.coordinators.transactional_runtime import TransactionalLog, TransactionalRuntime
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition, VerificationGuard
@@ -151,7 +151,7 @@ class GroupCoordinator:
     def leave(self, group_id: str, leavers: list[Leaver]) -> Left | Awaitable[Left]:
         return self._ask(group_id, lambda shard, ticket, now: shard.leave(group_id, leavers, ticket, now), Left)
 
-    def commit(self, ask: OffsetCommit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+    def commit(self, ask: OffsetsToCommit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """OffsetCommit: one error for each offset. More than `OFFSETS_PER_DECISION_MAX` offsets are committed in
         several decisions, one after the other, as if the member had sent several requests; each is checked and written
         as a whole."""
@@ -159,7 +159,7 @@ class GroupCoordinator:
             return self._commit(ask)
         return self._to_the_end(self._in_parts(ask.offsets, lambda some: self._commit(replace(ask, offsets=some))))
 
-    def _commit(self, ask: OffsetCommit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+    def _commit(self, ask: OffsetsToCommit) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         return self._ask(
             ask.group_id,
             lambda shard, ticket, now: shard.commit(ask, ticket, now),

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from moldau.coordinators.classic.messages import Join, Leaver, Sync
 from moldau.coordinators.decision import Decision, Now, Replies, Ticket
 from moldau.coordinators.offsets.committed import SubscribedGroup
-from moldau.coordinators.offsets.messages import OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 
 
@@ -51,7 +51,7 @@ class GroupKind(Protocol):
 
     # -- offsets, deletion
 
-    def check_commit(self, ask: OffsetCommit, now: Now) -> list[ErrorCode]:
+    def check_commit(self, ask: OffsetsToCommit, now: Now) -> list[ErrorCode]:
         """One error or NONE for each offset."""
 
     def check_commit_in_transaction(self, ask: TransactionalOffsetCommit) -> list[ErrorCode]:

@@ -24,7 +24,7 @@ from moldau.coordinators.groups.messages import ListedGroup
 from moldau.coordinators.groups.records import read_record
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.offsets.committed import CommittedOffsets
-from moldau.coordinators.offsets.messages import NewOffset, OffsetCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.coordinators.offsets.records import is_offset
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.names import TopicPartition, VerificationGuard
@@ -190,7 +190,7 @@ class GroupShard:
 
     # -- offsets
 
-    def commit(self, ask: OffsetCommit, ticket: Ticket, now: Now) -> Decision:
+    def commit(self, ask: OffsetsToCommit, ticket: Ticket, now: Now) -> Decision:
         """The reply is a list of errors, one for each offset."""
         out = Decision()
         errors = (self._kind_of(ask.group_id) or self.classic).check_commit(ask, now)

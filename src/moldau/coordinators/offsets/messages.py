@@ -27,7 +27,7 @@ class NewOffset(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommit:
+class OffsetsToCommit:
     """`retention_ms` is -1 unless the client sets a retention of its own (OffsetCommit 2 to 4). In a consumer group
     `generation` is the member's epoch, for which the client must use OffsetCommit 9 (`knows_epochs`)."""
 

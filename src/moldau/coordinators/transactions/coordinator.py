@@ -1,9 +1,9 @@
-"""The transaction coordinator of this broker: which partition a transactional id belongs to, and the questions put to
-it.
+"""The transaction coordinator of this broker: finds the partition that a transactional id belongs to, and lets its
+shard decide.
 
-Everything is answered at once or by an awaitable, and every failure is in the answer; only what reads raises. Handlers
-know this class and `exchange`, and nothing behind it. Producer ids come in blocks, so now and then one has
-to be awaited: then the question is put again.
+Every method answers at once or returns an awaitable, and every failure is part of the answer; only methods that read
+raise. Handlers know this class and `messages`. Producer ids come in blocks: when the next block has to be fetched, the
+request waits for it and is decided again.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ log = logging.getLogger(__name__)
 A = TypeVar("A")
 
 ID_BYTES_MAX = 32767
-"""A longer transactional id fits into no record."""
+"""The most bytes of a transactional id that a record's key can hold."""
 
 
 class TransactionCoordinator:
-    """`partitions` is how many `__transaction_state` has, or will have once it is made."""
+    """`partitions` returns how many `__transaction_state` has, or will have once it exists."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class TransactionCoordinator:
         self._markers = MarkerRounds(
             write_markers, self._complete, lambda tp: image().partition(tp) is not None, pauses_ms
         )
-        self._host: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(internal, self._shard, runtime.clock)
+        self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(internal, self._shard, runtime.clock)
 
     def _shard(self, partition: int) -> TransactionShard:
         def mark(transactional_id: str, markers: TransactionMarkers) -> None:
@@ -73,33 +73,33 @@ class TransactionCoordinator:
     # -- which partitions
 
     def lead(self, partition: int, leader_epoch: int) -> None:
-        """Load that partition of `__transaction_state` and answer for it; anew if the epoch is another one."""
+        """Coordinate that partition of `__transaction_state`: load it, and again whenever the leader epoch changes."""
         if self._epochs.get(partition) != leader_epoch:
             self.resign(partition)
         self._epochs[partition] = leader_epoch
-        self._host.lead(partition)
+        self._runtime.lead(partition)
 
     def resign(self, partition: int) -> None:
-        """Another broker answers for that partition from now on, and writes the markers that are left."""
+        """Another broker leads the partition now, and writes the remaining markers."""
         self._markers.drop(partition)
-        self._host.resign(partition)
+        self._runtime.resign(partition)
         self._epochs.pop(partition, None)
 
     def lead_only(self, leader_epochs: Mapping[int, int]) -> None:
-        """Answer for these partitions, by their leader epochs, and no others."""
-        for partition in self._host.partitions():
+        """Coordinate these partitions, given with their leader epochs, and no others."""
+        for partition in self._runtime.partitions():
             if partition not in leader_epochs:
                 self.resign(partition)
         for partition, leader_epoch in leader_epochs.items():
             self.lead(partition, leader_epoch)
 
     def partitions_changed(self) -> None:
-        """The cluster has changed: markers that were refused may be taken now."""
+        """The cluster changed: retry refused markers at once."""
         self._markers.try_now()
 
     async def stop(self) -> None:
         await self._markers.stop()
-        await self._host.stop()
+        await self._runtime.stop()
         if self._taking is not None:
             self._taking.cancel()
             await asyncio.gather(self._taking, return_exceptions=True)
@@ -108,48 +108,50 @@ class TransactionCoordinator:
         return partition_of(transactional_id, self._partitions())
 
     async def loaded(self, transactional_id: str) -> None:
-        """Wait until the id's partition is loaded; raises `KafkaError` if it is not ours."""
-        await self._host.loaded(self.partition_of(transactional_id))
+        """Wait until the id's partition is loaded; raises `KafkaError` if this broker does not lead it."""
+        await self._runtime.loaded(self.partition_of(transactional_id))
 
     # -- what is asked
 
     def init_producer_id(self, ask: InitProducer) -> Initialized | Awaitable[Initialized]:
+        """InitProducerId of a transactional id."""
         return self._ask(ask.transactional_id, lambda shard, ticket, now: shard.init(ask, ticket, now), Initialized)
 
     def add_partitions(self, ask: AddPartitions) -> ErrorCode | Awaitable[ErrorCode]:
+        """AddPartitionsToTxn: all partitions are added, or none."""
         return self._ask(
             ask.transactional_id, lambda shard, ticket, now: shard.add(ask, ticket, now), lambda error: error
         )
 
     def verify_partitions(self, ask: AddPartitions) -> dict[TopicPartition, ErrorCode]:
-        """For each partition whether the transaction is ongoing in it."""
+        """NONE for each partition in which the transaction is ongoing, an error for the others."""
         error = _check_id(ask.transactional_id)
         if error is ErrorCode.NONE:
             try:
-                return self._host.machine(self.partition_of(ask.transactional_id)).verify(ask)
+                return self._runtime.machine(self.partition_of(ask.transactional_id)).verify(ask)
             except KafkaError as failure:
                 error = failure.code
         return dict.fromkeys(ask.partitions, error)
 
     def end(self, ask: EndTransaction) -> Ended | Awaitable[Ended]:
-        """Answered once the decision is committed; the markers are written after that."""
+        """EndTxn: answered once the decision is committed. The markers are written after that."""
         return self._ask(ask.transactional_id, lambda shard, ticket, now: shard.end(ask, ticket, now), Ended)
 
     def describe(self, transactional_id: str) -> DescribedTransaction:
-        """Raises `KafkaError` (INVALID_REQUEST, TRANSACTIONAL_ID_NOT_FOUND, NOT_COORDINATOR,
+        """One transactional id. Raises `KafkaError` (INVALID_REQUEST, TRANSACTIONAL_ID_NOT_FOUND, NOT_COORDINATOR,
         COORDINATOR_LOAD_IN_PROGRESS)."""
         error = _check_id(transactional_id)
         if error is not ErrorCode.NONE:
             raise KafkaError(error)
-        described = self._host.machine(self.partition_of(transactional_id)).describe(transactional_id)
+        described = self._runtime.machine(self.partition_of(transactional_id)).describe(transactional_id)
         if described is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
         return described
 
     def listed(self) -> Iterator[ListedTransaction]:
-        """All ids of this broker, each as it is when its turn comes. Raises `KafkaError`
+        """All transactional ids of this broker. They may change between two steps of the iteration. Raises `KafkaError`
         (COORDINATOR_LOAD_IN_PROGRESS)."""
-        return chain.from_iterable(shard.listed() for shard in self._host.machines())
+        return chain.from_iterable(shard.listed() for shard in self._runtime.machines())
 
     def _ask(
         self,
@@ -162,7 +164,7 @@ class TransactionCoordinator:
             return refused(error)
         partition = self.partition_of(transactional_id)
         try:
-            answer: Any = self._host.ask(partition, decide)
+            answer: Any = self._runtime.ask(partition, decide)
         except KafkaError as failure:
             return refused(failure.code)
         if answer is None:
@@ -177,7 +179,7 @@ class TransactionCoordinator:
         decide: Callable[[TransactionShard, Ticket, Now], Decision],
         refused: Callable[[ErrorCode], A],
     ) -> A:
-        """The decision takes a producer id: wait until there is one, and ask again."""
+        """The decision needs a producer id: wait until one is available, and decide again."""
         while True:
             taking = self._taking
             if taking is not None:
@@ -185,12 +187,12 @@ class TransactionCoordinator:
                 if taking.cancelled() or not taking.result():
                     return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             try:
-                answer: Any = self._host.ask(partition, decide)
+                answer: Any = self._runtime.ask(partition, decide)
             except KafkaError as failure:
                 return refused(failure.code)
             if answer is not None:
-                told: A = await answer if isinstance(answer, Awaitable) else answer
-                return told
+                final: A = await answer if isinstance(answer, Awaitable) else answer
+                return final
 
     def _take_id(self) -> int | None:
         if self._producer_ids:
@@ -204,12 +206,12 @@ class TransactionCoordinator:
         return None
 
     async def _await_id(self, taken: Awaitable[int]) -> bool:
-        """Whether there is one."""
+        """Wait for the id; returns whether it could be fetched."""
         try:
             self._producer_ids.append(await taken)
             return True
         except MoldauError as error:
-            log.warning("no producer id can be given out: %s", error)
+            log.warning("producers cannot get producer ids: %s", error)
             return False
         finally:
             self._taking = None
@@ -218,7 +220,7 @@ class TransactionCoordinator:
 
     async def _complete(self, one: MarkerRound) -> ErrorCode:
         try:
-            answer: Any = self._host.ask(
+            answer: Any = self._runtime.ask(
                 one.partition,
                 lambda shard, ticket, now: shard.complete(one.transactional_id, one.markers, ticket, now),
             )

@@ -1,9 +1,9 @@
-"""Writing the markers of transactions that are decided, again and again until every partition has its own.
+"""Writes the markers of decided transactions, and retries until every partition has its own.
 
-A round is one transaction and the partitions that still lack the marker. What a partition refuses for now is tried
-again after a pause that doubles, and at once when the cluster has changed; then the transaction is completed. A
-partition of a topic that is gone needs no marker, and neither does one in which a later epoch has written: there the
-transaction is over. So many rounds write at a time; the others wait without a task, in the order of their decisions.
+A round is one transaction and the partitions that still lack its marker. A refused marker is tried again after a pause
+that doubles, and at once when the cluster changes. Then the transaction is completed. No marker is needed in partitions
+of deleted topics, or where a later epoch has written: the transaction is over there. At most `ROUNDS_MAX` rounds write
+at a time; the others wait without a task, in the order of their decisions.
 """
 
 import asyncio
@@ -21,11 +21,12 @@ ROUNDS_MAX = 64
 
 DONE = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
 COMPLETED = frozenset({ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_COORDINATOR})
-"""Answers to the wish to complete after which nothing is left to do: whoever loads the partition begins anew."""
+"""Answers to completing a transaction after which its round is over. A coordinator that loads the partition later
+starts new rounds."""
 
 
 class MarkerRound:
-    """`left` are the partitions that lack the marker."""
+    """One transaction; `left` are the partitions that lack the marker."""
 
     __slots__ = ("left", "markers", "partition", "timer", "transactional_id", "wait_ms")
 
@@ -39,7 +40,8 @@ class MarkerRound:
 
 
 class MarkerRounds:
-    """`exists` says whether a partition is still there; `complete` writes that a transaction is done."""
+    """`exists` says whether a partition exists; `complete` records that a transaction is complete. `pauses_ms` are the
+    first and the longest pause between two attempts."""
 
     def __init__(
         self,
@@ -61,7 +63,8 @@ class MarkerRounds:
         return sum(len(rounds) for rounds in self._rounds.values())
 
     def add(self, partition: int, transactional_id: str, markers: TransactionMarkers) -> None:
-        """A transaction of that partition of `__transaction_state` is decided, or found so when it was loaded."""
+        """Write the markers of a transaction of that partition of `__transaction_state`, decided now or before a
+        start."""
         rounds = self._rounds.setdefault(partition, {})
         before = rounds.get(transactional_id)
         if before is not None:
@@ -71,12 +74,12 @@ class MarkerRounds:
         self._begin()
 
     def drop(self, partition: int) -> None:
-        """Somebody else completes the transactions of that partition from now on."""
+        """Stop the rounds of that partition: another coordinator completes its transactions."""
         for dropped in self._rounds.pop(partition, {}).values():
             self._unwait(dropped)
 
     def try_now(self) -> None:
-        """What was refused may be taken now."""
+        """Try all refused markers again at once."""
         for waiting in list(self._waiting):
             self._unwait(waiting)
             self._ready.append(waiting)
@@ -114,12 +117,12 @@ class MarkerRounds:
                     del self._rounds[begun.partition][begun.transactional_id]
                 return
         except Exception:
-            log.exception("the markers of a transaction could not be written")
+            log.exception("the markers of transactional id %s could not be written", begun.transactional_id)
         if self._is_current(begun):
             self._wait(begun)
 
     def _refused(self, begun: MarkerRound, errors: Mapping[TopicPartition, ErrorCode]) -> tuple[TopicPartition, ...]:
-        """The partitions that are to be tried again."""
+        """The partitions in which the marker has to be tried again."""
         left = []
         for partition in begun.left:
             error = errors.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -129,7 +132,10 @@ class MarkerRounds:
             left.append(partition)
             if begun.wait_ms < self._pause_ms_max <= 2 * begun.wait_ms:
                 what = "commit" if begun.markers.commits else "abort"
-                log.warning("the %s of %s waits for %s: %s", what, begun.transactional_id, partition, error.sentence)
+                log.warning(
+                    "the %s marker of transactional id %s cannot be written to %s yet: %s",
+                    what, begun.transactional_id, partition, error.sentence,
+                )  # fmt: skip
         return tuple(left)
 
     def _wait(self, begun: MarkerRound) -> None:

@@ -1,10 +1,9 @@
-"""What is asked of the transaction coordinator and what it answers, in its own words: handlers translate from and to
-the protocol's.
+"""What is asked of the transaction coordinator, and what it answers. Handlers translate from and to the protocol's
+messages.
 
-Errors are those of the newest version of a request; `spoken` gives an older one its word. Every `producer_id` and
-`epoch` that is not there is -1. `transaction_version` is the client's (KIP-890): 2 from EndTxn 5, Produce 12 and
-TxnOffsetCommit 5 on, and 0 for all before. What is decided never depends on the version of an InitProducerId, so it has
-none.
+Errors are those of the newest version of a request; `protocol.transaction_errors` converts them for older ones. A
+missing `producer_id` or `epoch` is -1. `transaction_version` is the client's (KIP-890): 2 from EndTxn 5, Produce 12 and
+TxnOffsetCommit 5 on, otherwise 0. InitProducerId has none, since no decision depends on its version.
 """
 
 from collections.abc import Mapping
@@ -14,21 +13,11 @@ from typing import NamedTuple, Protocol
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition, TransactionMarkers
 
-FENCED_SINCE_INIT, FENCED_SINCE_ADD, FENCED_SINCE_END = 4, 2, 2
-"""The versions of InitProducerId, of AddPartitionsToTxn and AddOffsetsToTxn, and of EndTxn that know it is fenced."""
-
-
-def spoken(error: ErrorCode, version: int, fenced_since: int) -> ErrorCode:
-    """The error as a request of that version knows it."""
-    if error is ErrorCode.PRODUCER_FENCED and version < fenced_since:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return error
-
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """Kafka's settings for transactions; `transaction_version` is the feature as it is finalized, by which records are
-    written. The last three are how often a marker is tried again that a partition did not take."""
+    """Kafka's settings for transactions. `transaction_version` is the finalized feature level, which decides how
+    records are written; the last two are the first and the longest pause before a refused marker is tried again."""
 
     max_timeout_ms: int = 900_000
     id_expiration_ms: int = 604_800_000
@@ -40,7 +29,7 @@ class TransactionSettings:
 
 
 class InitProducer(NamedTuple):
-    """A producer starts, or (with an id and epoch of before) recovers."""
+    """InitProducerId: a producer starts, or recovers if it names its last producer id and epoch (KIP-360)."""
 
     transactional_id: str
     timeout_ms: int
@@ -49,13 +38,15 @@ class InitProducer(NamedTuple):
 
 
 class Initialized(NamedTuple):
+    """The answer to InitProducerId."""
+
     error: ErrorCode = ErrorCode.NONE
     producer_id: int = -1
     epoch: int = -1
 
 
 class AddPartitions(NamedTuple):
-    """What a transaction writes to, be it said by the client or (version 2) by a leader for it."""
+    """Partitions that a transaction writes to, added by the client or (version 2) by a partition's leader."""
 
     transactional_id: str
     producer_id: int
@@ -65,6 +56,8 @@ class AddPartitions(NamedTuple):
 
 
 class EndTransaction(NamedTuple):
+    """EndTxn."""
+
     transactional_id: str
     producer_id: int
     epoch: int
@@ -73,7 +66,7 @@ class EndTransaction(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """With version 2, `producer_id` and `epoch` are those of the next transaction; -1 otherwise."""
+    """The answer to EndTxn. With version 2 it has the producer id and epoch of the next transaction, otherwise -1."""
 
     error: ErrorCode = ErrorCode.NONE
     producer_id: int = -1
@@ -81,13 +74,13 @@ class Ended(NamedTuple):
 
 
 class WriteMarkers(Protocol):
-    """Writes them and says how it went for each partition; never raises `KafkaError`."""
+    """Writes the markers, and returns the error or NONE of each partition; never raises `KafkaError`."""
 
     async def __call__(self, markers: TransactionMarkers) -> Mapping[TopicPartition, ErrorCode]: ...
 
 
 class DescribedTransaction(NamedTuple):
-    """`state` as Kafka spells it; `start_ms` is -1 while there is no transaction."""
+    """One id in DescribeTransactions. `state` is Kafka's name; `start_ms` is -1 without a transaction."""
 
     transactional_id: str
     state: str
@@ -99,7 +92,7 @@ class DescribedTransaction(NamedTuple):
 
 
 class ListedTransaction(NamedTuple):
-    """`start_ms` is -1 while there is no transaction."""
+    """One id in ListTransactions; `start_ms` is -1 without a transaction."""
 
     transactional_id: str
     producer_id: int

@@ -1,15 +1,15 @@
-"""A transaction as it stands in `__transaction_state`: written by `schema`, and read by hand where it is idle and laid
-out as usual, for there may be millions of such records to load.
+"""The record of a transactional id in `__transaction_state`: written by `schema`, and read by hand if it is idle and
+has the usual layout, since millions of such records may be loaded.
 
-    key    kind int16, 0 | transactional id int16 length, bytes
+    key    type int16, 0 | transactional id int16 length, bytes
     value  version int16, 1 | producer id int64 | epoch int16 | timeout int32, ms | state int8
            | partitions + 1 uvarint, 0 or 1: none | last update int64 | start int64
            | tagged fields: none, or one: tag 2, size 2, client's version int16
 
-As Kafka 4.3 does, values are of version 1 from `transaction.version` 1 on, and 0 before; partitions are null while the
-state is Empty. Kafka's record knows the producer id before and after (tags 0 and 1) and Kafka does not write them; we
-do, in the few records where the epochs of a producer id are used up: else a crash between the decision and its
-markers would forget the id that the client was given. What we do not know is skipped, not fatal.
+As Kafka 4.3 does, values have version 1 from `transaction.version` 1 on, and version 0 before; the partitions are null
+in the state Empty. Kafka's record has tags 0 and 1 for the previous and the next producer id, which Kafka does not
+write. They are written here in the few records where the epochs of a producer id are used up: otherwise a crash between
+the decision and its markers would lose the id that the client was given. Unknown types and versions are skipped.
 """
 
 import struct
@@ -30,7 +30,7 @@ from moldau.protocol.internal import TransactionLogValue, TransactionPartitions
 from moldau.protocol.stored import TRANSACTIONS, read_stored
 
 VERSION, PLAIN_VERSION = 1, 0
-"""Of a value with tagged fields, and of one without."""
+"""The versions of values with and without tagged fields."""
 
 _KIND_BYTES = b"\0\0"
 _VERSION_BYTES = {version: version.to_bytes(2, "big") for version in (PLAIN_VERSION, VERSION)}
@@ -42,7 +42,7 @@ assert _IDLE.size == 34
 
 
 class TransactionRecord(NamedTuple):
-    """Packed bytes stand for one that is idle; without a value it is gone."""
+    """A decoded record: packed bytes for an idle id; None if the record deletes the id."""
 
     transactional_id: str
     value: TransactionMetadata | bytes | None
@@ -51,7 +51,7 @@ class TransactionRecord(NamedTuple):
 def transaction_record(
     transactional_id: str, transaction: TransactionMetadata | None, server_version: int
 ) -> InternalRecord:
-    """What is written of it; None says that it is gone."""
+    """The record as bytes; a tombstone if `transaction` is None."""
     name = transactional_id.encode()
     key = b"".join((_KIND_BYTES, len(name).to_bytes(2, "big"), name))
     if transaction is None:
@@ -75,7 +75,7 @@ def transaction_record(
 
 
 def read_record(record: InternalRecord) -> TransactionRecord | None:
-    """None for what we do not know. Raises `ProtocolViolation` if it is cut short."""
+    """The decoded record; None for an unknown type or version. Raises `ProtocolViolation` if it is truncated."""
     if record.value is not None and record.key.startswith(_KIND_BYTES):
         packed = _packed(record.value)
         if packed is not None:
@@ -108,7 +108,7 @@ def read_record(record: InternalRecord) -> TransactionRecord | None:
 
 
 def _packed(data: bytes) -> bytes | None:
-    """An idle one laid out as nearly all are; else None."""
+    """Decode an idle id with the usual layout; None for any other."""
     client_version = _IDLE_ENDS.get(data[_IDLE.size :])
     if client_version is None or len(data) < _IDLE.size:
         return None
@@ -119,13 +119,14 @@ def _packed(data: bytes) -> bytes | None:
 
 
 def id_of(key: bytes) -> str:
+    """The transactional id in a record's key. Raises `ProtocolViolation`."""
     size = int.from_bytes(key[2:4], "big")
     if len(key) < 4 + size or key[2] > 0x7F:
-        raise ProtocolViolation("a transaction's key that is cut short")
+        raise ProtocolViolation("a transaction's key is truncated")
     try:
         return str(key[4 : 4 + size], "utf-8")
     except UnicodeDecodeError as error:
-        raise ProtocolViolation("a transaction's key that is no text") from error
+        raise ProtocolViolation("a transaction's key is not UTF-8") from error
 
 
 def _by_topic(partitions: Partitions) -> list[TransactionPartitions]:

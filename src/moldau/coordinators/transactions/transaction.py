@@ -1,18 +1,19 @@
-"""One transactional id: what is known of it, and the steps it can take. Pure values: a step makes a new one.
+"""One transactional id: its metadata, and the steps that it can take. Pure values: a step makes a new one.
 
     Empty --------------------> Ongoing        partitions are added
-    Ongoing ------------------> PrepareCommit  EndTxn commits: from here on the transaction is committed, come what may
-    Ongoing ------------------> PrepareAbort   EndTxn aborts, the time is over, or a new instance of the producer starts
+    Ongoing ------------------> PrepareCommit  EndTxn commits: from here on the transaction is committed
+Ongoing ------------------> PrepareAbort   EndTxn aborts, the transaction times out, or a new producer instance starts
     PrepareCommit, -Abort ----> CompleteCommit, CompleteAbort   every partition has its marker
     CompleteCommit, -Abort ---> Ongoing, Empty (InitProducerId), PrepareAbort (an abort of nothing, KIP-890)
-    Empty, Complete* ---------> gone           nobody used it for `transactional.id.expiration.ms`
+    Empty, Complete* ---------> deleted        unused for `transactional.id.expiration.ms`
 
-Dead and PrepareEpochFence are names of Kafka's that are never written. With version 2 of transactions (KIP-890) each
-end has an epoch of its own: markers carry the epoch after the transaction's, and what comes late is fenced. When the
-epochs of a producer id are used up, `next_producer_id` takes over at epoch 0 once the transaction is complete.
+Dead and PrepareEpochFence are Kafka's names for states that are never written. With version 2 of transactions (KIP-890)
+each transaction has an epoch of its own: its markers carry the next epoch, and late requests of the old one are fenced.
+When the epochs of a producer id are used up, `next_producer_id` replaces it at epoch 0 once the transaction is
+complete.
 
-`previous_producer_id` is only kept where it is another one, `last_epoch` only in memory (as Kafka does): it is the
-epoch before a bump whose reply may have been lost (KIP-360), -1 where the bump was a takeover.
+`previous_producer_id` is kept only if it differs. `last_epoch` is kept only in memory, as in Kafka: it is the epoch
+before a bump whose reply may have been lost (KIP-360), or -1 after a takeover by a new producer instance.
 """
 
 import enum
@@ -25,11 +26,11 @@ from moldau.names import TopicPartition
 NO_PRODUCER_ID, NO_EPOCH, NO_TIMESTAMP = -1, -1, -1
 EPOCH_MAX = 0x7FFF
 EPOCH_EXHAUSTED = EPOCH_MAX - 1
-"""The last epoch that is given to a producer: the one after it is kept for fencing it."""
+"""The last epoch that a producer gets; the one after it is reserved for fencing the producer."""
 
 
 class TransactionState(enum.IntEnum):
-    """By the numbers that are written; `label` as Kafka spells it to clients."""
+    """The state of a transaction; the value is the number in its record, `label` the name that clients see."""
 
     EMPTY = 0
     ONGOING = 1
@@ -49,12 +50,14 @@ IDLE = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, Tran
 PREPARED = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 
 Partitions = dict[TopicPartition, None]
-"""A set in the order of adding; never changed once it is part of a `TransactionMetadata`."""
+"""A set in the order of insertion; never changed once it is part of a `TransactionMetadata`."""
 
 _PACKED = struct.Struct(">qqhhibhqq")
 
 
 class TransactionMetadata(NamedTuple):
+    """What is known of one transactional id. `update_ms` and `start_ms` are milliseconds since 1970."""
+
     producer_id: int
     epoch: int
     timeout_ms: int
@@ -72,7 +75,7 @@ class TransactionMetadata(NamedTuple):
         return self.epoch >= EPOCH_EXHAUSTED
 
     def pack(self) -> bytes:
-        """An idle one in few bytes: there may be a million of them."""
+        """An idle one in few bytes, since millions of ids are possible."""
         assert self.state in IDLE and not self.partitions and self.next_producer_id == NO_PRODUCER_ID
         return _PACKED.pack(
             self.producer_id,
@@ -88,6 +91,7 @@ class TransactionMetadata(NamedTuple):
 
 
 def unpack(data: bytes) -> TransactionMetadata:
+    """The opposite of `pack`."""
     producer_id, previous, epoch, last_epoch, timeout_ms, state, version, update_ms, start_ms = _PACKED.unpack(data)
     return TransactionMetadata(
         producer_id, epoch, timeout_ms, TransactionState(state), update_ms, {}, start_ms, version, last_epoch, previous
@@ -97,12 +101,12 @@ def unpack(data: bytes) -> TransactionMetadata:
 def pack_idle(
     producer_id: int, epoch: int, timeout_ms: int, state: int, update_ms: int, start_ms: int, version: int
 ) -> bytes:
-    """What `pack` of one without a history gives."""
+    """As `pack`, for one without `last_epoch` and `previous_producer_id`."""
     return _PACKED.pack(producer_id, NO_PRODUCER_ID, epoch, NO_EPOCH, timeout_ms, state, version, update_ms, start_ms)
 
 
 def is_expired(packed: bytes, before_ms: int) -> bool:
-    """Whether nothing has happened to it since."""
+    """Whether the id was last updated at `before_ms` or earlier."""
     return int(_PACKED.unpack_from(packed)[7]) <= before_ms
 
 
@@ -110,11 +114,12 @@ def is_expired(packed: bytes, before_ms: int) -> bool:
 
 
 def created(producer_id: int, timeout_ms: int, now: Now) -> TransactionMetadata:
+    """InitProducerId of a new transactional id."""
     return TransactionMetadata(producer_id, 0, timeout_ms, TransactionState.EMPTY, now.wall_ms, {})
 
 
 def bumped(was: TransactionMetadata, timeout_ms: int, recovers: bool, now: Now) -> TransactionMetadata:
-    """InitProducerId; a producer that `recovers` says which epoch it had, and may ask again should the reply be
+    """InitProducerId. A producer that `recovers` names the epoch it had, and can repeat the request if the reply is
     lost."""
     return was._replace(
         epoch=was.epoch + 1,
@@ -128,7 +133,7 @@ def bumped(was: TransactionMetadata, timeout_ms: int, recovers: bool, now: Now) 
 
 
 def repeated(was: TransactionMetadata, timeout_ms: int, now: Now) -> TransactionMetadata:
-    """The reply to an InitProducerId was lost: the same epoch again."""
+    """InitProducerId, repeated because its reply was lost: returns the same epoch."""
     return was._replace(
         timeout_ms=timeout_ms, state=TransactionState.EMPTY, update_ms=now.wall_ms, start_ms=NO_TIMESTAMP
     )
@@ -137,7 +142,7 @@ def repeated(was: TransactionMetadata, timeout_ms: int, now: Now) -> Transaction
 def rotated(
     was: TransactionMetadata, producer_id: int, timeout_ms: int, recovers: bool, now: Now
 ) -> TransactionMetadata:
-    """InitProducerId when the epochs of the producer id are used up."""
+    """InitProducerId after the epochs of the producer id are used up."""
     return was._replace(
         producer_id=producer_id,
         previous_producer_id=was.producer_id,
@@ -153,7 +158,7 @@ def rotated(
 def with_partitions(
     was: TransactionMetadata, partitions: Partitions, client_version: int, now: Now
 ) -> TransactionMetadata:
-    """More of them in an ongoing transaction; the first begin one."""
+    """Add partitions to the transaction; begins it if it is not ongoing."""
     return was._replace(
         state=TransactionState.ONGOING,
         partitions=was.partitions | partitions,
@@ -167,7 +172,8 @@ def with_partitions(
 def prepared(
     was: TransactionMetadata, commits: bool, client_version: int, next_producer_id: int, now: Now
 ) -> TransactionMetadata:
-    """The decision. With version 2 the epoch is bumped, and what has no partitions begins now and ends at once."""
+    """EndTxn: the decision to commit or abort. Version 2 bumps the epoch, and also ends a transaction that has not
+    begun."""
     epoch, last_epoch = was.epoch, was.last_epoch
     if client_version >= 2:
         last_epoch = was.epoch
@@ -185,8 +191,8 @@ def prepared(
 
 
 def fenced(was: TransactionMetadata, server_version: int, next_producer_id: int, now: Now) -> TransactionMetadata:
-    """An ongoing transaction is aborted because its time is over or a new instance of the producer is there: the old
-    one is fenced by the epoch, whichever version it has."""
+    """Abort an ongoing transaction, because it timed out or a new instance of the producer started. The epoch fences
+    the old instance, whatever its version is."""
     if server_version >= 2:
         return prepared(was, False, server_version, next_producer_id, now)
     fence = was._replace(epoch=min(was.epoch + 1, EPOCH_MAX), last_epoch=NO_EPOCH)
@@ -194,7 +200,7 @@ def fenced(was: TransactionMetadata, server_version: int, next_producer_id: int,
 
 
 def completed(was: TransactionMetadata, now: Now) -> TransactionMetadata:
-    """Every partition has its marker."""
+    """The transaction is complete: every partition has its marker."""
     done = was._replace(
         state=TransactionState.COMPLETE_COMMIT
         if was.state is TransactionState.PREPARE_COMMIT

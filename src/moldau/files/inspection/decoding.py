@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from moldau.errors import ProtocolViolation
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, short_id
-from moldau.protocol import stored
+from moldau.protocol import consumer, stored
 from moldau.protocol.stored import Kind, read_stored
 
 CONSUMERS: Final = "consumer"
@@ -23,8 +23,8 @@ def offsets(key: bytes | None, value: bytes | None) -> dict[str, Any]:
     said = shown.get("value")
     if said is not None and said.get("protocol_type") == CONSUMERS:
         for member in said["members"]:
-            _show_in(member, "subscription", stored.read_subscription)
-            _show_in(member, "assignment", stored.read_assignment)
+            _show_in(member, "subscription", consumer.read_subscription)
+            _show_in(member, "assignment", consumer.read_assignment)
     return shown
 
 

@@ -1,10 +1,10 @@
-"""TxnOffsetCommit (key 28): the offsets that a producer commits in its transaction, in all versions.
+"""TxnOffsetCommit (key 28), all versions: a producer commits offsets in its transaction.
 
-They go to the coordinator of the group, which compares the producer's consumer with the group from version 3 on
-(KIP-447). Where the transaction has not begun in the group's partition of the offsets topic, the transaction
-coordinator has a say: of version 5 it is told to add that partition, which saves the client an AddOffsetsToTxn; of an
-older one it says whether that was done (KIP-890). What a fenced producer hears is INVALID_PRODUCER_EPOCH in every
-version; TRANSACTION_ABORTABLE is known from version 4 on. In answers, partitions that are not there come first.
+The group's coordinator takes the offsets, and from version 3 on compares the producer's consumer with the group
+(KIP-447). If the transaction has not begun in the group's partition of the offsets topic, the transaction coordinator
+decides: for version 5 it adds that partition, which saves the client an AddOffsetsToTxn; for older versions it checks
+whether the client has added it (KIP-890). A fenced producer gets INVALID_PRODUCER_EPOCH in every version. In answers,
+partitions that do not exist come first.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.offsets.messages import NewOffset, TransactionalOffsetCommit
 from moldau.coordinators.transactions.messages import AddPartitions
 from moldau.errors import ErrorCode
-from moldau.handlers.groups import answer
+from moldau.handlers.responding import respond_when_ready
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -24,26 +24,19 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from moldau.protocol.transaction_errors import TXN_OFFSET_COMMIT
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
 if TYPE_CHECKING:
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 
-KNOWS_ABORTABLE, ADDS_PARTITIONS = 4, 5
+
+ADDS_PARTITIONS = 5
 
 
-def _spoken(error: ErrorCode, version: int) -> ErrorCode:
-    """The transaction coordinator's word in that version."""
-    if error is ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    if error is ErrorCode.TRANSACTION_ABORTABLE and version < KNOWS_ABORTABLE:
-        return ErrorCode.INVALID_TXN_STATE
-    return error
-
-
-class TransactionalOffsetHandler:
-    """`config` are the settings in force; `transactions` is made when it is first asked."""
+class TxnOffsetCommit:
+    """`config` returns the current settings; `transactions` makes the coordinator on first use."""
 
     def __init__(
         self,
@@ -57,7 +50,7 @@ class TransactionalOffsetHandler:
         self._image = image
         self._config = config
 
-    def commit(
+    def __call__(
         self, request: TxnOffsetCommitRequest, call: Call
     ) -> Steps[Steps[TxnOffsetCommitResponse] | Awaitable[Steps[TxnOffsetCommitResponse]]]:
         image = self._image()
@@ -80,13 +73,13 @@ class TransactionalOffsetHandler:
                 errors.setdefault(new.partition.topic, []).append((new.partition.partition, error))
                 yield
             response = TxnOffsetCommitResponse()
-            for name, found in errors.items():
-                response.topics.append((yield from _answered(name, found)))
+            for name, partition_errors in errors.items():
+                response.topics.append((yield from _answered(name, partition_errors)))
             return response
 
         if not offsets:
             return respond([])
-        if request.group_id and OFFSETS_TOPIC not in image.topics:  # nobody has asked for a group's coordinator yet
+        if request.group_id and OFFSETS_TOPIC not in image.topics:  # no client has looked up a group coordinator yet
             return respond([ErrorCode.COORDINATOR_NOT_AVAILABLE] * len(offsets))
         ask = TransactionalOffsetCommit(
             group_id=request.group_id,
@@ -98,13 +91,13 @@ class TransactionalOffsetHandler:
             offsets=offsets,
         )
         may_begin = self._may_begin(request, call.version)
-        return answer(self._groups.commit_in_transaction(ask, may_begin), respond)
+        return respond_when_ready(self._groups.commit_in_transaction(ask, may_begin), respond)
 
     def _may_begin(
         self, request: TxnOffsetCommitRequest, version: int
     ) -> Callable[[], ErrorCode | Awaitable[ErrorCode]]:
-        """Asks the transaction coordinator whether offsets of this group are, or may become, part of the
-        transaction."""
+        """A function that asks the transaction coordinator whether the transaction may begin in the group's
+        partition."""
 
         def ask() -> ErrorCode | Awaitable[ErrorCode]:
             adds = version >= ADDS_PARTITIONS
@@ -117,19 +110,22 @@ class TransactionalOffsetHandler:
                 transaction_version=2 if adds else 0,
             )
             if adds:
-                return answer(self._transactions().add_partitions(question), lambda error: _spoken(error, version))
+                return respond_when_ready(
+                    self._transactions().add_partitions(question),
+                    lambda error: TXN_OFFSET_COMMIT.in_version(error, version),
+                )
             if not self._config().transaction_partition_verification_enable:
                 return ErrorCode.NONE
-            found = self._transactions().verify_partitions(question)
-            return _spoken(found.get(partition, ErrorCode.NONE), version)
+            verified = self._transactions().verify_partitions(question)
+            return TXN_OFFSET_COMMIT.in_version(verified.get(partition, ErrorCode.NONE), version)
 
         return ask
 
 
-def _answered(name: str, found: list[tuple[int, ErrorCode]]) -> Steps[TxnOffsetCommitResponseTopic]:
+def _answered(name: str, errors: list[tuple[int, ErrorCode]]) -> Steps[TxnOffsetCommitResponseTopic]:
     topic = TxnOffsetCommitResponseTopic(name=name)
     yield
-    for index, error in found:
+    for index, error in errors:
         topic.partitions.append(TxnOffsetCommitResponsePartition(partition_index=index, error_code=error))
         yield
     return topic

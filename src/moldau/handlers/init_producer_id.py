@@ -1,8 +1,9 @@
-"""InitProducerId (key 22), versions 0 to 5: a number for an idempotent producer, or for a transactional id.
+"""InitProducerId (key 22), versions 0 to 5: a producer id for an idempotent producer, or for a transactional id.
 
-A producer without a transactional id always gets a new number and epoch 0, even if it says which it had, as from
-Kafka. A transactional id keeps its number; each producer that starts with it fences those before (KIP-98), and one that
-says what it had recovers (KIP-360). Until version 3 PRODUCER_FENCED is not known, and INVALID_PRODUCER_EPOCH says it.
+A producer without a transactional id always gets a new producer id and epoch 0, even if it names its last one, as in
+Kafka. A transactional id keeps its producer id: each producer that starts with it fences the earlier ones (KIP-98), and
+one that names its last producer id and epoch recovers (KIP-360). Before version 4 PRODUCER_FENCED is unknown, and the
+answer is INVALID_PRODUCER_EPOCH.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from moldau.cluster.producer_ids import ProducerIds
 from moldau.errors import ErrorCode, StorageError
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from moldau.protocol.transaction_errors import INIT_PRODUCER_ID
 from moldau.requests.session import Call
 
 if TYPE_CHECKING:
@@ -28,25 +30,25 @@ class InitProducerId:
         if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
             return _refused(ErrorCode.INVALID_REQUEST)
         if request.transactional_id is not None:
-            return self._of_transactions(request, request.transactional_id, call.version)
+            return self._of_transactional_id(request, request.transactional_id, call.version)
         producer_id = self._producer_ids.next()
         if isinstance(producer_id, int):
             return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
         return self._later(producer_id)
 
-    def _of_transactions(
+    def _of_transactional_id(
         self, request: InitProducerIdRequest, transactional_id: str, version: int
     ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
-        from moldau.coordinators.transactions.messages import FENCED_SINCE_INIT, Initialized, InitProducer, spoken
-        from moldau.handlers.groups import answer
+        from moldau.coordinators.transactions.messages import Initialized, InitProducer
+        from moldau.handlers.responding import respond_when_ready
 
         def respond(done: Initialized) -> InitProducerIdResponse:
-            error = spoken(done.error, version, FENCED_SINCE_INIT)
+            error = INIT_PRODUCER_ID.in_version(done.error, version)
             return InitProducerIdResponse(error_code=error, producer_id=done.producer_id, producer_epoch=done.epoch)
 
         timeout_ms, producer_id, epoch = request.transaction_timeout_ms, request.producer_id, request.producer_epoch
         ask = InitProducer(transactional_id, timeout_ms, producer_id, epoch)
-        return answer(self._transactions().init_producer_id(ask), respond)
+        return respond_when_ready(self._transactions().init_producer_id(ask), respond)
 
     async def _later(self, producer_id: Awaitable[int]) -> InitProducerIdResponse:
         try:

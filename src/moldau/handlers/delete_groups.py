@@ -1,0 +1,39 @@
+"""DeleteGroups (key 42), all versions. Each group has its own answer; many groups take several decisions."""
+
+from collections.abc import Awaitable, Mapping
+from inspect import isawaitable
+
+from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.errors import ErrorCode
+from moldau.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from moldau.requests.session import Call
+from moldau.turns import Steps, in_turns
+
+GROUPS_PER_DECISION_MAX = 500
+"""The most groups deleted in one decision."""
+
+
+class DeleteGroups:
+    def __init__(self, coordinator: GroupCoordinator):
+        self._coordinator = coordinator
+
+    def __call__(
+        self, request: DeleteGroupsRequest, call: Call
+    ) -> DeleteGroupsResponse | Awaitable[Steps[DeleteGroupsResponse]]:
+        return self._delete(request.groups_names)
+
+    async def _delete(self, group_ids: list[str]) -> Steps[DeleteGroupsResponse]:
+        errors_of: dict[str, ErrorCode] = {}
+        distinct = list(dict.fromkeys(group_ids))
+        async for first in in_turns(range(0, len(distinct), GROUPS_PER_DECISION_MAX), 1):
+            for lot, errors in self._coordinator.delete_groups(distinct[first : first + GROUPS_PER_DECISION_MAX]):
+                errors_of.update(zip(lot, await errors if isawaitable(errors) else errors, strict=True))
+        return _deleted(distinct, errors_of)
+
+
+def _deleted(group_ids: list[str], errors: Mapping[str, ErrorCode]) -> Steps[DeleteGroupsResponse]:
+    response = DeleteGroupsResponse()
+    for group_id in group_ids:
+        response.results.append(DeletableGroupResult(group_id=group_id, error_code=errors[group_id]))
+        yield
+    return response

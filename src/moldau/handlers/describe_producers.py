@@ -1,0 +1,66 @@
+"""DescribeProducers (key 61), all versions: the producers that a partition knows.
+
+A partition that is named twice is answered once: a small request must not make a reply without end.
+"""
+
+from collections.abc import Callable
+
+from moldau.cluster.controller import name_refusal
+from moldau.cluster.image import Image
+from moldau.errors import ErrorCode
+from moldau.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from moldau.replication.replicas import Replicas
+from moldau.requests.session import Call
+from moldau.turns import Steps
+
+
+class DescribeProducers:
+    def __init__(self, replicas: Replicas, image: Callable[[], Image]):
+        self._replicas = replicas
+        self._image = image
+
+    def __call__(self, request: DescribeProducersRequest, call: Call) -> Steps[DescribeProducersResponse]:
+        asked: dict[str, dict[int, None]] = {}
+        for topic in request.topics:
+            asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+            yield
+        response = DescribeProducersResponse()
+        for name, indexes in asked.items():
+            topic_response = TopicResponse(name=name)
+            for index in indexes:
+                topic_response.partitions.append((yield from self._partition(name, index)))
+            response.topics.append(topic_response)
+        return response
+
+    def _partition(self, topic: str, index: int) -> Steps[PartitionResponse]:
+        yield
+        refusal = name_refusal(topic)
+        if refusal is not None:
+            return PartitionResponse(partition_index=index, error_code=refusal.code, error_message=refusal.message)
+        replica = self._replicas.find(topic, None, index)
+        if replica is None:
+            absence = self._replicas.absence(topic, None, index)
+            message = absence.sentence if topic not in self._image().topics else None
+            return PartitionResponse(partition_index=index, error_code=absence, error_message=message)
+        if not replica.leadership.leads:
+            return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        response = PartitionResponse(partition_index=index)
+        for producer in replica.active_producers():
+            response.active_producers.append(
+                ProducerState(
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    last_sequence=producer.last_sequence,
+                    last_timestamp=producer.last_timestamp,
+                    coordinator_epoch=producer.coordinator_epoch,
+                    current_txn_start_offset=producer.transaction_start,
+                )
+            )
+            yield
+        return response
