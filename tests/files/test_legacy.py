@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 
 from moldau.errors import ErrorCode
 from moldau.files import legacy
-from moldau.files.legacy import Damaged, Entry
+from moldau.files.legacy import Damaged, LogEntry
 from tests.records import making
 from tests.records import old_messages as old
 from tests.records.old_messages import CONTENTS, STAMPS, Row, message, mixed, resealed, set_v0, set_v1, wrapper
@@ -199,7 +199,7 @@ def test_a_batch_may_be_empty() -> None:
 def test_zeros_at_the_end_are_no_damage_but_the_end_of_what_was_written() -> None:
     data, rows = mixed()
     for zeros in (1, 16, 17, 100, 600_000):
-        seen: list[Entry] = []
+        seen: list[LogEntry] = []
         with pytest.raises(Damaged) as caught:
             seen.extend(legacy.entries(data + bytes(zeros)))
         assert [row for entry in seen for row in rows_of(entry)] == rows
@@ -215,7 +215,7 @@ def test_every_truncation_gives_what_is_whole_and_says_where_the_rest_begins() -
     ends = [0, *(entry.position + entry.size for entry in whole)]
     for cut in range(len(data)):
         before = max(end for end in ends if end <= cut)
-        seen: list[Entry] = []
+        seen: list[LogEntry] = []
         if cut == before:
             seen += legacy.entries(data[:cut])
         else:
@@ -253,7 +253,7 @@ def tolerated(where: range) -> Iterator[None]:
             raise
 
 
-def rows_of(entry: Entry) -> list[Row]:
+def rows_of(entry: LogEntry) -> list[Row]:
     return [Row(*row[:5]) for row in legacy.rows(entry)]
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from moldau.errors import ConfigError, KafkaError
 from moldau.files.inspection import reading
-from moldau.files.inspection.kinds import Kind, file_name_of
-from moldau.files.legacy import Damaged, Entry
+from moldau.files.inspection.kinds import FileKind, file_name_of
+from moldau.files.legacy import Damaged, LogEntry
 from moldau.log.folder import partition_of
 from moldau.names import TopicPartition
 from moldau.records.batch import MAGIC
@@ -39,7 +39,7 @@ def write_columns(disk: Disk, files: Iterable[Path], target: Path, *, parquet: b
     with _writer(target, SCHEMA, parquet) as writer:
         for path in files:
             name = file_name_of(path.name)
-            if name is None or name.kind is not Kind.LOG:
+            if name is None or name.kind is not FileKind.LOG:
                 continue
             for batch in _record_batches(disk, path, say):
                 writer.write_batch(batch)
@@ -76,9 +76,9 @@ def _record_batches(disk: Disk, path: Path, say: Say) -> Iterator["pa.RecordBatc
                 say(f"{path}: {wrong}")
 
 
-def _pieces(entries: Iterator[Entry], path: Path, say: Say) -> Iterator[tuple[bool, list[Entry]]]:
+def _pieces(entries: Iterator[LogEntry], path: Path, say: Say) -> Iterator[tuple[bool, list[LogEntry]]]:
     """Sound entries in order, those of format 2 apart from older ones, a piece of some megabytes at a time."""
-    piece: list[Entry] = []
+    piece: list[LogEntry] = []
     size = 0
     try:
         for entry in entries:
@@ -98,14 +98,14 @@ def _pieces(entries: Iterator[Entry], path: Path, say: Say) -> Iterator[tuple[bo
         yield piece[0].magic == MAGIC, piece
 
 
-def _newer(entries: list[Entry], tp: TopicPartition) -> Iterator["pa.RecordBatch"]:
+def _newer(entries: list[LogEntry], tp: TopicPartition) -> Iterator["pa.RecordBatch"]:
     from moldau.records.arrow import to_record_batches
 
     data = b"".join(entry.data for entry in entries)
     yield from to_record_batches(data, tp.topic, tp.partition, -(1 << 63), check_crcs=False)
 
 
-def _older(entries: list[Entry], tp: TopicPartition) -> Iterator["pa.RecordBatch"]:
+def _older(entries: list[LogEntry], tp: TopicPartition) -> Iterator["pa.RecordBatch"]:
     import pyarrow as pa
 
     from moldau.records.arrow import SCHEMA, US_PER_MS

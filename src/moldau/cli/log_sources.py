@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from moldau.errors import StorageError
-from moldau.files.inspection.kinds import Kind, file_name_of
+from moldau.files.inspection.kinds import FileKind, file_name_of
 from moldau.files.inspection.reading import opened, records
-from moldau.files.legacy import Damaged, Entry, stream
+from moldau.files.legacy import Damaged, LogEntry, stream
 from moldau.log.file_names import SWAP_SUFFIX
 from moldau.records.batch import MAGIC, read_header
 from moldau.records.rows import Record
@@ -100,7 +100,9 @@ def sources(disk: Disk, arguments: list[Path]) -> list[Source]:
 
 
 def _log_names(disk: Disk, folder: Path) -> list[str]:
-    names = [(name, known) for name in disk.list(folder) if (known := file_name_of(name)) and known.kind is Kind.LOG]
+    names = [
+        (name, known) for name in disk.list(folder) if (known := file_name_of(name)) and known.kind is FileKind.LOG
+    ]
     for name, known in names:
         if known.leftover == SWAP_SUFFIX:
             raise StorageError(
@@ -141,7 +143,7 @@ def _named_offset(path: Path) -> int | None:
     return known.offset if known else None
 
 
-def _records(path: Path, entry: Entry) -> Iterator[Record]:
+def _records(path: Path, entry: LogEntry) -> Iterator[Record]:
     try:
         if not entry.crc_ok:
             raise Damaged(entry.position, f"the checksum of the entry at offset {entry.offset} is wrong")
@@ -150,7 +152,7 @@ def _records(path: Path, entry: Entry) -> Iterator[Record]:
         raise Unreadable(path, damaged, entry.last_offset + 1) from None
 
 
-def _is_unseen(entry: Entry, unseen: dict[int, deque[_Span]], passed: Passed) -> bool:
+def _is_unseen(entry: LogEntry, unseen: dict[int, deque[_Span]], passed: Passed) -> bool:
     if entry.magic != MAGIC or not entry.crc_ok:
         return False
     header = read_header(entry.data)
@@ -196,7 +198,7 @@ def _unseen(disk: Disk, source: Source) -> dict[int, deque[_Span]]:
     return found
 
 
-def _commits(marker: Entry) -> bool:
+def _commits(marker: LogEntry) -> bool:
     """Whether a control batch is a commit: its record's key is version int16, type int16 (0 abort, 1 commit)."""
     try:
         key = next((record.key for record in records(marker)), None) or b""

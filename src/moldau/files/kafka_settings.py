@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from moldau.errors import ProtocolViolation, StorageError
 from moldau.files.inspection import reading
-from moldau.files.inspection.kinds import Kind, file_name_of
+from moldau.files.inspection.kinds import FileKind, file_name_of
 from moldau.files.kafka_leftovers import Leftover, leftovers
 from moldau.files.legacy import Damaged
 from moldau.files.metadata_log import (
@@ -54,7 +54,7 @@ def read_metadata(disk: Disk, folder: Path) -> Written:
     if snapshots:
         start = int(snapshots[-1].partition("-")[0])
         changes += _changes(disk, folder / snapshots[-1], 0, may_end_early=False)
-    logs = [name for name in names if (said := file_name_of(name)) and said.kind is Kind.LOG and not said.leftover]
+    logs = [name for name in names if (said := file_name_of(name)) and said.kind is FileKind.LOG and not said.leftover]
     for name in sorted(logs):
         changes += _changes(disk, folder / name, start, may_end_early=True)
     settled = _settled(changes)

@@ -15,7 +15,7 @@ writer who kept them absolute is understood too, and so are the gaps that compac
 they stand as they are. With log append time the wrapper's timestamp is that of all. LZ4 in v0 has a header checksum
 that covers the frame's magic as well (KAFKA-3160).
 
-One file may hold messages v0 and v1 and batches v2, one after another; here each of them is an `Entry`. Whatever the
+One file may hold messages v0 and v1 and batches v2, one after another; here each of them is an `LogEntry`. Whatever the
 bytes are, the only exception is `Damaged`, and memory is bounded by `ENTRY_BYTES_MAX`, `INFLATED_BYTES_MAX` and, as the
 records of a batch v2 come at once, `BATCH_RECORDS_MAX`.
 Sources: "Message sets" of Kafka's documentation; KIP-31, KIP-32; the behaviour of Kafka's dump tool.
@@ -77,7 +77,7 @@ class Damaged(KafkaError):
         self.zeros = zeros
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """What stands at one position of a file: a message, a wrapper of messages, or a batch v2."""
 
     position: int
@@ -121,7 +121,7 @@ class Entry(NamedTuple):
         return read_header(self.data).last_offset if self.magic == batch.MAGIC else self.offset
 
 
-def entries(buffer: Buffer) -> Iterator[Entry]:
+def entries(buffer: Buffer) -> Iterator[LogEntry]:
     """Every entry of a file's bytes. Raises `Damaged` where the bytes are no entry, or end before it does.
 
     An entry whose checksum does not hold is given like any other, with `crc_ok` false.
@@ -130,7 +130,7 @@ def entries(buffer: Buffer) -> Iterator[Entry]:
     return stream(lambda length, at: view[at : at + length], len(view))
 
 
-def stream(read: Read, end: int, at: int = 0) -> Iterator[Entry]:
+def stream(read: Read, end: int, at: int = 0) -> Iterator[LogEntry]:
     """The entries of a file of `end` bytes from position `at` on, with no more of it in memory than one entry or
     window."""
     window, window_at = memoryview(b""), at
@@ -149,7 +149,7 @@ def stream(read: Read, end: int, at: int = 0) -> Iterator[Entry]:
 
 
 def rows(
-    entry: Entry, *, control: bool = False, check_crcs: bool = True, inflated_max: int = INFLATED_BYTES_MAX
+    entry: LogEntry, *, control: bool = False, check_crcs: bool = True, inflated_max: int = INFLATED_BYTES_MAX
 ) -> Iterator[Record]:
     """The records of an entry, those of control batches only if asked for; v0 and v1 know no headers.
 
@@ -202,18 +202,18 @@ def _only_zeros(read: Read, at: int, end: int) -> bool:
     return True
 
 
-def _entry(data: memoryview, position: int) -> Entry:
+def _entry(data: memoryview, position: int) -> LogEntry:
     if data[MAGIC_AT] == batch.MAGIC:
         h = read_header(data)
         holds = crc_holds(data)
-        return Entry(position, len(data), h.magic, h.base_offset, h.crc, holds, h.attributes, h.max_timestamp, data)
+        return LogEntry(position, len(data), h.magic, h.base_offset, h.crc, holds, h.attributes, h.max_timestamp, data)
     offset, _, crc, magic = _START.unpack_from(data)
     timestamp_ms = _INT64.unpack_from(data, TIMESTAMP_AT)[0] if magic else NO_TIMESTAMP
     holds = zlib.crc32(data[MAGIC_AT:]) == crc
-    return Entry(position, len(data), magic, offset, crc, holds, data[ATTRIBUTES_AT], timestamp_ms, data)
+    return LogEntry(position, len(data), magic, offset, crc, holds, data[ATTRIBUTES_AT], timestamp_ms, data)
 
 
-def _batch_rows(entry: Entry, control: bool, inflated_max: int) -> Iterator[Record]:
+def _batch_rows(entry: LogEntry, control: bool, inflated_max: int) -> Iterator[Record]:
     header = read_header(entry.data)
     if header.base_offset < 0 or header.count < 0 or header.last_offset > OFFSET_MAX:
         _refuse(entry, f"has {header.count} records up to offset {header.last_offset}, which cannot be")
@@ -228,7 +228,7 @@ def _batch_rows(entry: Entry, control: bool, inflated_max: int) -> Iterator[Reco
         raise Damaged(entry.position, str(error)) from None
 
 
-def _wrapped_rows(wrapper: Entry, check_crcs: bool, inflated_max: int) -> Iterator[Record]:
+def _wrapped_rows(wrapper: LogEntry, check_crcs: bool, inflated_max: int) -> Iterator[Record]:
     inner = _inflated(wrapper, inflated_max)
     last = -1
     for at, size in _inner(inner, wrapper):
@@ -254,7 +254,7 @@ def _wrapped_rows(wrapper: Entry, check_crcs: bool, inflated_max: int) -> Iterat
         yield Record(offset + base, timestamp_ms, wrapper.timestamp_type, key, value, [])
 
 
-def _inner(inner: memoryview, wrapper: Entry) -> Iterator[tuple[int, int]]:
+def _inner(inner: memoryview, wrapper: LogEntry) -> Iterator[tuple[int, int]]:
     """Position and size of each inner message; a last one that is cut off is none, as for Kafka."""
     at, end = 0, len(inner)
     while end - at >= LOG_OVERHEAD:
@@ -273,7 +273,7 @@ def _inner(inner: memoryview, wrapper: Entry) -> Iterator[tuple[int, int]]:
         _refuse(wrapper, "holds no message")
 
 
-def _inflated(wrapper: Entry, inflated_max: int) -> memoryview:
+def _inflated(wrapper: LogEntry, inflated_max: int) -> memoryview:
     _, value = _slices(wrapper.data, 0, wrapper.size, wrapper)
     if value is None:
         _refuse(wrapper, "has no value")
@@ -288,12 +288,12 @@ def _inflated(wrapper: Entry, inflated_max: int) -> memoryview:
         _refuse(wrapper, f"cannot be inflated: {error}")
 
 
-def _key_and_value(data: memoryview, at: int, stop: int, entry: Entry) -> tuple[bytes | None, bytes | None]:
+def _key_and_value(data: memoryview, at: int, stop: int, entry: LogEntry) -> tuple[bytes | None, bytes | None]:
     key, value = _slices(data, at, stop, entry)
     return None if key is None else bytes(key), None if value is None else bytes(value)
 
 
-def _slices(data: memoryview, at: int, stop: int, entry: Entry) -> tuple[memoryview | None, memoryview | None]:
+def _slices(data: memoryview, at: int, stop: int, entry: LogEntry) -> tuple[memoryview | None, memoryview | None]:
     """Key and value of the message from `at` to `stop`; bytes after the value mean nothing, as for Kafka."""
     at += KEY_AT[data[at + MAGIC_AT]]
     found: list[memoryview | None] = []
@@ -307,7 +307,7 @@ def _slices(data: memoryview, at: int, stop: int, entry: Entry) -> tuple[memoryv
     return found[0], found[1]
 
 
-def _refuse(entry: Entry, what: str) -> NoReturn:
+def _refuse(entry: LogEntry, what: str) -> NoReturn:
     raise Damaged(entry.position, f"the entry at offset {entry.offset} {what}")
 
 

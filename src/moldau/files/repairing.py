@@ -38,7 +38,7 @@ Meta = Mapping[str, str]
 
 
 @dataclass
-class Plan:
+class RepairPlan:
     """`changes` and `problems` are sentences. To be written: `metadata` into `home` (None if unchanged), `metas` into
     meta.properties of log folders, `topic_ids` into the folders of partitions."""
 
@@ -87,14 +87,14 @@ class Repair:
         for release in self._locks:
             release()
 
-    def plan(self, accepted: Callable[[TopicPartition], bool], node_id: int | None = None) -> Plan:
+    def plan(self, accepted: Callable[[TopicPartition], bool], node_id: int | None = None) -> RepairPlan:
         """The changes to make. `accepted` decides which lost partitions may start empty; `node_id` is used if no file
         names this broker's. Raises `StorageError`, `OSError`."""
         metas = {folder: self._meta(folder) for folder in self._folders}
         having = [folder for folder in self._folders if self._disk.exists(folder / FILE_NAME)]
         if len(having) > 1:
             raise StorageError(f"{FILE_NAME} is in {having[0]} and in {having[1]}: remove the older one")
-        plan = Plan((having or self._having(COPY) or self._folders)[0])
+        plan = RepairPlan((having or self._having(COPY) or self._folders)[0])
         found = [trace for folder in self._folders for trace in traces(self._disk, folder)]
         left = self._metadata(plan)
         if left.image is None and (not found or self._having(KAFKAS_METADATA)):
@@ -127,7 +127,7 @@ class Repair:
         plan.topic_ids = {one.folder: rebuilt.renamed[one.tp] for one in found if one.tp in rebuilt.renamed}
         return plan
 
-    def carry_out(self, plan: Plan) -> None:
+    def carry_out(self, plan: RepairPlan) -> None:
         """Raises `OSError`; then the plan can be made again, and carried out."""
         disk = self._disk
         for folder, topic_id in plan.topic_ids.items():
@@ -149,7 +149,7 @@ class Repair:
         except StorageError:
             return {}
 
-    def _metadata(self, plan: Plan) -> _Metadata:
+    def _metadata(self, plan: RepairPlan) -> _Metadata:
         path = plan.home / FILE_NAME
         wrong = f"{path} is missing"
         if self._disk.exists(path):
@@ -185,7 +185,7 @@ class Repair:
         del ids[""]
         return ids.most_common(1)[0][0] if ids else short_id(self._runtime.random.uuid())
 
-    def _plan_meta(self, plan: Plan, folder: Path, meta: Meta, right: Meta) -> None:
+    def _plan_meta(self, plan: RepairPlan, folder: Path, meta: Meta, right: Meta) -> None:
         said = {"node.id": meta["broker.id"], **meta} if "broker.id" in meta else meta
         wrong = [
             f"{name} is {said.get(name) or 'missing'}, and will be {right[name]}"

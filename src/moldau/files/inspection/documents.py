@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from moldau.files.inspection import control, reading
-from moldau.files.inspection.kinds import FileName, Kind, file_name_of
-from moldau.files.legacy import Damaged, Entry
+from moldau.files.inspection.kinds import FileKind, FileName, file_name_of
+from moldau.files.legacy import Damaged, LogEntry
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
@@ -42,7 +42,7 @@ def documents(
         size = file.size()
         yield {"type": "file", "path": str(path), "kind": name.kind.value, "size": size}
         try:
-            if name.kind is Kind.LOG:
+            if name.kind is FileKind.LOG:
                 yield from _log(path, file, size, with_records, decoder)
             elif name.kind in _INDEXES:
                 yield from _INDEXES[name.kind](path, file, size, name)
@@ -76,7 +76,7 @@ def _log(path: Path, file: File, size: int, with_records: bool, decoder: Decoder
             yield problem(path, damaged.what, damaged.position)
 
 
-def batch(entry: Entry) -> Document:
+def batch(entry: LogEntry) -> Document:
     """A batch of format 2, or a message or wrapper of an older format."""
     shown: Document = {"type": "batch", "position": entry.position, "size": entry.size, "magic": entry.magic}
     codec = CODECS[entry.codec] if entry.codec < len(CODECS) else f"unknown ({entry.codec})"
@@ -107,7 +107,7 @@ def batch(entry: Entry) -> Document:
     }
 
 
-def record(entry: Entry, found: Record, decoder: Decoder | None) -> Document:
+def record(entry: LogEntry, found: Record, decoder: Decoder | None) -> Document:
     shown: Document = {
         "type": "record",
         "offset": found.offset,
@@ -157,26 +157,26 @@ def _transaction_index(path: Path, file: File, size: int, name: FileName) -> Ite
 
 
 _INDEXES: Final = {
-    Kind.OFFSET_INDEX: _offset_index,
-    Kind.TIME_INDEX: _time_index,
-    Kind.TRANSACTION_INDEX: _transaction_index,
+    FileKind.OFFSET_INDEX: _offset_index,
+    FileKind.TIME_INDEX: _time_index,
+    FileKind.TRANSACTION_INDEX: _transaction_index,
 }
 
 
 def _small_file(disk: Disk, path: Path, name: FileName, file: File, size: int) -> Iterator[Document]:
-    if name.kind is Kind.SNAPSHOT:
+    if name.kind is FileKind.SNAPSHOT:
         yield from _snapshot(path, file, size)
-    elif name.kind is Kind.LEADER_EPOCHS:
+    elif name.kind is FileKind.LEADER_EPOCHS:
         for epoch, start in checkpoints.read_epochs(disk, path.parent):
             yield {"type": "leader_epoch", "epoch": epoch, "start_offset": start}
-    elif name.kind is Kind.OFFSETS:
+    elif name.kind is FileKind.OFFSETS:
         for tp, offset in checkpoints.read_offsets(disk, path).items():
             yield {"type": "partition_offset", "topic": tp.topic, "partition": tp.partition, "offset": offset}
-    elif name.kind is Kind.TOPIC_ID:
+    elif name.kind is FileKind.TOPIC_ID:
         topic_id = checkpoints.read_topic_id(disk, path.parent)
         text = short_id(topic_id) if topic_id else None
         yield {"type": "topic_id", "topic_id": text}
-    elif name.kind is Kind.PROPERTIES:
+    elif name.kind is FileKind.PROPERTIES:
         for key, value in reading.properties(reading.text(disk, path) or "").items():
             yield {"type": "property", "name": key, "value": value}
     else:

@@ -28,7 +28,7 @@ DIGITS: Final = 20
 OFFSET_DIGITS_MAX: Final = 2**63 - 1
 
 
-class Kind(enum.Enum):
+class FileKind(enum.Enum):
     """What a file holds; the value is what people are told."""
 
     LOG = "log"
@@ -44,22 +44,22 @@ class Kind(enum.Enum):
 
 
 _BY_SUFFIX: Final = {
-    LOG_SUFFIX: Kind.LOG,
-    INDEX_SUFFIX: Kind.OFFSET_INDEX,
-    TIME_INDEX_SUFFIX: Kind.TIME_INDEX,
-    TRANSACTION_INDEX_SUFFIX: Kind.TRANSACTION_INDEX,
-    SNAPSHOT_SUFFIX: Kind.SNAPSHOT,
+    LOG_SUFFIX: FileKind.LOG,
+    INDEX_SUFFIX: FileKind.OFFSET_INDEX,
+    TIME_INDEX_SUFFIX: FileKind.TIME_INDEX,
+    TRANSACTION_INDEX_SUFFIX: FileKind.TRANSACTION_INDEX,
+    SNAPSHOT_SUFFIX: FileKind.SNAPSHOT,
 }
 _BY_NAME: Final = {
-    checkpoints.LEADER_EPOCHS: Kind.LEADER_EPOCHS,
-    checkpoints.PARTITION_METADATA: Kind.TOPIC_ID,
-    checkpoints.RECOVERY_POINTS: Kind.OFFSETS,
-    checkpoints.LOG_STARTS: Kind.OFFSETS,
-    checkpoints.HIGH_WATERMARKS: Kind.OFFSETS,
-    checkpoints.CLEANER_OFFSETS: Kind.OFFSETS,
-    checkpoints.CLOSED_ENDS: Kind.OFFSETS,
-    META_PROPERTIES: Kind.PROPERTIES,
-    CLEAN_MARKER: Kind.CLEAN_MARKER,
+    checkpoints.LEADER_EPOCHS: FileKind.LEADER_EPOCHS,
+    checkpoints.PARTITION_METADATA: FileKind.TOPIC_ID,
+    checkpoints.RECOVERY_POINTS: FileKind.OFFSETS,
+    checkpoints.LOG_STARTS: FileKind.OFFSETS,
+    checkpoints.HIGH_WATERMARKS: FileKind.OFFSETS,
+    checkpoints.CLEANER_OFFSETS: FileKind.OFFSETS,
+    checkpoints.CLOSED_ENDS: FileKind.OFFSETS,
+    META_PROPERTIES: FileKind.PROPERTIES,
+    CLEAN_MARKER: FileKind.CLEAN_MARKER,
 }
 PARTITION_FILES: Final = (checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA)
 CONTROLLERS_FILES: Final = ("quorum-state", "bootstrap.checkpoint")
@@ -76,7 +76,7 @@ LEFTOVERS: Final = {
 
 
 class FileName(NamedTuple):
-    kind: Kind
+    kind: FileKind
     offset: int
     """That the file is named by; -1 for one that has a name of its own."""
     leftover: str

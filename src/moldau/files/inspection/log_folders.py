@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moldau.files.inspection import reading
 from moldau.files.inspection.findings import Finding, Seen
-from moldau.files.inspection.kinds import FOLDER_FILES, LEFTOVERS, Kind, file_name_of, leftover_of
+from moldau.files.inspection.kinds import FOLDER_FILES, LEFTOVERS, FileKind, file_name_of, leftover_of
 from moldau.files.inspection.partitions import PartitionCheck
 from moldau.files.inspection.surroundings import Surroundings, read_surroundings
 from moldau.log import checkpoints
@@ -49,7 +49,7 @@ def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -
 def is_partition(folder: Path, names: Collection[str]) -> bool:
     """Whether a folder is a partition's, by what is in it; an empty one by its name."""
     kinds = [found.kind for found in map(file_name_of, names) if found is not None]
-    if any(kind in (Kind.OFFSETS, Kind.PROPERTIES, Kind.CLEAN_MARKER) for kind in kinds):
+    if any(kind in (FileKind.OFFSETS, FileKind.PROPERTIES, FileKind.CLEAN_MARKER) for kind in kinds):
         return False
     return bool(kinds) or (partition_of(folder.name) is not None and not names)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from moldau.files.inspection import reading
 from moldau.files.inspection.findings import Finding, Seen, limited
-from moldau.files.inspection.kinds import CONTROLLERS_FILES, LEFTOVERS, FileName, Kind, file_name_of, leftover_of
+from moldau.files.inspection.kinds import CONTROLLERS_FILES, LEFTOVERS, FileKind, FileName, file_name_of, leftover_of
 from moldau.files.inspection.segments import Damage, SegmentFiles, Walked, check_segment
 from moldau.files.inspection.surroundings import Surroundings
 from moldau.files.inspection.transaction_checks import OpenTransactions
@@ -26,7 +26,7 @@ from moldau.log.producers import snapshots
 from moldau.names import TopicPartition
 from moldau.runtime import Disk
 
-INDEX_KINDS: Final = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
+INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 
 
 class PartitionCheck:
@@ -61,9 +61,11 @@ class PartitionCheck:
     def _sort_out(self, names: Sequence[str]) -> tuple[list[int], list[Finding]]:
         """Base offsets of the segments, and files that should not be there."""
         found = {name: file_name_of(name) for name in names}
-        bases = sorted(said.offset for said in found.values() if said and said.kind is Kind.LOG and not said.leftover)
+        bases = sorted(
+            said.offset for said in found.values() if said and said.kind is FileKind.LOG and not said.leftover
+        )
         self._snapshots = sorted(
-            said.offset for said in found.values() if said and said.kind is Kind.SNAPSHOT and not said.leftover
+            said.offset for said in found.values() if said and said.kind is FileKind.SNAPSHOT and not said.leftover
         )
         leftovers = Counter(filter(None, map(leftover_of, names)))
         strange = [
@@ -76,7 +78,7 @@ class PartitionCheck:
         path = self.folder / name
         if leftover_of(name) or name in CONTROLLERS_FILES:
             return
-        if said is None or said.kind in (Kind.OFFSETS, Kind.PROPERTIES, Kind.CLEAN_MARKER):
+        if said is None or said.kind in (FileKind.OFFSETS, FileKind.PROPERTIES, FileKind.CLEAN_MARKER):
             yield Finding(path, "it is no file of a partition", False)
         elif said.kind in INDEX_KINDS and said.offset not in bases:
             unclean = self._around.clean is False  # of a segment's files the log is the first that goes

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from moldau.errors import KafkaError, StorageError
 from moldau.files import legacy
-from moldau.files.legacy import Damaged, Entry
+from moldau.files.legacy import Damaged, LogEntry
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.records import columns, compression
 from moldau.records.batch import HEADER_SIZE, MAGIC, read_header
@@ -38,12 +38,12 @@ def opened(disk: Disk, path: Path) -> Iterator[File]:
         file.close()
 
 
-def entries(file: File, size: int) -> Iterator[Entry]:
+def entries(file: File, size: int) -> Iterator[LogEntry]:
     """The entries of a log file of `size` bytes; raises `Damaged` where they end before it does, `OSError`."""
     return legacy.stream(file.read, size)
 
 
-def section(entry: Entry) -> Section:
+def section(entry: LogEntry) -> Section:
     """The records of a batch of format 2, inflated. Raises `Damaged`."""
     header = read_header(entry.data)
     records: Any = entry.data
@@ -61,7 +61,7 @@ def section(entry: Entry) -> Section:
     )
 
 
-def records(entry: Entry) -> Iterator[Record]:
+def records(entry: LogEntry) -> Iterator[Record]:
     """The records of any entry, those of control batches included. Raises `Damaged`."""
     if entry.magic != MAGIC:
         yield from legacy.rows(entry)

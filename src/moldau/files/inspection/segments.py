@@ -16,7 +16,7 @@ from moldau.files.inspection import control, reading
 from moldau.files.inspection.findings import Finding, Seen
 from moldau.files.inspection.index_checks import OffsetIndexCheck, Place, TimeIndexCheck
 from moldau.files.inspection.transaction_checks import OpenTransactions, TransactionIndexCheck
-from moldau.files.legacy import Damaged, Entry
+from moldau.files.legacy import Damaged, LogEntry
 from moldau.log.epochs import NO_EPOCH, Epochs
 from moldau.log.file_names import (
     INDEX_SUFFIX,
@@ -129,7 +129,7 @@ def _open(disk: Disk, path: Path, stack: contextlib.ExitStack) -> File | Finding
         return Finding(path, f"it cannot be read: {error.strerror or error}")
 
 
-def _walk(files: SegmentFiles, log: File, walked: Walked) -> Iterator[tuple[Place, Entry, str]]:
+def _walk(files: SegmentFiles, log: File, walked: Walked) -> Iterator[tuple[Place, LogEntry, str]]:
     """The batches up to the first that recovery would not keep, and what is wrong with the records in each."""
     size = log.size()
     seen = walked.seen
@@ -153,7 +153,7 @@ def _walk(files: SegmentFiles, log: File, walked: Walked) -> Iterator[tuple[Plac
         walked.damage = Damage(position, walked.end, damaged.what, damaged.at_end)
 
 
-def _newer(entry: Entry, expected: int) -> tuple[int, int, int, str]:
+def _newer(entry: LogEntry, expected: int) -> tuple[int, int, int, str]:
     """First and last offset and number of records of a batch of format 2, and what is wrong with these.
 
     Raises `Damaged` for offsets that cannot be there.
@@ -168,7 +168,7 @@ def _newer(entry: Entry, expected: int) -> tuple[int, int, int, str]:
         return first, last, max(count, 0), (error.message or str(error)).removeprefix(f"at position {entry.position}: ")
 
 
-def _flaw(header: BatchHeader, entry: Entry) -> str:
+def _flaw(header: BatchHeader, entry: LogEntry) -> str:
     """What is wrong with the records of a batch, or nothing. Raises `KafkaError` as well."""
     count = header.count
     if not 0 <= count <= header.last_offset_delta + 1:
@@ -187,7 +187,7 @@ def _flaw(header: BatchHeader, entry: Entry) -> str:
     return ""
 
 
-def _older(entry: Entry, expected: int) -> tuple[int, int, int, str]:
+def _older(entry: LogEntry, expected: int) -> tuple[int, int, int, str]:
     """The same of a message or wrapper of format 0 or 1, where every record is made to look at it."""
     first, count, last = -1, 0, expected - 1
     try:
@@ -204,7 +204,7 @@ def _older(entry: Entry, expected: int) -> tuple[int, int, int, str]:
     raise Damaged(entry.position, f"offset {record.offset} comes where {last + 1} or more has to be")
 
 
-def _oddities(header: BatchHeader, entry: Entry, walked: Walked, is_rebuilt: bool) -> Iterator[tuple[str, bool]]:
+def _oddities(header: BatchHeader, entry: LogEntry, walked: Walked, is_rebuilt: bool) -> Iterator[tuple[str, bool]]:
     """What is wrong with a batch that holds, and whether it is more than a note."""
     walked.producer_id_max = max(walked.producer_id_max, header.producer_id)
     epoch, base = header.partition_leader_epoch, header.base_offset

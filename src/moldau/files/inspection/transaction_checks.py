@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from moldau.files.inspection import control, reading
-from moldau.files.legacy import Entry
+from moldau.files.legacy import LogEntry
 from moldau.log.transaction_index import ENTRY, VERSION, AbortedTxn
 from moldau.records.batch import BatchHeader
 from moldau.runtime import File
@@ -56,7 +56,7 @@ class TransactionIndexCheck:
                 self._aborted[aborted.last_offset] = aborted
                 last, stable = aborted.last_offset, aborted.last_stable_offset
 
-    def batch(self, header: BatchHeader, entry: Entry) -> Iterator[str]:
+    def batch(self, header: BatchHeader, entry: LogEntry) -> Iterator[str]:
         """A batch of the segment whose checksum holds."""
         producer_id = header.producer_id
         if header.is_transactional and not header.is_control and header.count:
@@ -87,5 +87,5 @@ def _shown(aborted: AbortedTxn) -> str:
     return f"producer {aborted.producer_id}, offsets {first} to {last}, stable {stable}"
 
 
-def _aborts(entry: Entry) -> bool:
+def _aborts(entry: LogEntry) -> bool:
     return any(control.marker(record.key) == control.ABORT for record in reading.records(entry))
