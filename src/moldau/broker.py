@@ -29,7 +29,8 @@ from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
-from moldau.net.server import Limits, Server
+from moldau.net.limits import Limits
+from moldau.net.server import Server
 from moldau.net.watchdog import Watchdog
 from moldau.protocol.codec import request_name
 from moldau.replication.replicas import Replicas

@@ -149,7 +149,15 @@ class FileSlice(NamedTuple):
 Reply: TypeAlias = Sequence[bytes | bytearray | memoryview | FileSlice] | None
 """What goes back to a connection, whole frames in order; None answers nothing (Produce with acks=0)."""
 
-Answer: TypeAlias = Reply | Awaitable[Reply]
+
+class Muting(NamedTuple):
+    """A reply after which nothing more is read from its connection for `ms` milliseconds: the client is throttled."""
+
+    reply: Reply
+    ms: int
+
+
+Answer: TypeAlias = Reply | Muting | Awaitable[Reply | Muting]
 
 
 Step: TypeAlias = Callable[[], Any] | None

@@ -11,8 +11,9 @@ import pytest
 
 from harness.patience import within
 from moldau.errors import ProtocolViolation
-from moldau.net.server import Handle, Limits, Server
-from moldau.runtime import Answer, FileSlice, RealDisk, Reply
+from moldau.net.limits import Limits
+from moldau.net.server import Handle, Server
+from moldau.runtime import Answer, FileSlice, Muting, RealDisk, Reply
 
 
 def framed(body: bytes) -> bytes:
@@ -230,3 +231,46 @@ def test_localhost_is_reached_by_both_protocols_on_one_port():
         await server.stop()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_muted_connection_gets_its_reply_at_once_and_is_not_read_for_that_long(awaited: bool) -> None:
+    async def scenario() -> None:
+        handled: list[tuple[bytes, float]] = []
+
+        def handle(frame: memoryview) -> Answer:
+            handled.append((bytes(frame), asyncio.get_running_loop().time()))
+            reply = [framed(bytes(frame))]
+            if bytes(frame) != b"throttled":
+                return reply
+            return later(reply) if awaited else Muting(reply, 300)
+
+        async def later(reply: list[bytes]) -> Muting:
+            return Muting(reply, 300)
+
+        async with serving(handle) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"throttled") + framed(b"next"))
+            first = framed(b"throttled")
+            assert await within(reader.readexactly(len(first))) == first
+            assert [frame for frame, _ in handled] == [b"throttled"]
+            assert await within(reader.readexactly(len(framed(b"next")))) == framed(b"next")
+            (_, throttled_at), (_, next_at) = handled
+            assert next_at - throttled_at >= 0.3
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_server_that_stops_waits_for_no_muted_connection() -> None:
+    async def scenario() -> None:
+        async with serving(lambda frame: Muting([framed(b"bye")], 3_600_000)) as (server, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"hello"))
+            await within(reader.readexactly(len(framed(b"bye"))))
+            await within(server.stop())
+            assert await within(reader.read()) == b""
+            assert not server.connections
+            writer.close()
+
+    asyncio.run(scenario())

@@ -14,7 +14,8 @@ from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net import outbox
 from moldau.net import server as server_module
-from moldau.net.server import Handle, Limits, Server
+from moldau.net.limits import Limits, has_ipv6
+from moldau.net.server import Handle, Server
 from moldau.runtime import Answer, Reply
 
 LARGE = 3 << 20
@@ -45,7 +46,7 @@ async def serving(handle: Handle, host: str = "127.0.0.1") -> tuple[Server, int]
 
 def test_a_stop_says_how_many_connections_it_closes_in_one_line(caplog: pytest.LogCaptureFixture):
     async def scenario() -> None:
-        server, port = await serving(lambda frame, peer: [bytes(frame)])
+        server, port = await serving(lambda frame: [bytes(frame)])
         streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
         while len(server.connections) < len(streams):
             await asyncio.sleep(0)
@@ -104,7 +105,7 @@ def test_what_never_ends_is_cut_off_after_a_moment(monkeypatch: pytest.MonkeyPat
                 cancelled.set()
             return None
 
-        server, port = await serving(lambda frame, peer: never())
+        server, port = await serving(lambda frame: never())
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(framed(b"x"))
         while not any(connection._task for connection in server.connections):
@@ -144,7 +145,7 @@ def test_a_large_reply_leaves_whole_before_its_connection_closes(violation: bool
 
 def test_without_a_descriptor_for_it_a_connection_is_refused_and_the_others_served(monkeypatch: pytest.MonkeyPatch):
     async def scenario() -> None:
-        server, port = await serving(lambda frame, peer: [framed(bytes(frame))])
+        server, port = await serving(lambda frame: [framed(bytes(frame))])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(framed(b"x"))
         assert await receive(reader) == b"x"
@@ -171,8 +172,8 @@ def test_without_a_descriptor_for_it_a_connection_is_refused_and_the_others_serv
 
 def test_no_host_means_every_address_on_one_port():
     async def scenario() -> None:
-        server, port = await serving(lambda frame, peer: [framed(bytes(frame))], host="")
-        for host in ("127.0.0.1", "::1") if server_module._has_ipv6() else ("127.0.0.1",):
+        server, port = await serving(lambda frame: [framed(bytes(frame))], host="")
+        for host in ("127.0.0.1", "::1") if has_ipv6() else ("127.0.0.1",):
             reader, writer = await asyncio.open_connection(host, port)
             writer.write(framed(b"x"))
             assert await receive(reader) == b"x"
@@ -184,8 +185,8 @@ def test_no_host_means_every_address_on_one_port():
 
 def test_an_address_in_use_leaves_nothing_listening():
     async def scenario() -> None:
-        with socket.socket(socket.AF_INET6 if server_module._has_ipv6() else socket.AF_INET) as taken:
-            taken.bind(("::1" if server_module._has_ipv6() else "127.0.0.1", 0))
+        with socket.socket(socket.AF_INET6 if has_ipv6() else socket.AF_INET) as taken:
+            taken.bind(("::1" if has_ipv6() else "127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
             server = Server(lambda peer, listener: lambda frame: None)

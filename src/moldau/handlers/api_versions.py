@@ -41,6 +41,8 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
         for said in (request.client_software_name, request.client_software_version):
             if not _SOFTWARE.fullmatch(said):
                 return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        call.session.software_name = request.client_software_name
+        call.session.software_version = request.client_software_version
     return ApiVersionsResponse(
         api_keys=_ALL,
         supported_features=_SUPPORTED if call.version >= MINIMUM_MAY_BE_0 else [],

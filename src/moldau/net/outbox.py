@@ -65,6 +65,9 @@ class Outbox(Protocol):
     def send(self, pieces: Sequence[Piece]) -> bool:
         """Send, or queue, all pieces in order. True if everything has left."""
 
+    def is_empty(self) -> bool:
+        """Whether everything handed in has left."""
+
     def close(self) -> None:
         """Drop what is queued."""
 
@@ -106,6 +109,9 @@ class SocketOutbox:
             return False
         self._queue.extend(pieces)
         return self._waiting is False and self._pump()
+
+    def is_empty(self) -> bool:
+        return not self._queue
 
     def _pump(self) -> bool:
         """Send until all has left (True), or the kernel or this turn's share is full (False)."""
@@ -226,6 +232,9 @@ class TransportOutbox:
             elif piece.on_left is not None:
                 piece.on_left()
         return not queue and not self._full
+
+    def is_empty(self) -> bool:
+        return not self._queue and not self._full
 
     def full(self) -> None:
         self._full = True

@@ -25,10 +25,11 @@ from moldau.names import counted
 from moldau.net.busy_polling import BusyPolling, processors
 from moldau.net.fair_share import SHARE_S, FairShare
 from moldau.net.inbox import Inbox
+from moldau.net.limits import Limits, addresses
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox
 from moldau.net.pool import Pool
 from moldau.net.watchdog import Watchdog
-from moldau.runtime import Answer, FileSlice, Reply
+from moldau.runtime import Answer, FileSlice, Muting, Reply
 
 log = logging.getLogger(__name__)
 
@@ -64,19 +65,6 @@ Connected = Callable[[Peer, str], Handle]
 """A new connection's peer, and the name of the listener that accepted it -> what answers its frames."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one listener allows; each is the broker setting of that name."""
-
-    socket_request_max_bytes: int = 100 << 20
-    socket_send_buffer_bytes: int = 256 << 10
-    socket_receive_buffer_bytes: int = -1
-    connections_max_idle_ms: int = 600_000
-    queued_max_request_bytes: int = 256 << 20
-    max_connections: int = 2**31 - 1
-    max_connections_per_ip: int = 2**31 - 1
-
-
 @dataclass
 class Server:
     connected: Connected
@@ -102,9 +90,7 @@ class Server:
         which stands for all, mean IPv4 and IPv6, the same port on both. Raises `OSError`."""
         loop = asyncio.get_running_loop()
         self.busy_polling = BusyPolling(loop, now=self.stopwatch) if processors() > 1 else None
-        hosts = {"localhost": ["127.0.0.1", "::1"], "": ["0.0.0.0", "::"]}.get(host or "", [host or ""])
-        if len(hosts) > 1 and not _has_ipv6():
-            del hosts[1]
+        hosts = addresses(host or "")
         for left in range(PORT_TRIES if not port and len(hosts) > 1 else 1, 0, -1):
             taken = port
             try:
@@ -195,15 +181,6 @@ class Server:
             await asyncio.wait(cut_off, timeout=GRACE_S)
 
 
-def _has_ipv6() -> bool:
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
-
-
 class Connection(asyncio.BufferedProtocol):
     """One accepted connection. `busy`: a request is in flight, or a reply has not left; nothing is handled until it
     has. `finishing`: it closes then."""
@@ -230,7 +207,9 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = False
         self._closed = False
         self._finishing = False
-        self._task: asyncio.Future[Reply] | None = None
+        self._task: asyncio.Future[Reply | Muting] | None = None
+        self._muted: asyncio.TimerHandle | None = None
+        """Ends the time for which its client is throttled."""
         self._handle: Handle
         self._transport: asyncio.Transport
         self._outbox: Outbox
@@ -315,9 +294,14 @@ class Connection(asyncio.BufferedProtocol):
             log.exception("a request from %s:%d failed", self.peer.host, self.peer.port)
             self._close_after(ready)
             return
+        if isinstance(later, Muting):
+            self._mute(later.ms)
+            ready += later.reply or ()
         all_left = not ready or self._send(ready)
-        if later is not None:
-            self._pause_for(later)
+        if self._muted is not None:
+            self._pause_reading()
+        elif later is not None:
+            self._pause_for(cast(Awaitable[Reply | Muting], later))
         elif not all_left:
             self._busy = True
             self._pause_reading()
@@ -333,16 +317,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle_frames(
         self, frames: Iterable[memoryview], ready: list[Piece], share_ends_at: float
-    ) -> Awaitable[Reply] | None:
-        """Append the replies to `ready`; stops at one that is still awaited (and returned), or has files, or at a share
-        of replies or of time."""
+    ) -> Awaitable[Reply | Muting] | Muting | None:
+        """Append the replies to `ready`; stops at one that is still awaited or mutes the connection (and returned), or
+        has files, or at a share of replies or of time."""
         handle, stopwatch, size = self._handle, self._stopwatch, 0
         for frame in frames:
             answer = handle(frame)
             if answer is not None:
                 if not isinstance(answer, list):
                     self.asked = bytes(frame[:HEAD_BYTES])
-                    return cast(Awaitable[Reply], answer)
+                    return cast(Awaitable[Reply | Muting] | Muting, answer)
                 ready += answer
                 size += SHARE_BYTES if len(answer) > 1 else len(answer[0])
             if (now := stopwatch()) > share_ends_at:
@@ -358,7 +342,18 @@ class Connection(asyncio.BufferedProtocol):
         self._pause_reading()
         self._fair_share.wait(self._room)
 
-    def _pause_for(self, later: Awaitable[Reply]) -> None:
+    def _mute(self, ms: int) -> None:
+        """Read nothing more for this many milliseconds, and until all replies have left."""
+        if not self._closed:
+            self._busy = True
+            self._muted = self.loop.call_later(ms / 1000, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muted = None
+        if self._outbox.is_empty():
+            self._room()
+
+    def _pause_for(self, later: Awaitable[Reply | Muting]) -> None:
         self._busy = True
         self._task = asyncio.ensure_future(later)
         self._task.add_done_callback(self._answered)
@@ -372,7 +367,7 @@ class Connection(asyncio.BufferedProtocol):
             self.loop.call_soon(self._task.cancel)
 
     @property
-    def in_flight(self) -> "asyncio.Future[Reply] | None":
+    def in_flight(self) -> "asyncio.Future[Reply | Muting] | None":
         return self._task
 
     def _send(self, ready: list[Piece]) -> bool:
@@ -381,7 +376,7 @@ class Connection(asyncio.BufferedProtocol):
             ready = [b"".join(cast(list[bytes], ready))]
         return self._outbox.send(ready)
 
-    def _answered(self, task: "asyncio.Future[Reply]") -> None:
+    def _answered(self, task: "asyncio.Future[Reply | Muting]") -> None:
         self._task = None
         if self._closed:
             if not task.cancelled():
@@ -397,6 +392,9 @@ class Connection(asyncio.BufferedProtocol):
             log.exception("a request from %s:%d failed", self.peer.host, self.peer.port)
             self._close_after([])
             return
+        if isinstance(answer, Muting):
+            self._mute(answer.ms)
+            answer = answer.reply
         if not answer or self._send(list(answer)):
             self._room()
 
@@ -406,6 +404,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self._finishing:
             self.close()
+            return
+        if self._muted is not None:
             return
         self._busy = False
         self.active_at = self.loop.time()
@@ -457,7 +457,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def finish(self) -> None:
         """Take no more requests, answer the one in flight, close."""
-        if self._busy:
+        if self._busy and not (self._muted is not None and self._outbox.is_empty()):
             self._finishing = True
         else:
             self.close()
@@ -484,6 +484,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end(self) -> None:
         self._closed = True
+        if self._muted is not None:
+            self._muted.cancel()
         self.inbox.close()
         self._outbox.close()
         self._cancel()

@@ -22,10 +22,10 @@ from moldau.protocol.apis import API_VERSIONS, APIS
 from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.protocol.schema import release
-from moldau.requests.gate import Gate, Handler
+from moldau.requests.gate import Gate, Handler, Throttled
 from moldau.requests.routes import Route, routes
 from moldau.requests.session import Call, Session
-from moldau.runtime import Answer, Reply
+from moldau.runtime import Answer, Muting, Reply
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
@@ -44,7 +44,7 @@ class Dispatch:
         """A new connection: returns the function that answers its frames."""
         return Requests(self, Session(listener, peer)).answer
 
-    async def wide(self, route: Route, call: Call, frame: Any, at: int) -> Reply:
+    async def wide(self, route: Route, call: Call, frame: Any, at: int) -> Reply | Muting:
         """`frame` waits for its turn in memory of its own. Raises `ProtocolViolation` if other frames leave no room for
         it."""
         turns = self._turns
@@ -56,10 +56,19 @@ class Dispatch:
                     messages = [request, response]
                     del request, response
                     return await turns.off_loop(lambda: _packed_last(route, call, messages))
+            if type(response) is Throttled:
+                return await self.throttled(route, call, request, response)
             if route.views_frame:
                 return await self.later(route, call, request, response)
         del frame  # the answer may take as long as a rebalance
         return await self.later(route, call, request, response)
+
+    async def throttled(self, route: Route, call: Call, request: Any, throttled: Throttled) -> Muting:
+        """The reply, which says for how long its client is throttled, and then mutes its connection."""
+        response, ms = throttled
+        while not route.is_response(response):
+            response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
+        return Muting(route.pack(call.version, call.correlation_id, request, response, ms), ms)
 
     async def later(self, route: Route, call: Call, request: Any, response: Any) -> Reply:
         """The awaited answer may take as long as a rebalance: the queue of wide work continues meanwhile."""
@@ -132,6 +141,8 @@ class Requests:
         answer = self._gate(request, call, route.handler)
         if type(answer) is route.at_once:
             return route.pack(route.version, correlation_id, request, answer)
+        if type(answer) is Throttled:
+            return self._dispatch.throttled(route, call, request, answer)
         if type(answer) is GeneratorType:
             answer = turn(answer)
         if route.is_response(answer):
@@ -148,4 +159,7 @@ class Requests:
         route = self._routes[api.key << 16]
         call = Call(self._session, api.key, header.version, header.correlation_id, header.client_id)
         request = api.request()
-        return route.pack(0, header.correlation_id, request, self._gate(request, call, route.handler))
+        answer = self._gate(request, call, route.handler)
+        if type(answer) is Throttled:
+            answer = answer.answer
+        return route.pack(0, header.correlation_id, request, answer)

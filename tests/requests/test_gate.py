@@ -1,0 +1,136 @@
+"""The gate: it counts every request, and its rules refuse requests and throttle clients, whatever the API."""
+
+import asyncio
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from moldau.errors import ErrorCode, ProtocolViolation
+from moldau.net.server import Peer
+from moldau.protocol import codec
+from moldau.protocol.apis import API_VERSIONS, APIS, FETCH, HEARTBEAT, METADATA, PRODUCE, Api
+from moldau.protocol.hot_fetch import FetchReply
+from moldau.protocol.messages.api_versions import ApiVersionsRequest
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from moldau.protocol.messages.metadata import MetadataRequest
+from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from moldau.requests.dispatch import Dispatch
+from moldau.requests.gate import Gate, Rule, Verdict
+from moldau.requests.session import ANONYMOUS, Call
+from moldau.runtime import Muting, Runtime
+from moldau.turns import Turns
+
+TOPIC = "t"
+REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+PRODUCED = ProduceRequest(
+    acks=1, topic_data=[TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=b"")])]
+)
+FETCHED = FetchRequest(topics=[FetchTopic(topic=TOPIC, partitions=[FetchPartition(partition=0)])])
+
+
+class Broker:
+    """Handlers that answer at once, behind a gate; `calls` are those that reached one."""
+
+    def __init__(self, *rules: Rule):
+        self.calls: list[Call] = []
+        self.gate = Gate(rules)
+        answers: dict[Api, Callable[[Any], Any]] = {
+            PRODUCE: lambda request: [(0, 0, 5, -1, 0)],
+            FETCH: lambda request: FetchReply(0, 0, (), ()),
+        }
+
+        def answer(api: Api) -> Callable[[Any, Call], Any]:
+            def handle(request: Any, call: Call) -> Any:
+                self.calls.append(call)
+                return answers[api](request) if api in answers else api.response()
+
+            return handle
+
+        self._dispatch = Dispatch({key: answer(api) for key, api in APIS.items()}, self.gate, Turns(Runtime()))
+        self.handle = self._dispatch.connected(Peer("10.0.0.7", 50_000), "PUBLIC")
+
+    def ask(self, api: Api, version: int, request: Any, client_id: str = "asker") -> Any:
+        """The answer to one frame: a reply, or a `Muting`."""
+        frame = codec.write_request(api, version, 7, client_id, request)[4:]
+
+        async def answered() -> Any:
+            answer = self.handle(memoryview(bytearray(frame)))
+            return answer if answer is None or isinstance(answer, list) else await answer  # type: ignore[misc]
+
+        return asyncio.run(answered())
+
+
+def read(api: Api, version: int, reply: Any) -> Any:
+    frame = b"".join(reply)
+    assert struct.unpack_from(">ii", frame) == (len(frame) - 4, 7)
+    return codec.read_reply(api, version, frame[4:])
+
+
+def test_every_request_is_counted_produce_and_fetch_too() -> None:
+    broker = Broker()
+    for api, version, request in ((PRODUCE, 8, PRODUCED), (PRODUCE, 9, PRODUCED), (FETCH, 12, FETCHED)):
+        broker.ask(api, version, request)
+    broker.ask(METADATA, 12, MetadataRequest())
+    assert {APIS[key].name: count for key, count in broker.gate.requests.items() if count} == {
+        "Produce": 2,
+        "Fetch": 1,
+        "Metadata": 1,
+    }
+
+
+def test_a_call_says_who_asks_and_what() -> None:
+    broker = Broker()
+    for client_id in ("one", "one", "another", ""):
+        broker.ask(PRODUCE, 9, PRODUCED, client_id)
+    assert [call.client_id for call in broker.calls] == ["one", "one", "another", ""]
+    call = broker.calls[0]
+    assert (call.key, call.version, call.correlation_id, call.client_host) == (PRODUCE.key, 9, 7, "10.0.0.7")
+    assert (call.session.listener, call.session.principal) == ("PUBLIC", ANONYMOUS)
+    assert all(other.session is call.session for other in broker.calls)
+
+
+@pytest.mark.parametrize("version", [PRODUCE.lowest, 8, 9, 12])
+def test_a_throttled_produce_says_so_and_mutes_its_connection(version: int) -> None:
+    muting = Broker(lambda request, call: Verdict(throttle_ms=250)).ask(PRODUCE, version, PRODUCED)
+    assert isinstance(muting, Muting) and muting.ms == 250
+    response = read(PRODUCE, version, muting.reply)
+    assert response.throttle_time_ms == 250
+    assert response.responses[0].partition_responses[0].base_offset == 5
+
+
+@pytest.mark.parametrize(("api", "request_"), [(FETCH, FETCHED), (METADATA, MetadataRequest())])
+def test_a_throttled_client_is_told_for_how_long(api: Api, request_: Any) -> None:
+    muting = Broker(lambda request, call: Verdict(throttle_ms=9)).ask(api, 12, request_)
+    assert isinstance(muting, Muting) and muting.ms == 9
+    assert read(api, 12, muting.reply).throttle_time_ms == 9
+
+
+def test_the_longest_throttling_counts_and_the_first_error() -> None:
+    verdicts = (Verdict(throttle_ms=5), None, Verdict(REFUSED, 20), Verdict(ErrorCode.UNKNOWN_SERVER_ERROR, 10))
+    broker = Broker(*(lambda request, call, verdict=verdict: verdict for verdict in verdicts))
+    muting = broker.ask(HEARTBEAT, 4, HeartbeatRequest(group_id="g"))
+    assert read(HEARTBEAT, 4, muting.reply) == HeartbeatResponse(error_code=REFUSED, throttle_time_ms=20)
+    assert muting.ms == 20
+    assert not broker.calls
+
+
+def test_a_refused_request_reaches_no_handler_and_its_reply_says_why() -> None:
+    broker = Broker(lambda request, call: Verdict(REFUSED))
+    produced = read(PRODUCE, 9, broker.ask(PRODUCE, 9, PRODUCED))
+    assert [part.error_code for part in produced.responses[0].partition_responses] == [REFUSED]
+    fetched = read(FETCH, 12, broker.ask(FETCH, 12, FETCHED))
+    assert (fetched.error_code, fetched.responses[0].partitions[0].error_code) == (REFUSED, REFUSED)
+    assert read(HEARTBEAT, 4, broker.ask(HEARTBEAT, 4, HeartbeatRequest())).error_code == REFUSED
+    assert read(API_VERSIONS, 3, broker.ask(API_VERSIONS, 3, ApiVersionsRequest())).error_code == REFUSED
+    assert not broker.calls
+
+
+def test_a_refused_request_without_a_place_for_the_error_closes_the_connection() -> None:
+    broker = Broker(lambda request, call: Verdict(REFUSED))
+    with pytest.raises(ProtocolViolation, match="Produce is refused"):
+        broker.ask(PRODUCE, 9, ProduceRequest(acks=0, topic_data=PRODUCED.topic_data))
+    with pytest.raises(ProtocolViolation, match="Metadata is refused"):
+        broker.ask(METADATA, 4, MetadataRequest())
