@@ -1,4 +1,4 @@
-"""A member of a group of the newer protocol (KIP-848) by one raw request: our own client is in classic groups only."""
+"""A member of a consumer group (KIP-848) by one raw request: our own client is in classic groups only."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Kafka's decoder reads every record that groups of the newer protocol (KIP-848) leave in the offsets topic."""
+"""Kafka's decoder reads every record that consumer groups (KIP-848) leave in the offsets topic."""
 
 import base64
 import json

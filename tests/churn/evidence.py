@@ -33,7 +33,7 @@ class Generation(NamedTuple):
 
 
 class Current(NamedTuple):
-    """What a member of a group of the newer protocol has, and has still to give back; both empty when it is gone."""
+    """What a member of a consumer group has, and has still to give back; both empty when it is gone."""
 
     at_ms: int
     epoch: int

@@ -24,7 +24,7 @@ LOOK_AGAIN_SECONDS = 0.1
 
 
 class Timing(NamedTuple):
-    """What the members of classic groups ask for, and the broker tells those of the newer protocol."""
+    """What the members of classic groups ask for, and the broker tells those of the consumer protocol."""
 
     session_ms: int
     heartbeat_ms: int

@@ -1,11 +1,12 @@
-"""What must hold of static members (KIP-345, and KIP-848 for the newer protocol): an instance is one owner, whichever
-member bears its id at present.
+"""What must hold of static members (KIP-345, and KIP-848 for the consumer protocol): an instance is one owner,
+whichever member bears its id at present.
 
 1. A member whose instance another has taken over is told so: nothing it asks for is granted from then on. Nobody else
    is told so.
 2. In a classic group that is at rest, an instance that comes back within its session is in the generation that there
    is, and no other begins for it.
-3. An instance keeps its place until a session time-out after it was last heard of; of the newer protocol also when it
+3. An instance keeps its place until a session time-out after it was last heard of; of the consumer protocol also when
+it
    says that it leaves for now, and what it has then is its own when it comes back. Nobody takes its place while it is
    there.
 
@@ -37,7 +38,7 @@ class Tenure(NamedTuple):
     """A member that has an instance id, from when this was written down until something else was.
 
     `successor` had it right after; without one the instance had no place any more. `last` is what of it was written
-    last, of the newer protocol, and `first` what was written first of its successor.
+    last, of the consumer protocol, and `first` what was written first of its successor.
     """
 
     instance: str
@@ -157,7 +158,7 @@ def returns(trace: Trace, session_ms: int, heartbeat_ms: int) -> list[Return]:
 
 
 def _unheard_ms(trace: Trace, member: str, until_ms: int) -> int:
-    """For how long it had not been heard of by then, at the most; by the newer protocol, commits do not count."""
+    """For how long it had not been heard of by then, at the most; by the consumer protocol, commits do not count."""
     said = (a for a in trace.answers if a.member == member and a.asked_ms <= until_ms)
     return until_ms - max((a.asked_ms for a in said if a.api != COMMIT and not leaves(a)), default=0)
 

@@ -1,6 +1,6 @@
 """What must hold of a group whose members come, go and are killed: pure functions over the `evidence`.
 
-1. Two owners never have a partition in one generation; of the newer protocol, a member never has a partition that
+1. Two owners never have a partition in one generation; of the consumer protocol, a member never has a partition that
    another has, or was asked to give back and has not yet. An owner is a member, or an instance where it has an id.
 2. A partition is without an owner no longer than a session time-out, two heartbeats and a second, counted from the
    last change before (a member joins, leaves, or dies), or from when it lost its owner if that was later. A member
@@ -8,7 +8,7 @@
    time-out after that: such a generation counts as a change. So does going from one protocol to the other, with which
    everybody is given a new session, as by Apache Kafka; and so does the return of a broker that was killed. Owners are
    members that live and have not gone back to joining: from its JoinGroup on, a member of the classic protocol has what
-   it says it still has, and one of the newer protocol has what it was asked to give back for as long as it reads it.
+   it says it still has, and one of the consumer protocol has what it was asked to give back for as long as it reads it.
 3. There is no storm: no more than so many answers of UNKNOWN_MEMBER_ID a change, and to one member; no more than so
    many generations a change, and so many times that a member joins between two changes. Commits are counted apart:
    clients have several on their way when they hear that they are unknown.

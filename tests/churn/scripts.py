@@ -11,7 +11,7 @@ from tests.churn.plan import Kind, Script
 CLASSIC = tuple(Kind(client) for client in (CONFLUENT, AIOKAFKA, KAFKA_PYTHON, KAFKAJS, JAVA))
 MIGRATING = tuple(kind for kind in CLASSIC if kind.client != AIOKAFKA)
 """aiokafka gives up when its JoinGroup is answered with REBALANCE_IN_PROGRESS, as Kafka and we answer those that are
-parked when their group goes over to the newer protocol."""
+parked when their group goes over to the consumer protocol."""
 STATIC = (Kind(CONFLUENT), Kind(JAVA))
 GUESTS = tuple(kind for kind in CLASSIC if kind not in STATIC)
 NEWER = (Kind(CONFLUENT, "consumer"), Kind(JAVA, "consumer"))

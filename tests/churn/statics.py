@@ -46,7 +46,7 @@ class _Story:
         self._holders[instance] = self._step(pause_s, JOIN, kind, instance)
 
     def returns_at_rest(self) -> None:
-        """All are there, and it is back as soon as can be; of the newer protocol, it had left for now."""
+        """All are there, and it is back as soon as can be; of the consumer protocol, it had left for now."""
         instance = self._any()
         life, kind = self._holders.pop(instance)
         everybody = tuple(range(self._lives))

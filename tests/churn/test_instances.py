@@ -169,7 +169,9 @@ WRONG = [
         also(classic(), answer(8000, "OffsetCommit", "b", 1)),
         "b-id was granted OffsetCommit",
     ),
-    Wrong("a fenced member of the newer protocol goes on", also(newer(), *beats("b", 2, 8000, 8400, BEAT)), "b-id was"),
+    Wrong(
+        "a fenced member of the consumer protocol goes on", also(newer(), *beats("b", 2, 8000, 8400, BEAT)), "b-id was"
+    ),
     Wrong(
         "a member is fenced for nobody",
         also(classic(), answer(8000, "Heartbeat", "b2", 1, "FENCED_INSTANCE_ID")),

@@ -1,4 +1,4 @@
-"""Groups of the newer protocol (KIP-848) with real clients: members that come, go, and are killed.
+"""Consumer groups (KIP-848) with real clients: members that come, go, and are killed.
 
 Members tell when they were given partitions and when they began to give them back. One partition has two owners if the
 next was given it before the last began to give it back, or was killed.
@@ -121,7 +121,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | Foreig
 
 @pytest.fixture
 def start(broker: Broker | ForeignBroker, tmp_path: Path) -> Iterator[Start]:
-    """Start a client of a kind; it speaks the newer protocol unless told otherwise."""
+    """Start a client of a kind; it speaks the consumer protocol unless told otherwise."""
     commands: Mapping[str, Callable[[], list[str | Path]]] = {
         CONFLUENT: lambda: [python_with("confluent-kafka==2.16.1"), DRIVERS / "confluent.py"],
         JAVA: lambda: ["java", *QUICK_START, "-cp", java_class(DRIVERS / "Driver.java", kafka_jars()), "Driver"],

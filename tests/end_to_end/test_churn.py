@@ -63,7 +63,7 @@ def _with_the_share_of_another(trace: Trace) -> Trace | None:
 
 
 def _with_what_another_has(trace: Trace) -> Trace | None:
-    """A member of the newer protocol is given what another has, or has not given back."""
+    """A member of the consumer protocol is given what another has, or has not given back."""
     held: dict[str, Current] = {}
     for at, entry in enumerate(trace.written):
         if isinstance(entry, Current):
@@ -118,7 +118,7 @@ def _with_a_return_that_rebalances(trace: Trace) -> Trace | None:
 
 
 def _with_a_place_given_away(trace: Trace) -> Trace | None:
-    """A static member of the newer protocol is forgotten a second after the group has heard of it."""
+    """A static member of the consumer protocol is forgotten a second after the group has heard of it."""
     beats = {answer.member: answer.at_ms for answer in trace.answers if answer.api == BEAT and answer.epoch > 0}
     for at, entry in enumerate(trace.written):
         if isinstance(entry, Current) and entry.instance is not None and entry.member in beats and entry.epoch > 0:

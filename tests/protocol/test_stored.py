@@ -14,7 +14,7 @@ from moldau.protocol.stored import OFFSETS, TRANSACTIONS, read_stored
 MEMBER = bytes.fromhex(
     "0000 00 00 11636f6e736f6c652d636f6e73756d6572 0b2f3132372e302e302e31 02 037474 01 000493e0 00 01 00 01 00"
 )
-"""Of a member of a group of the newer protocol; its last field is tagged and null."""
+"""Of a member of a consumer group; its last field is tagged and null."""
 PREPARE_ABORT = bytes.fromhex(
     "0001 0000000000000009 0001 000dbba0 03 02 0d7472616e73616374696f6e73 02 00000000 00"
     "000001a1fe073348 000001a1fe07332b 02 00 08 0000000000000009 02 02 0002"

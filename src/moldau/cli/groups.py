@@ -20,7 +20,7 @@ app.command("reset-offsets")(reset_offsets)
 @app.command("list")
 def list_groups(bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = False) -> None:
     """
-    List the consumer groups, their types (classic, or consumer: the newer protocol) and their states.
+    List the consumer groups, their types (classic, or consumer: the consumer protocol) and their states.
 
     Examples:
 

@@ -131,7 +131,7 @@ class BrokerConfig:
     group_consumer_min_assignment_interval_ms: int = INT(0, "The least that group.consumer.assignment.interval.ms may be.", low=0, **_FIXED)
     group_consumer_max_assignment_interval_ms: int = INT(15000, "The most that group.consumer.assignment.interval.ms may be.", low=0, **_FIXED)
     group_consumer_max_size: int = INT(INT_MAX, "How many members one consumer group may have.", low=1, **_FIXED)
-    group_consumer_migration_policy: str = STRING("bidirectional", "Whether a group with members goes on to the newer protocol when a member of that joins (upgrade), and back when the last of them leaves (downgrade).", choices=("bidirectional", "upgrade", "downgrade", "disabled"), **_FIXED)
+    group_consumer_migration_policy: str = STRING("bidirectional", "Whether a classic group with members becomes a consumer group when a member of the consumer protocol joins (upgrade), and a classic group again when the last of these leaves (downgrade).", choices=("bidirectional", "upgrade", "downgrade", "disabled"), **_FIXED)
     group_consumer_assignors: tuple[str, ...] = LIST(("uniform", "range"), "What assigns partitions to the members of consumer groups; the first does unless members ask for another.", choices=("uniform", "range"), **_FIXED)
     offset_metadata_max_bytes: int = INT(4096, "The longest note that may be committed with an offset.", **_FIXED)
     offsets_load_buffer_size: int = INT(5242880, "How much of the offsets topic is read at once when groups are loaded.", low=1, **_FIXED)

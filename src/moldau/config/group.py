@@ -1,7 +1,7 @@
 """Every setting of a consumer group, one line each, and how a group gets its values: its own, else the broker's, else the
 default.
 
-They are for groups of the newer protocol (KIP-848); members of the classic one bring their own time-outs. Kafka's
+They are for consumer groups (KIP-848); members of classic groups set their own timeouts. Kafka's
 settings of share and streams groups are refused: such groups do not exist here.
 """
 

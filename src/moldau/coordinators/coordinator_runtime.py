@@ -280,6 +280,7 @@ class CoordinatorRuntime(Generic[M]):
     async def _append(self, led: LedPartition[M], decisions: list[Decision]) -> None:
         """Commit these decisions in one batch, or one by one if the log refuses the batch. Raises `KafkaError` if the
         log may hold the batch."""
+        # An earlier decision of the chain was refused: these must not be appended.
         for decision in [decision for decision in decisions if decision.chain is not None and decision.chain.broken]:
             self._refuse(decision, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             decisions = [one for one in decisions if one is not decision]
@@ -288,10 +289,12 @@ class CoordinatorRuntime(Generic[M]):
         try:
             await self._commit(led, decisions)
         except KafkaError as error:
+            # One of the decisions may be to blame: try them one by one.
             if error.code in NOT_TAKEN and len(decisions) > 1:
                 for decision in decisions:
                     await self._append(led, [decision])
                 return
+            # The log may hold the batch: the caller loads the partition again.
             if error.code not in NOT_TAKEN:
                 raise
             if error.code in CAUSED_BY_TOPIC:

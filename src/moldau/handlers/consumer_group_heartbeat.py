@@ -65,6 +65,7 @@ class ConsumerGroupHeartbeat:
 def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str:
     """A sentence that says why the heartbeat is invalid; empty if it is valid."""
     epoch = request.member_epoch
+    # The ids, in every heartbeat.
     if not request.member_id and (version >= MEMBER_MAKES_ITS_ID or epoch > 0 or epoch == LEAVES):
         return "The member id is empty."
     if not request.group_id:
@@ -75,10 +76,12 @@ def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str:
         return "The rack id is empty."
     if any(len(key.encode()) > KEY_BYTES_MAX for key in (request.member_id, request.subscribed_topic_regex or "")):
         return f"Member ids and expressions have at most {KEY_BYTES_MAX} bytes."
+    # Heartbeats that leave.
     if epoch < LEAVES_FOR_NOW:
         return f"The member epoch {epoch} is invalid."
     if epoch == LEAVES_FOR_NOW and request.instance_id is None:
         return "Only a static member can leave temporarily: the instance id is missing."
+    # Heartbeats that join set all fields.
     if epoch != JOINS:
         return ""
     if request.rebalance_timeout_ms == -1:

@@ -53,6 +53,7 @@ class OffsetCommit:
             yield
             for p in asked.partitions:
                 yield
+                # A partition that does not exist is answered here; the others are committed together.
                 if topic is None or not 0 <= p.partition_index < len(topic.partitions):
                     answers.setdefault((place, 0), []).append((p.partition_index, unknown))
                     continue
@@ -77,6 +78,7 @@ class OffsetCommit:
                 response.topics.append((yield from _committed(place, errors)))
             return response
 
+        # No partition exists: there is nothing to ask the coordinator.
         if not offsets:
             return respond([])
         ask = OffsetsToCommit(

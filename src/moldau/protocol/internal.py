@@ -54,7 +54,7 @@ class GroupMetadataValue:
 
 @message
 class ConsumerGroupKey:
-    """Of a group of the newer protocol (KIP-848), and of what is one to a group."""
+    """Of a consumer group (KIP-848), and of what is one to a group."""
 
     group: str = STRING(until=0)
 

@@ -1,6 +1,6 @@
 """Reading any record of an internal topic: its key begins with a number that says what it is, its value with a version.
 
-    __consumer_offsets    0, 1 an offset; 2 a classic group; 3-8, 16 a group of the newer protocol (KIP-848)
+    __consumer_offsets    0, 1 an offset; 2 a classic group; 3-8, 16 a consumer group (KIP-848)
     __transaction_state   0 a transactional id
 
 A value that is null says that the thing is gone. Kinds that are not listed here are not read: share and streams groups.

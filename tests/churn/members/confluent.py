@@ -1,4 +1,4 @@
-"""A member that is confluent-kafka, of the classic or the newer protocol."""
+"""A member that is confluent-kafka, of the classic or the consumer protocol."""
 
 from typing import Any
 

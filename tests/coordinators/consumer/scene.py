@@ -1,4 +1,4 @@
-"""Groups of the newer protocol on the stage of `scene`: a cluster whose topics scripts make, and heartbeats.
+"""Consumer groups on the stage of `scene`: a cluster whose topics scripts make, and heartbeats.
 
 Scripts name topics `t` with numbers of partitions (`topic t 3`), and partitions `t-0`. A member says `owns=` only if
 it is written; `owns=-` says that it has nothing. Assignments are written as `t-0+t-1`.

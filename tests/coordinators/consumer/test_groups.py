@@ -1,4 +1,4 @@
-"""What transcripts cannot tell of the decisions about groups of the newer protocol."""
+"""What transcripts cannot tell of the decisions about consumer groups."""
 
 from collections.abc import Iterable
 

@@ -1,5 +1,6 @@
-"""The same as for consumers by the newer protocol, with classic members among them: groups go on to the newer protocol
-and back while members come and go, answers get lost, the log is slow and the coordinator dies between any two steps.
+"""The same as for consumers by the consumer protocol, with classic members among them: groups go on to the consumer
+protocol and back while members come and go, answers get lost, the log is slow and the coordinator dies between any two
+steps.
 
 Classic members are eager here: they give everything back before they join, and whoever leads deals out all there is.
 """

@@ -1,4 +1,4 @@
-"""Groups of the newer protocol (KIP-848): joining, heartbeats, reconciliation, static members, leaving, describing.
+"""Consumer groups (KIP-848): joining, heartbeats, reconciliation, static members, leaving, describing.
 
 A group computes its assignment at most once a second, so that steps that wait for one send their heartbeat `until` it
 has come.

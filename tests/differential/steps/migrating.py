@@ -1,5 +1,5 @@
-"""Groups that go on to the newer protocol with their members (KIP-848), classic members among newer ones, and back; and
-expressions that are none.
+"""Groups that go on to the consumer protocol with their members (KIP-848), classic members among newer ones, and back;
+and expressions that are none.
 
 Each group has one classic member beside one newer one, so that who gets what does not hang on how ids are drawn.
 """

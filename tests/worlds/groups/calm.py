@@ -106,7 +106,7 @@ class Calm:
             self._stage.scene.check_left(group, member_id, until_s)
 
     async def _downgrade(self) -> None:
-        """In some groups all who speak the newer protocol go, if there are others. The broker may die as soon as the
+        """In some groups all who speak the consumer protocol go, if there are others. The broker may die as soon as the
         group is classic."""
         for group in self._stage.groups[1:]:
             mine = [(taken, process) for taken, process in self._stage.living() if taken.seat.group == group]
@@ -224,7 +224,7 @@ class Calm:
                 raise self._ledger.broken(f"{back.name} came back, and {epochs} became {self._stage.epochs()}")
 
     async def _refuses_another(self, taken: TakenSeat) -> None:
-        """By the newer protocol nobody takes the place of a static member that has not left."""
+        """By the consumer protocol nobody takes the place of a static member that has not left."""
         self._stage.sit(taken)
         another = taken.processes[-1]
         await asyncio.sleep(1.0)

@@ -2,7 +2,7 @@
 
 Eager members give everything back before they join; cooperative ones (KIP-429) keep what they have, say so, and give
 back what they are not given any more, for which they join once more. The leader takes from one member before it gives
-to another. The same member in a group that has gone on to the newer protocol notices only that nobody leads.
+to another. The same member in a group that has gone on to the consumer protocol notices only that nobody leads.
 
 A static member that comes back is not told how many partitions there were when its group was assigned (KIP-814): a real
 one, and Kafka's coordinator with it, overlooks until the next rebalance what grew while nobody watched. This one knows.

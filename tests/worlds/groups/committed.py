@@ -25,7 +25,7 @@ from tests.worlds.workload import Broken
 
 READ_BYTES = 1 << 20
 STORED = ("epoch", "metadata_hash", "members", "statics", "targets", "target_epoch", "target_stamp_ms", "expressions")
-"""What the log says of a group of the newer protocol."""
+"""What the log says of a consumer group."""
 Newer = dict[tuple[ConsumerRecordType, str], Any]
 
 
@@ -147,7 +147,7 @@ class CommittedLog:
         return complete
 
     def check_settled(self, broker: Broker) -> None:
-        """Nothing is under way: groups of the newer protocol live by what is stored of them."""
+        """Nothing is under way: consumer groups live by what is stored of them."""
         for number in _logs(broker):
             consumers = broker.coordinators.groups.shard(number).consumer
             for group_id, group in consumers.stored.items():

@@ -1,4 +1,4 @@
-"""A member by the newer protocol (KIP-848): heartbeats that say what it has, answered with what it is to have.
+"""A member by the consumer protocol (KIP-848): heartbeats that say what it has, answered with what it is to have.
 
 It makes its own id, says everything when it joins and after whatever went wrong, and gives back at once what it is not
 given any more, unless it is busy.

@@ -1,1 +1,1 @@
-"""Groups of the classic protocol: members agree among themselves, and the coordinator keeps them together."""
+"""Classic groups: a leader among the members assigns partitions, and the coordinator runs the rebalances."""

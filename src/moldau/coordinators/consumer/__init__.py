@@ -1,1 +1,1 @@
-"""Groups of the newer consumer protocol (KIP-848): the coordinator assigns, and members follow."""
+"""Consumer groups (KIP-848): the coordinator assigns partitions, and members follow."""

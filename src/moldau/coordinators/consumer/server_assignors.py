@@ -56,6 +56,7 @@ def uniform_assign(members: Mapping[str, MemberSpec], topics: Mapping[uuid.UUID,
     known = [topic for topic in sorted(topics, key=_id) if subscribers.of(topic)]
     positions = {topic: at for at, topic in enumerate(known)}
     free = {(at, p): None for at, topic in enumerate(known) for p in range(topics[topic])}
+    # Members keep the partitions of their last target that they still subscribe to.
     owned: dict[str, list[Place]] = {member: [] for member in subscribers.order}
     for member, own in owned.items():
         spec = members[member]
@@ -66,6 +67,7 @@ def uniform_assign(members: Mapping[str, MemberSpec], topics: Mapping[uuid.UUID,
         own.sort()
         for place in own:
             del free[place]
+    # The free partitions are shared out, and partitions move until the numbers are even.
     if all(len(subscribers.of(topic)) == len(owned) for topic in known):
         _share_alike(owned, list(free))
     else:

@@ -1,1 +1,1 @@
-"""The coordinator of groups: what all kinds of groups share, above all their offsets."""
+"""The group coordinator: what all kinds of groups share."""

@@ -148,9 +148,9 @@ class TransactionShard:
     def tick(self, now: Now) -> Decision | None:
         """Abort one transaction that timed out, or check the next ids for expiry; None if nothing is due."""
         while (transactional_id := self._deadlines.take(now.monotonic_ms)) is not None:
-            outcome = self._time_out(transactional_id, now)
-            if outcome is not None:
-                return outcome
+            decision = self._time_out(transactional_id, now)
+            if decision is not None:
+                return decision
         if self._expiry_ms is None or now.monotonic_ms < self._expiry_ms:
             return None
         return self._expire(now)
@@ -320,9 +320,11 @@ class TransactionShard:
         if self._is_busy(ask.transactional_id, was):
             return ErrorCode.CONCURRENT_TRANSACTIONS
         is_done = was.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+        # The epochs of the producer id were used up by the end that is repeated, so a new producer id replaced it.
         rotates = ask.producer_id == was.previous_producer_id and ask.epoch == EPOCH_EXHAUSTED and was.epoch == 0
         if was.producer_id != ask.producer_id and not rotates:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        # The end that is repeated bumped the epoch by one.
         repeats = rotates or ask.epoch + 1 == was.epoch
         if was.epoch != ask.epoch and not (is_done and repeats):
             return ErrorCode.PRODUCER_FENCED
@@ -331,6 +333,7 @@ class TransactionShard:
         if is_done and repeats:
             done = TransactionState.COMPLETE_COMMIT if ask.commits else TransactionState.COMPLETE_ABORT
             return ErrorCode.NONE if was.state is done else ErrorCode.INVALID_TXN_STATE
+        # A producer without a transaction may abort, which bumps its epoch, but not commit.
         return ErrorCode.INVALID_TXN_STATE if ask.commits else None
 
     def complete(self, transactional_id: str, markers: TransactionMarkers, ticket: Ticket, now: Now) -> Decision:
