@@ -305,8 +305,10 @@ class Log:
                 self._flushing.unsynced_names = True
 
     def read(self, offset: int, max_bytes: int, up_to: int, min_one: bool = True) -> FileSlice | None:
-        """A slice from the batch that holds `offset` on, of whole bytes below `up_to`: the first batch whole even if it
-        is larger than `max_bytes` (unless not `min_one`), the last one possibly cut. None if there is nothing.
+        """A slice of one segment's file that begins with the batch that holds `offset` and ends below the offset
+        `up_to`, after at most `max_bytes`; its last batch may be cut. None if nothing is to be read. `min_one`: the
+        first batch is returned whole, even if it is larger than `max_bytes`.
+
         Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE."""
         if self.serving.offline:
             raise self.serving.storage_error()
@@ -316,35 +318,39 @@ class Log:
         if offset >= up_to or offset == end or (max_bytes <= 0 and not min_one):
             return None
         try:
+            # The segment: mostly the active one.
             segments = self.segments
             segment = self._active
-            at = len(segments) - 1
+            number = len(segments) - 1
             if offset < segment.base_offset:
-                at = lookup.segment_at(segments, offset)
-                segment = segments[at]
-            found = segment.find(offset)
-            while found is None:
+                number = lookup.segment_at(segments, offset)
+                segment = segments[number]
+            # The batch: the first one of a later segment, if compaction has removed the rest of this segment.
+            batch = segment.find(offset)
+            while batch is None:
                 with self.serving.guard():
                     lookup.check_end(segment, offset)
-                at += 1
-                if at == len(segments):
+                number += 1
+                if number == len(segments):
                     return None
-                segment = segments[at]
-                found = segment.find(offset)
-            position, header = found
+                segment = segments[number]
+                batch = segment.find(offset)
+            position, header = batch
+            # Where the reader has to stop: at the segment's end, or in front of the batch that holds `up_to`.
             limit = segment.size
             if up_to < end:
                 limit = lookup.position_of(segment, up_to)
                 if header.base_offset >= up_to or limit <= position:
                     return None
-            first = header.size
-            if first > max_bytes:
+            first_size = header.size
+            if first_size > max_bytes:
                 if not min_one:
                     return None
-                max_bytes = first
+                max_bytes = first_size
             is_cut = limit - position > max_bytes
             if not is_cut:
                 max_bytes = limit - position
+                # This reader has everything: its next request needs no search.
                 if limit == segment.size and segment is self._active:
                     segment.mark = (end, limit)
             return segment.slice(position, max_bytes, is_cut, self.serving.fail)

@@ -14,6 +14,7 @@ Everything here blocks, and is as long as what has to be read.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -113,37 +114,39 @@ class Loading:
 
 
 def load(loading: Loading) -> LoadedLog:
-    """The log in a folder, empty if there is none. Raises `OSError`."""
-    disk, folder, clean = loading.disk, loading.folder, loading.clean
+    """The log in a folder; an empty one if the folder has none. Raises `OSError`."""
+    disk, folder = loading.disk, loading.folder
+    # Rules 1 and 2: leftovers.
     changed = False
     loading.names = disk.list(folder)
     if any(name.endswith(LEFTOVER_SUFFIXES) for name in loading.names):
         changed = finish_leftovers(disk, folder)
         loading.names = disk.list(folder)
+    # Rule 3: segments, and indexes that are missing or may be older than their segment.
     segments, suspects = _open_segments(loading)
-    first = 0 if clean else _segment_at(segments, loading.recovery_point)
+    first = 0 if loading.clean else _segment_at(segments, loading.recovery_point)
     if first and segments[first].base_offset == loading.recovery_point and segments[first - 1] not in suspects:
-        suspects.append(segments[first - 1])  # closed after the flush, so its indexes may be as they were before
+        # The segment before the recovery point was closed after the flush that moved the point there.
+        suspects.append(segments[first - 1])
     epochs = _load_epochs(loading, segments)
     for segment in suspects:
         segment.rebuild_indexes()
-    producers, snapshot_offset = None, -1
-    looks_closed = clean or loading.closed_at >= 0
-    end = segments[-1].next_offset() if segments and looks_closed and _ends_whole(segments[-1]) else -1
-    if not clean and end != loading.closed_at:
-        end = -1
-    clean = clean or end >= 0
-    first = _segment_at(segments, loading.recovery_point) if end < 0 else len(segments)
+    closed_end = _closed_end(loading, segments)
+    was_closed = loading.clean or closed_end >= 0
+    first = len(segments) if closed_end >= 0 else _segment_at(segments, loading.recovery_point)
     _check_transactions(loading, segments[:first], suspects)
-    if segments and end < 0:
+    # Rule 4: after an unclean stop, batches from the recovery point's segment on are read again.
+    producers, snapshot_offset, end = None, -1, closed_end
+    if segments and closed_end < 0:
         for segment in segments[:first]:
             segment.assume_flushed()
         producers, snapshot_offset = _producers_at(loading, segments, segments[first].base_offset)
-        epochs.truncate_from_end(segments[first].base_offset)  # those behind it may be of batches that were lost
+        epochs.truncate_from_end(segments[first].base_offset)  # later ones may be of batches that were lost
         end, changed = _recover(loading, segments, first, epochs, producers), True
-    elif clean:
+    elif was_closed:
         for segment in segments:
             segment.assume_flushed()
+    # Rule 5: a log that ends below its start begins anew there.
     start = max(loading.log_start, segments[0].base_offset if segments else 0)
     if segments and end < start:
         logger.warning("%s ends at %d, below its start %d: it begins anew there", folder.name, end, start)
@@ -156,13 +159,24 @@ def load(loading: Loading) -> LoadedLog:
     epochs.truncate_from_end(end)
     for segment in segments:
         segment.created_ms = loading.now_ms
-    recovery_point = end if clean else min(loading.recovery_point, end)
+    # Rule 6: the recovery point only falls, unless the log was closed; producers come from a snapshot and the batches
+    # behind it.
+    recovery_point = end if was_closed else min(loading.recovery_point, end)
     if producers is None:
         producers, snapshot_offset = _producers_at(loading, segments, end)
     _remove_stray_snapshots(loading, segments, end, snapshot_offset)
     return LoadedLog(
         segments, start, end, recovery_point, epochs, producers, snapshot_offset, changed, loading.snapshots
     )
+
+
+def _closed_end(loading: Loading, segments: Sequence[Segment]) -> int:
+    """The end of a log that was closed: by a clean stop, or by one that was cut off after it had noted where this log
+    ends. -1 if the log was not closed, or has no segment, or has a torn batch at its end."""
+    if not segments or not (loading.clean or loading.closed_at >= 0) or not _ends_whole(segments[-1]):
+        return -1
+    end = segments[-1].next_offset()
+    return end if loading.clean or end == loading.closed_at else -1
 
 
 def _load_epochs(loading: Loading, segments: list[Segment]) -> Epochs:

@@ -270,24 +270,26 @@ class Segment:
         return Walk(self.log, position, self.size if end is None else end)
 
     def find(self, offset: int) -> LocatedBatch | None:
-        """The batch that holds `offset`, or the first one behind it; None if all are before it.
-
-        `mark` is an offset whose batch begins, or will begin, at a known position: readers at the tail need no search.
-        """
+        """The batch that holds `offset`, or the first one behind it; None if all batches end before `offset`. Raises
+        `OSError`."""
+        # The batch was found ahead, when the slice before it was sent.
         if self._ahead and (ahead := self._ahead.pop(offset, None)) is not None:
             return ahead
         if not self._loaded:
             self.look()
+        # The last reader at the tail stopped at this offset, and something was appended since then.
         mark = self.mark
         if mark[0] == offset and mark[1] < self.size:
             header = self.header_at(mark[1])
             if header.base_offset == offset:
                 return LocatedBatch(mark[1], header)
+        # The batch lies behind the last index entry at or below the offset. A damaged index is rebuilt, and read again.
         entry, behind = self.offsets.around(offset - self.base_offset)
         position = entry.value if entry is not None else 0
         if self._doubted and not self._is_right(entry):
             return self.find(offset)
-        if behind is not None and behind.value - position > SCAN_BYTES:  # batches so large have an entry each
+        # Batches larger than a scan have an entry each: the next entry is that of the batch itself, or of the next one.
+        if behind is not None and behind.value - position > SCAN_BYTES:
             if self._doubted and not self._is_right(behind):
                 return self.find(offset)
             header = self.header_at(behind.value)
