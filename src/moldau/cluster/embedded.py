@@ -16,8 +16,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from crc32c import crc32c
-
+from moldau.checksums import crc32c
 from moldau.cluster.store import (
     ANY_VERSION,
     BadVersion,

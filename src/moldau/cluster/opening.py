@@ -13,7 +13,6 @@ from pathlib import Path
 from moldau.cluster.copies import COPY, SPARE, Copy, newest_copy, put_in_place
 from moldau.cluster.embedded import FILE_NAME, DamagedMetadata, EmbeddedStore
 from moldau.cluster.reading import MalformedMetadata, read_image
-from moldau.cluster.rebuilding import Known, rebuild, unknown_to
 from moldau.errors import StorageError
 from moldau.log.folders import LogFolders
 from moldau.log.traces import traces
@@ -88,6 +87,8 @@ def _remedy(folders: LogFolders) -> str:
 
 def _fall_back(copy: Copy, wrong: str, folders: LogFolders, node_id: int, runtime: Runtime) -> None:
     """Replace the metadata by the copy. Raises `StorageError` if the partitions do not agree with it."""
+    from moldau.cluster.rebuilding import Known, rebuild, unknown_to  # only a repair needs it
+
     made = datetime.fromtimestamp(copy.made_ms // 1000, UTC).isoformat()
     on_disk = [trace for folder in folders.serving for trace in traces(runtime.disk, folder.path)]
     directories = {str(folder.path): folder.directory_id for folder in folders.serving}

@@ -5,7 +5,6 @@ Names are Kafka's with dots for underscores. What Kafka has and we do not is in 
 refused. This module knows no topic and no socket: it says what was asked for, not whether it can be had.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -189,6 +188,8 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
         elif kafka_names.known(name):
             absent.append(name)
         else:
+            import difflib  # no start needs it
+
             close = difflib.get_close_matches(name, [*SETTINGS, *kafka_names.NAMES], 1)
             raise ConfigError(f"there is no setting {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
     given = _NUMBER.union(name for name in properties if name in SETTINGS)

@@ -4,7 +4,6 @@ A setting names the broker settings that its default comes from (`Setting.broker
 minutes or hours are converted to milliseconds.
 """
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,6 +42,8 @@ def own_values(
         if setting is not None:
             values[setting.field] = setting.parse(text)
         elif judge:
+            import difflib  # no start needs it
+
             close = difflib.get_close_matches(name[:200], settings, 1)
             raise ConfigError(
                 f"there is no {owner} setting {name[:200]!r}" + (f"; did you mean {close[0]}?" if close else "")

@@ -12,7 +12,6 @@ Loading is a coroutine, whose blocking work goes to the runtime's executor; ever
 import asyncio
 import heapq
 import logging
-import shlex
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -114,6 +113,8 @@ class LogFolders:
     @property
     def repair_command(self) -> str:
         """The command that repairs these folders."""
+        import shlex  # no start needs it
+
         return " ".join(["moldau log repair", *(shlex.quote(str(path)) for path in self._paths)])
 
     @property

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from crc32c import crc32c
-
+from moldau.checksums import crc32c
 from moldau.config import TopicConfig
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint

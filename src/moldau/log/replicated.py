@@ -12,8 +12,7 @@ checks what it appends).
 from collections.abc import Sequence
 from typing import NoReturn
 
-from crc32c import crc32c
-
+from moldau.checksums import crc32c
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records.batch import (
     ATTRIBUTES_AT,

@@ -28,8 +28,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
+from moldau.checksums import crc32c
 from moldau.errors import KafkaError
 from moldau.records import columns, compression
 

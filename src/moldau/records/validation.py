@@ -9,8 +9,7 @@ Sources: the table "What Kafka 4.3.1 answered when asked" in PROTOCOL.md; KIP-46
 import struct
 from typing import Final, NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
+from moldau.checksums import crc32c
 from moldau.errors import ErrorCode
 from moldau.records import columns, compression
 from moldau.records.batch import (

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from crc32c import crc32c
-
+from moldau.checksums import crc32c
 from moldau.config import TopicConfig
 from moldau.log.compaction.compactor import CleanedTransactions, Compactor, LastOfProducer, Uncleanable, records_of
 from moldau.log.compaction.offset_map import OffsetMap

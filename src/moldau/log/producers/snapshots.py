@@ -21,8 +21,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from crc32c import crc32c
-
+from moldau.checksums import crc32c
 from moldau.log.checkpoints import CorruptCheckpoint, read_whole, replace_file
 from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
 from moldau.log.producers.producer_state import NO_TRANSACTION, BatchMetadata, ProducerState
