@@ -131,22 +131,23 @@ class Requests:
         route = self._routes.get(kind)
         if route is None:
             return self._unsupported(frame)
-        at = skip_tagged_fields(frame, self._at) if route.flexible else self._at
+        key, version, flexible, read, handler, at_once, pack = route[:7]
+        at = skip_tagged_fields(frame, self._at) if flexible else self._at
         session = self._session
-        call = _new(Call, (session, route.key, route.version, correlation_id, session.client_id))
+        call = _new(Call, (session, key, version, correlation_id, session.client_id))
         try:
-            request = route.read(frame, route.version, at)
+            request = read(frame, version, at)
         except Wide:
             return self._dispatch.wide(route, call, route.copy(frame), at)
-        answer = self._gate(request, call, route.handler)
-        if type(answer) is route.at_once:
-            return route.pack(route.version, correlation_id, request, answer)
+        answer = self._gate(request, call, handler)
+        if type(answer) is at_once:
+            return pack(version, correlation_id, request, answer)
         if type(answer) is Throttled:
             return self._dispatch.throttled(route, call, request, answer)
         if type(answer) is GeneratorType:
             answer = turn(answer)
         if route.is_response(answer):
-            return route.pack(route.version, correlation_id, request, answer)
+            return pack(version, correlation_id, request, answer)
         return self._dispatch.later(route, call, request, answer)
 
     def _unsupported(self, frame: memoryview) -> Answer:

@@ -24,15 +24,17 @@ class Route(NamedTuple):
     was read has views into its frame.
     """
 
-    api: Api
     key: int
     version: int
     flexible: bool
-    handler: Handler
-    at_once: type
-    views_frame: bool
     read: Callable[[memoryview, int, int], Any]
     """Frame, version and position -> message. Raises `ProtocolViolation`, and `Wide` for a wide request."""
+    handler: Handler
+    at_once: type
+    pack: Callable[..., Reply]
+    """Version, correlation id, request, response, and milliseconds of throttling if any -> the reply; None if the
+    request gets none."""
+    views_frame: bool
     copy: Callable[[memoryview], Any]
     """A frame -> the same in memory of its own, for `read_wide`."""
     read_wide: Callable[[Any, int, int], Any]
@@ -41,9 +43,6 @@ class Route(NamedTuple):
     """Whether a handler's answer is a response, and not steps or an awaitable."""
     is_wide: Callable[[Any], bool]
     """Whether a request is freed, or a response packed, in the executor."""
-    pack: Callable[..., Reply]
-    """Version, correlation id, request, response, and milliseconds of throttling if any -> the reply; None if the
-    request gets none."""
 
 
 def routes(handlers: Mapping[int, Handler]) -> dict[int, Route]:
@@ -70,7 +69,6 @@ def _by_table(api: Api, handler: Handler) -> Route:
         return [codec.write_reply(api, version, correlation_id, response)]
 
     return Route(
-        api,
         api.key,
         version=0,
         flexible=False,
@@ -93,7 +91,6 @@ def _by_hand(api: Api, handler: Handler) -> Route:
         else (read_fetch, is_wide_fetch, pack_fetch, FetchReply)
     )
     return Route(
-        api,
         api.key,
         version=0,
         flexible=False,
