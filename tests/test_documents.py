@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.broker import SEND_BUFFER_BYTES
 from tests.source_rules import Source, read_all
 
 ROOT = Path(__file__).parents[1]
@@ -153,3 +154,9 @@ def test_log_lines_that_operators_look_for_are_written() -> None:
     ]
     assert len(lines) > 10
     assert [line for line in lines if not any(all(part in text for part in line) for text in texts)] == []
+
+
+def test_the_pages_have_the_size_of_the_send_buffer() -> None:
+    settings, performance = ((ROOT / "docs" / name).read_text() for name in ("settings.md", "performance.md"))
+    assert f"Where it is not set, {SEND_BUFFER_BYTES} is used" in settings
+    assert f"a send buffer of {SEND_BUFFER_BYTES >> 10} KB" in performance

@@ -50,7 +50,7 @@ class BrokerConfig:
     num_recovery_threads_per_data_dir: int = INT(2, "How many partitions of one log folder are loaded (after a crash: recovered) at the same time.", low=1)
 
     socket_request_max_bytes: int = INT(104857600, "The largest request that is read; a connection that announces more is closed.", low=1, **_FIXED)
-    socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's. Where it is not set, 196608 is used.", **_FIXED)
+    socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's. Where it is not set, 262144 is used.", **_FIXED)
     socket_receive_buffer_bytes: int = INT(102400, "The receive buffer of a connection (SO_RCVBUF); -1 leaves the operating system's, which is used where it is not set.", **_FIXED)
     queued_max_request_bytes: int = LONG(-1, "The memory for requests of all connections that are incomplete or wait for their turn; when it is short, the slowest connections are closed. If the value is not above 0, the larger of 268435456 and socket.request.max.bytes is used.", **_FIXED)
     max_connections: int = INT(INT_MAX, "How many connections may be open at once.", low=0)
