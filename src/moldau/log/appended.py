@@ -1,4 +1,4 @@
-"""What an append answers: where a batch stands in the log, or why it does not.
+"""The result of an append: the batch's offsets in the log, or why it was not appended.
 
 It is one plain tuple, made for every batch, so it holds nothing but numbers.
 """
@@ -10,7 +10,7 @@ from moldau.log.producers.producer_state import BatchMetadata
 
 
 class Appended(NamedTuple):
-    """Where a batch stands, or why it does not."""
+    """The offsets of a batch, or the error."""
 
     base_offset: int
     last_offset: int
@@ -22,7 +22,7 @@ class Appended(NamedTuple):
 
 
 def not_appended(found: BatchMetadata | ErrorCode, log_start: int) -> Appended:
-    """To a batch that is not appended: a duplicate stands where it stood, an error nowhere."""
+    """The result for a batch that is not appended: the offsets of the batch that it duplicates, or an error."""
     if isinstance(found, ErrorCode):
         return Appended(-1, -1, -1, log_start, found, False)
     return Appended(found.base_offset, found.last_offset, found.timestamp, log_start, ErrorCode.NONE, True)

@@ -17,7 +17,7 @@ from moldau.runtime import FileSlice
 
 
 class LogState(Protocol):
-    """What a log is at this moment."""
+    """The part of a log that committed reading looks at."""
 
     segments: tuple[Segment, ...]
     producers: Producers

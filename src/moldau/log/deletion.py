@@ -1,7 +1,7 @@
 """Files that are no longer part of any log, and are removed after `file.delete.delay.ms`.
 
 They already have another name (`.deleted` for a segment's files, `-delete` for a partition's folder), so that a start
-after a crash finishes the work. Whoever still reads them has them open. Removing blocks: it runs in an executor.
+after a crash finishes the work. Slow readers keep them open. Removing blocks: it runs in an executor.
 """
 
 import threading

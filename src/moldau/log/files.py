@@ -77,7 +77,7 @@ class LazyFile:
         self._files.let_go(self)
 
     def rename(self, path: Path) -> None:
-        """Give the file another name; those who have it open go on."""
+        """Give the file another name; readers that have it open keep it."""
         self._files.rename(self, path)
 
 

@@ -1,8 +1,8 @@
-"""What of a log is on the disk for good: its recovery point, and what it takes to move it.
+"""Flushing a log: its recovery point, and what must be flushed before that may rise.
 
 A flush takes the segments that were not flushed since they grew, the leader epochs, and the names of new files with the
 file that says whose partition it is; only then does the recovery point move. It blocks and may run beside appends, in
-any thread, one at a time: whoever flushes holds `lock`, and asks again under it whether the log still serves, since a
+any thread, one at a time: a flush holds `lock`, and checks again under it whether the log still serves, since a
 failed fsync is never tried again. Where only a descriptor was missing, what is not flushed is still noted as such, and
 the next flush takes it.
 """

@@ -206,7 +206,7 @@ class LogFolder:
         config_of: Callable[[str], TopicConfig],
         workers: int = 1,
     ) -> list[Callable[[], None]]:
-        """What opens these partitions, for so many threads at once: each takes the next one until none is left.
+        """Work for `workers` threads that opens these partitions: each takes the next partition until none is left.
 
         Every piece blocks and raises `OSError`.
         """
@@ -251,16 +251,16 @@ class LogFolder:
         self._guarded(lambda: self._offsets.write_closed_ends(closed))
 
     def settle(self) -> None:
-        """What recovery cut off below a recovery point is forgotten, before what is appended next passes for flushed.
-        Blocks. Raises `OSError`."""
+        """Lower the recovery points of logs that recovery has cut below them, before new records would count as
+        flushed. Blocks. Raises `OSError`."""
         if any(log.recovery_point < self._offsets.recovery_points.get(tp, 0) for tp, log in self.logs.items()):
             self._offsets.write_recovery_points()
 
     def _is_one_of(
         self, name: str, tp: TopicPartition, deleted: Mapping[uuid.UUID, str], known: Collection[str]
     ) -> bool:
-        """Whether a folder is of a deleted topic. One of which no record lasted may not even know its id any more: then
-        its name has to do."""
+        """Whether a folder belongs to a deleted topic. If `partition.metadata` was lost in the crash, match by folder
+        name instead of topic id."""
         try:
             found = checkpoints.read_topic_id(self._disk, self.path / name)
         except NotADirectoryError:
@@ -271,7 +271,7 @@ class LogFolder:
 
     def _is(self, name: str, topic_id: uuid.UUID) -> bool:
         """Whether a folder is one of this very topic, not of an earlier one of the same name. A file that cannot be
-        read is removed, and written anew on opening."""
+        read is removed, and rewritten on opening."""
         try:
             found = checkpoints.read_topic_id(self._disk, self.path / name)
         except NotADirectoryError:
@@ -327,7 +327,8 @@ class LogFolder:
         self._guarded(lambda: self._disk.sync_folder(self.path))
 
     def _forget(self, tp: TopicPartition) -> None:
-        """What the checkpoints say of an earlier partition of that name must never be taken for this one's."""
+        """Remove an earlier partition of that name from the checkpoints, so that a start never applies its offsets
+        here."""
         if self._offsets.mentions(tp):
             self._offsets.write({known: offset for known, offset in self.high_watermarks.items() if known in self.logs})
 

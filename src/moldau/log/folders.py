@@ -37,14 +37,14 @@ TELL_S = 3.0
 """The interval at which a slow stop logs its progress."""
 LOST_SHOWN = 5
 UNASSIGNED = ""
-"""The directory id of a partition of which it is not known where it is."""
+"""The directory id of a partition whose log folder is not known."""
 
 logger = logging.getLogger(__name__)
 
 
 class FolderUse(NamedTuple):
-    """What is in one log folder: its path, the size of each partition's records (None if the folder is offline), and
-    the bytes of its volume, all of them and those left."""
+    """The content of one log folder: its path, the size of each partition's records (None if the folder is offline),
+    and the bytes of its volume, all of them and those left."""
 
     path: str
     sizes: Mapping[TopicPartition, int] | None
@@ -294,7 +294,7 @@ class LogFolders:
         return {str(path): path in serving for path in self._paths}
 
     def in_use(self) -> list[FolderUse]:
-        """What is in every folder that was named. Blocks."""
+        """The content of every configured folder. Blocks."""
         by_path = {folder.path: folder for folder in self.serving}
         return [_use_of(path, by_path.get(path)) for path in self._paths]
 
@@ -328,7 +328,7 @@ class LogFolders:
         return min(serving, key=lambda folder: len(folder.logs)) if serving and self.whole else None
 
     def place(self, count: int) -> list[str]:
-        """The directory ids for so many new partitions, each time the folder that has the fewest by then."""
+        """The directory ids for this many new partitions: each goes to the folder that has the fewest by then."""
         heap = [(len(folder.logs), at, folder.directory_id) for at, folder in enumerate(self.serving)]
         if not heap:
             return [UNASSIGNED] * count
@@ -427,7 +427,7 @@ def _use_of(path: Path, folder: LogFolder | None) -> FolderUse:
 
 
 def _quietly(work: Callable[[], T]) -> T | None:
-    """What `work` returns; None if the folder is offline by now, of which it has told whom it concerns."""
+    """The result of `work`; None if the folder went offline: its failure callback has already run."""
     try:
         return work()
     except KafkaError:

@@ -55,7 +55,7 @@ class PackedKeys(Sequence[int]):
 
 
 class CorruptIndex(Exception):
-    """The file cannot be an index of its segment: it has to be built anew."""
+    """The file cannot be an index of its segment: it must be rebuilt."""
 
 
 class Index:
@@ -78,7 +78,7 @@ class Index:
         return self._file
 
     def create(self) -> None:
-        """Make the file anew, of its full size and with no entry."""
+        """Create or empty the file, at its full size and with no entry."""
         file = self._file.create()
         file.truncate(0)
         file.truncate(self.entries_max * self._entry.size)
@@ -107,7 +107,7 @@ class Index:
                 raise CorruptIndex(f"{self._file.path} points behind its segment")
 
     def _open_at(self, entries: int) -> None:
-        """Go on after so many entries of the file."""
+        """Continue behind the first `entries` entries of the file."""
         start = entries // PAGE_ENTRIES * PAGE_ENTRIES
         size = self._entry.size
         tail = bytearray(self._file.get().read((entries - start) * size, start * size))

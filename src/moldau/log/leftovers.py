@@ -1,4 +1,4 @@
-"""What an interrupted deletion or compaction left in a partition's folder: a start finishes it or throws it away.
+"""Leftovers of an interrupted deletion or compaction in a partition's folder: a start finishes or removes them.
 
 `compaction/swapping.py` lists the steps of a swap. Without a `.swap` file, or with a `.cleaned` file beside it, the
 swap had not begun to count: its files go. A `.swap` file alone is a complete segment: the old segments whose offsets it

@@ -235,7 +235,7 @@ class Log:
     def truncate_to(self, offset: int, high_watermark: int, now_ms: int) -> Offset:
         """Remove what is at or behind `offset`, whole batches only, so that what is left agrees with a leader whose log
         differs from there on. Returns the log's new end, at or below `offset`: the caller lowers its high watermark to
-        that and wakes who waits.
+        that and wakes the requests that wait.
 
         Leader epochs that began at or behind the new end are forgotten even where no batch goes. The caller keeps the
         cleaner away from this log, and appends and reads nothing meanwhile. Blocks. Raises `KafkaError`:
@@ -363,7 +363,7 @@ class Log:
         return b"" if piece is None else piece.file.read(piece.length, piece.offset)
 
     def epoch_of_batch(self, offset: int) -> int:
-        """The leader epoch that stands in the batch of an offset, also where `epochs` no longer tells."""
+        """The leader epoch in the header of the batch that holds an offset, known even where `epochs` was truncated."""
         with self.serving.guard():
             return lookup.epoch_of_batch(self.segments, offset)
 
@@ -376,7 +376,8 @@ class Log:
         return self._search(lambda: times.first_of_largest(self.segments))
 
     def _search(self, begin: Callable[[], times.Search]) -> times.Search:
-        """Carry a search through, anew if records were deleted or compacted meanwhile. Raises `KafkaError`."""
+        """Carry a search through; it begins again if records are deleted or compacted meanwhile. Raises
+        `KafkaError`."""
         while True:
             start = self.log_start_offset
             with self.serving.guard(), suppress(times.Replaced):
@@ -450,7 +451,7 @@ class Log:
         return self._active.base_offset > self.recovery_point
 
     def flush_closed(self) -> None:
-        """As `flush`, but for the active segment, whose records may wait."""
+        """Flush the closed segments only, as records of the active one may wait for the next `flush`."""
         with self._flushing.lock, self.serving.guard():
             segments = self.segments
             self._flushing.force(segments, int(segments[-1].base_offset), self.epochs, with_active=False)

@@ -1,4 +1,4 @@
-"""How far the recovery of a log folder is, for whoever waits for it: partitions, segments and bytes that are left.
+"""The progress of a log folder's recovery: partitions, segments and bytes that are left.
 
 After an unclean stop everything behind the recovery points is read, which takes long where much was not flushed. What
 there is to read is counted before the first byte of it, by the sizes of the files alone. Several threads report; a

@@ -61,7 +61,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class LoadedLog:
-    """What a log starts with."""
+    """The state that a log starts with."""
 
     segments: list[Segment]
     log_start_offset: int
@@ -79,7 +79,7 @@ class LoadedLog:
 
 @dataclass
 class Loading:
-    """What loading a folder needs to know."""
+    """The input of `load`."""
 
     folder: Path
     config: TopicConfig
@@ -96,7 +96,7 @@ class Loading:
     """The log's end when it was closed, after which the stop was cut off; -1 if it was not. A log that still ends there
     was closed cleanly."""
     names: list[str] = field(default_factory=list)
-    """What was in the folder when its leftovers had been seen to, sorted."""
+    """The names of the folder's files after its leftovers were finished, sorted."""
     snapshots: list[Path] = field(default_factory=list)
 
     def tolerates_gap(self, gapless: bool) -> bool:
@@ -233,8 +233,8 @@ def _ends_whole(segment: Segment) -> bool:
 
 
 def _check_transactions(loading: Loading, segments: list[Segment], suspects: list[Segment]) -> None:
-    """Rule 3 for transaction indexes: they are few and small. Those of suspects are built anew: one that is missing
-    looks as if nothing was aborted."""
+    """Rule 3 for transaction indexes, which are few and small. Those of suspects are always rebuilt: a missing one
+    looks as if no transaction was aborted."""
     producers: Producers | None = None
     for at, segment in enumerate(segments):
         if segment not in suspects:
@@ -262,7 +262,7 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
         segment = segments[at]
         if segment.size >= LARGE_BYTES:
             logger.info("recovering %s, segment %d of %d", segment.log.path, at - first + 1, len(segments) - first)
-        if len(producers):  # whoever takes the segments in front of this one relies on it
+        if len(producers):  # after a retention of earlier segments nothing else remembers them
             loading.snapshots.append(snapshots.restore(loading.disk, loading.folder, producers, segment.base_offset))
         later = segments[at + 1 :]
         size = segment.size
@@ -287,8 +287,8 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
 
 
 def recover_segment(segment: Segment, epochs: Epochs, producers: Producers, next_base: int | None) -> tuple[int, bool]:
-    """Read every batch, build the indexes anew, cut the file where a batch does not hold. `producers`, who are those at
-    the segment's start, become those at its end.
+    """Read every batch, rebuild the indexes, and cut the file at the first invalid batch. `producers` are those at the
+    segment's start, and become those at its end.
 
     Returns the offset behind the last one, and whether no offset is missing up to there.
     """
@@ -328,7 +328,7 @@ def recover_segment(segment: Segment, epochs: Epochs, producers: Producers, next
 
 
 def _holds(file: File, chunk: bytes, within: int, position: int, header: BatchHeader) -> bool:
-    """Whether the batch's checksum is that of its bytes, of which the chunk has the first."""
+    """Whether the batch's checksum matches its bytes; the chunk holds the first of them."""
     crc = crc32c(memoryview(chunk)[within + ATTRIBUTES_AT : within + header.size])
     at, end = position + len(chunk) - within, position + header.size
     while at < end:

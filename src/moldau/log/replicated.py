@@ -5,8 +5,8 @@
     offsets                                         at or above the log's end, rising; gaps are what compaction left
     leader epoch of each batch                      not below that of the batch before it, not above the leader's own
 
-The leader has looked at the records when they were produced, so nobody does here. Source: KIP-101, KIP-595 (a follower
-checks what it appends).
+The leader checked the records when they were produced; a follower does not repeat that. Source: KIP-101, KIP-595 (a
+follower checks what it appends).
 """
 
 from collections.abc import Sequence

@@ -98,7 +98,7 @@ class Segment:
     def create(
         cls, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, now_ms: int, jitter_ms: int
     ) -> "Segment":
-        """An empty segment, its files made anew; with `preallocate` the log is as large as it may become."""
+        """An empty segment with new files; with `preallocate` the log file has its full size from the start."""
         segment = cls(folder, base_offset, config, files, 0)
         segment.created_ms = now_ms
         segment.jitter_ms = jitter_ms
@@ -148,7 +148,7 @@ class Segment:
         return found is not None and found.header.max_timestamp == entry.key
 
     def rebuild_indexes(self) -> None:
-        """Write both indexes anew from the batches, trim and flush them: no recovery may look here again."""
+        """Rebuild both indexes from the batches, trim and flush them: recovery may never read this segment again."""
         try:
             self.begin_rebuild()
             for found in self.walk(0):
@@ -326,8 +326,8 @@ class Segment:
         return None
 
     def slice(self, position: int, length: int, is_cut: bool, fail: Callable[[OSError], object]) -> FileSlice:
-        """A part of the file for a reply. If it is cut off, its reader is looked ahead for; `fail` is told if the disk
-        fails as it is sent."""
+        """A part of the file for a reply. If it cuts a batch off, `look_ahead` prepares the reader's next request;
+        `fail` is called if the disk fails while the slice is sent."""
         if self._cannot_send is None:  # kept, as a slice is made for every request
             self._cannot_send = partial(self._unsendable, fail)
         ahead = partial(self.look_ahead, position + length) if is_cut else None
@@ -359,8 +359,8 @@ class Segment:
             ahead[found.header.base_offset] = found
 
     def _is_right(self, entry: IndexEntry | None) -> bool:
-        """Whether an entry of the offset index can be that of the batch at its position; the index is built anew if it
-        cannot. The last two that were right are remembered."""
+        """Whether an entry of the offset index matches the batch at its position; if not, the index is rebuilt. The
+        last two entries that matched are remembered."""
         if entry is None or entry in self._right:
             return True
         if 0 <= entry.value <= self.size - HEADER_SIZE:
@@ -403,7 +403,7 @@ class Segment:
 
     @property
     def flushed(self) -> bool:
-        """Whether all its files are as they would be found after a power loss."""
+        """Whether a power loss would change none of its files."""
         return self._flushed_size == self.size
 
     def assume_flushed(self) -> None:
@@ -411,8 +411,8 @@ class Segment:
         self._flushed_size = self.size
 
     def flush(self, active: bool) -> None:
-        """fsync. The active segment's offset and time index may wait: they are built anew where they cannot be right,
-        which of a transaction index nobody could tell."""
+        """fsync. The active segment's offset and time index may wait: a wrong one is detected and rebuilt. A wrong
+        transaction index could not be detected, so it is flushed."""
         size = self.size
         self.log.get().flush()
         self.aborted.flush()
@@ -432,8 +432,8 @@ class Segment:
             self._files.disk.remove(lazy.path)
 
     def doom(self) -> list[Path]:
-        """Give all its files the suffix of the deleted; returns their paths. Those who read them go on, and when they
-        are done no open file keeps the space."""
+        """Rename all files to `.deleted`; returns their paths. Slow readers keep the open files, and the space is free
+        when they are done."""
         paths = []
         exists = self._files.disk.exists
         aborted = [self.aborted.file] if exists(self.aborted.file.path) else []
@@ -468,7 +468,7 @@ class Segment:
         return left
 
     def truncate(self, position: int) -> None:
-        """Cut the file at a batch's start; the indexes are built anew by whoever calls."""
+        """Cut the file at a batch's start, in recovery: the caller rebuilds the indexes."""
         self.log.get().truncate(position)
         self.size = position
         self._flushed_size = -1

@@ -109,12 +109,13 @@ class TransactionIndex:
             self._cut(kept)
 
     def clear(self) -> None:
-        """Forget all, to be built anew."""
+        """Remove all entries, before the index is rebuilt."""
         if self.entries:
             self._cut(0)
 
     def replace(self, disk: Disk, entries: Iterable[AbortedTxn]) -> None:
-        """Have these instead, and lastingly: a file that was half written could not be told from a whole one."""
+        """Replace all entries, atomically and flushed: a half-written file could not be distinguished from a whole
+        one."""
         data = b"".join(ENTRY.pack(VERSION, *aborted) for aborted in entries)
         self.file.let_go()
         replace_file(disk, self.file.path, data)

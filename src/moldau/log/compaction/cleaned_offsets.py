@@ -44,7 +44,7 @@ class CleanedOffsets:
         return offset if topic_id == log.topic_id else None
 
     async def put(self, log: Log, offset: int) -> None:
-        """A log was cleaned up to there. Raises `OSError`."""
+        """Note that a log was cleaned up to an offset. Raises `OSError`."""
         self._of.setdefault(log.folder.parent, {})[log.tp] = log.topic_id, offset
         await self._write(log.folder.parent)
 

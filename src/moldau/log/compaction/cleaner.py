@@ -32,11 +32,11 @@ from moldau.turns import in_turns
 
 T = TypeVar("T")
 BREATH: Final = 100
-"""So many logs are looked at before the loop gets a turn."""
+"""Logs that are examined before the loop gets a turn."""
 MEGABYTE: Final = 1_000_000
 DESCRIPTOR_WAIT_S: Final = 1.0
 PAUSE_SECONDS_MAX: Final = 86_400.0
-"""Whoever is to wait longer looks again: event loops know no number as large as a setting may be."""
+"""Longer pauses are cut into pieces: settings may exceed what an event loop accepts as a delay."""
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """What a cleaning did."""
+    """The result of a cleaning."""
 
     up_to: int
     keys: int
@@ -187,7 +187,7 @@ class Cleaner:
         return best
 
     async def _forget_others(self, logs: list[Log]) -> None:
-        """What is known of logs that are no longer there would be taken for that of others of their names."""
+        """Forget deleted logs: a new log of the same name must not inherit their state."""
         if self._uncleanable:
             self._uncleanable = {log.tp: log for log in logs if self._uncleanable.get(log.tp) is log}
         try:
@@ -248,7 +248,7 @@ class Cleaner:
         return Cleaned(up_to, len(offsets), before, after, moved, loop.time() - begun)
 
     async def _plan(self, log: Log, dirt: Dirt, settings: BrokerConfig) -> CleaningPlan:
-        """What the cleaning is about. Indexes that are wrong are built anew here, where nobody else reads them."""
+        """Prepare a cleaning. Wrong indexes are rebuilt here, on the loop, where no other thread reads them."""
         producers = {
             producer_id: LastOfProducer(producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
             async for producer_id, producer in in_turns(log.producers)
@@ -273,7 +273,7 @@ class Cleaner:
     async def _rewrite(
         self, log: Log, plan: CleaningPlan, group: Sequence[Segment], compactor: Compactor
     ) -> tuple[Segment, int]:
-        """Write a group of segments anew and put the new one into the log. Once it counts nothing stops it."""
+        """Rewrite a group of segments as one and swap it in. Once the `.swap` files exist, nothing stops the swap."""
         run, disk = self._runtime.run, self._runtime.disk
         writer = await run(partial(new_writer, plan, group))
         new = writer.segment
@@ -313,7 +313,7 @@ class Cleaner:
         return moved
 
     async def _throttle(self, moved: int) -> None:
-        """Wait for as long as `log.cleaner.io.max.bytes.per.second` asks for so many bytes."""
+        """Wait until `log.cleaner.io.max.bytes.per.second` allows this many bytes more."""
         now, limit = asyncio.get_running_loop().time(), max(self._settings().log_cleaner_io_max_bytes_per_second, 1.0)
         self._busy_until = max(self._busy_until, now) + moved / limit
         if self._busy_until > now:

@@ -1,4 +1,4 @@
-"""One cleaning of one log: its keys are noted, its segments are written anew, group by group.
+"""One cleaning of one log: its keys are noted, then its segments are rewritten, group by group.
 
     note     the dirty part of the log is read into an offset map, until that is full
     write    closed segments, as many as fit into one, become `<base>.log.cleaned` with indexes of their own
@@ -44,7 +44,7 @@ Read: TypeAlias = tuple[BatchHeader, memoryview, int]
 
 @dataclass(frozen=True)
 class CleaningPlan:
-    """What one cleaning is about. `segments`: all of the log's, the active one last; those below `end_offset` are
+    """The input of one cleaning. `segments`: all of the log's, the active one last; those below `end_offset` are
     cleaned, and have been looked at. `first_position`: of the batch that holds the first dirty offset, in its file."""
 
     folder: Path

@@ -1,4 +1,4 @@
-"""What stays of a batch when its log is compacted: decisions, and the bytes they give. No files.
+"""Compacting one batch: deciding which records stay, and writing the batch that holds them. No files.
 
 A record stays if it is the last of its key, as far as the offset map goes, or lies behind the map; a tombstone (no
 value) stays until its batch's delete horizon has passed, records of aborted transactions go, and so do records without
@@ -41,11 +41,12 @@ GROWTH_MAX: Final = 14
 
 
 class Uncleanable(MoldauError):
-    """What is in the log is not what a log holds: it must be left as it is."""
+    """The log holds bytes that are not valid batches: the cleaner must leave it as it is."""
 
 
 class LastOfProducer(NamedTuple):
-    """What must stay of a producer: its last batch with data, or (-1) else a marker of its epoch."""
+    """A producer's last batch, which must stay: the offset of its last batch of records, or -1 and the epoch of its
+    last marker."""
 
     data_offset: int
     epoch: int
@@ -97,12 +98,12 @@ class CleanedTransactions:
 
 
 class Kept(NamedTuple):
-    """What is left of a batch."""
+    """The result for one batch."""
 
     batch: Buffer | None
     """None if nothing is."""
     aborted: AbortedTxn | None = None
-    """What the transaction index has to hold from now on."""
+    """An entry that the new transaction index needs."""
 
 
 class Compactor:
@@ -122,7 +123,7 @@ class Compactor:
         self._horizon_ms = min(now_ms + delete_retention_ms, INT64_MAX)
 
     def keep(self, header: BatchHeader, batch: memoryview, must_stay: bool) -> Kept:
-        """What is left of one whole batch; at least its header if it `must_stay`. Raises `Uncleanable`."""
+        """Compact one whole batch; at least its header stays if it `must_stay`. Raises `Uncleanable`."""
         if not header.attributes & (CONTROL_BIT | TRANSACTIONAL_BIT) and header.count:
             must_stay = must_stay or (header.producer_id >= 0 and self._is_last_of_producer(header))
             return Kept(self._filtered(header, batch, must_stay))
@@ -164,7 +165,8 @@ class Compactor:
         return _rewritten(header, section, chosen, (kept, size), largest, shift)
 
     def _shift(self, header: BatchHeader, smallest: int) -> int | None:
-        """What the timestamp deltas grow by under the horizon; None (no horizon) where that is beyond 64 bits."""
+        """The milliseconds added to the timestamp deltas when the horizon replaces the base timestamp; None if a delta
+        would exceed 64 bits, which leaves the batch without a horizon."""
         shift = header.base_timestamp - self._horizon_ms
         return shift if smallest + shift >= -INT64_MAX - 1 else None
 

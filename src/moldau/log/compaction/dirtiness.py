@@ -19,7 +19,7 @@ NO_LAG_MAX: Final = (1 << 63) - 1
 
 
 class Dirt(NamedTuple):
-    """What a cleaning of a log would be about."""
+    """How dirty a log is, and which part of it a cleaning would read."""
 
     first_dirty_offset: int
     end_offset: int

@@ -22,7 +22,7 @@ class OffsetMap:
     __slots__ = ("_secret", "_table", "entries", "entries_max", "latest_offset")
 
     def __init__(self, bytes_max: int, load_factor: float, records_max: int, secret: int):
-        """`records_max`: more than so many keys cannot come, so a small log needs no large buffer. `secret`: 128 bits
+        """`records_max`: at most this many keys are noted, so a small log needs no large buffer. `secret`: 128 bits
         that nobody can guess."""
         load_factor = min(max(load_factor, LOAD_FACTOR_MIN), 1.0)
         slots_max = max(bytes_max // ENTRY_BYTES, SLOTS_MIN)

@@ -1,4 +1,4 @@
-"""How one segment takes the place of several, in steps of which a crash may interrupt any.
+"""Replacing several segments by one, in steps; a crash may interrupt any of them.
 
     1  `<base>.log.cleaned` and its indexes are written and flushed
     2  they become `.swap`, the folder is flushed          from here on the new segment is the one that counts
@@ -8,7 +8,8 @@
 
 A start after a crash finds which of it was done (`log/leftovers.py`): without a `.swap`, or with a `.cleaned` beside
 it, nothing was; else the old segments whose offsets the new one spans go, and it takes its name. Nothing is lost either
-way, as the last batch of a new segment ends where the last of the old ones did. Whoever reads an old segment goes on.
+way, as the last batch of a new segment ends where the last of the old ones did. Readers of an old segment keep its
+file.
 """
 
 from collections.abc import Sequence

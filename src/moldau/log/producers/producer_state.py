@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 SEQUENCE_MASK: Final = 2**31 - 1
 BATCHES_KEPT: Final = 5
-"""A producer has at most so many requests in flight, so an older batch is never sent again."""
+"""A producer has at most five requests in flight, so it never sends an older batch again."""
 NO_TRANSACTION: Final = -1
 NO_ENTRY: Final = -1
 

@@ -1,4 +1,4 @@
-"""What a partition knows of its producers: each one's epoch, its last five batches, its open transaction. Pure.
+"""The producers of a partition: each one's epoch, its last five batches, its open transaction. Pure.
 
 It tells a new batch from a duplicate and from one that is out of order, and knows from which offset on something is
 undecided; the log asks before it appends and reports after. Sequences count records, from 0 to 2**31 - 1 and then from
@@ -99,7 +99,7 @@ class Producers:
         self.unsettled = bool(self._open or self._ended)
 
     def check(self, header: BatchHeader) -> BatchMetadata | ErrorCode | None:
-        """What a client's batch is: a duplicate of the returned one, an error, or (None) welcome."""
+        """Check a client's batch: returns the batch that it duplicates, an error, or None if it may be appended."""
         producer = self._known.get(header.producer_id)
         if producer is None:
             return None
@@ -221,8 +221,8 @@ class Producers:
                 batches.insert(0, BatchMetadata(header.last_sequence, header.last_offset, delta, header.max_timestamp))
 
     def expire(self, now_ms: int, expiration_ms: int) -> Iterator[None]:
-        """Forget who has written nothing for so long, by the records' time, and has no transaction open. Yields after
-        each producer: others may have a turn in between."""
+        """Forget producers that have written nothing for `expiration_ms`, by the records' time, and have no open
+        transaction. Yields after each producer: others may have a turn in between."""
         for producer_id, producer in self:
             if producer.transaction_start == NO_TRANSACTION and now_ms - producer.last_timestamp >= expiration_ms:
                 self.entries.remove(producer_id)
