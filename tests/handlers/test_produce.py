@@ -16,7 +16,8 @@ from moldau.protocol.apis import METADATA, PRODUCE
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.records.compression import ZSTD
 from moldau.replication import replica as replica_module
-from tests.handlers.living import Living, batch, outcomes, produce, run
+from tests.handlers.living import NOW_MS, Living, batch, outcomes, produce, run
+from tests.replication.producing import planned
 
 NAMED = range(3, 13)
 
@@ -152,7 +153,7 @@ def test_heavy_batches_keep_their_place_among_light_ones(tmp_path: Path):
         await alive.make("b")
         wire = await alive.dial()
         big = heavy()
-        assert alive.replica("a").wants_executor(memoryview(big))
+        assert planned(alive.replica("a"), big, NOW_MS).off_loop
         requests = [
             produce(("a", 0, batch(b"1"))),
             produce(("a", 0, batch(b"2")), ("b", 0, big), ("a", 0, batch(b"3"))),

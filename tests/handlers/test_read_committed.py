@@ -10,13 +10,14 @@ import pytest
 from moldau.client.consumer import AsyncConsumer
 from moldau.client.offsets import LATEST
 from moldau.errors import ConfigError, ErrorCode
-from moldau.log.appended import Appended
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH, LIST_OFFSETS
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
 from tests.handlers.living import NOW_MS, Living, Wire, batch, run
 from tests.handlers.test_fetch import LONG_MS, at, fetch, parts_of, values
+from tests.replication.producing import planned
+from tests.replication.producing import produce as produce_at
 
 COMMIT, ABORT = Marker(True, 0), Marker(False, 0)
 COMMITTED, UNCOMMITTED = 1, 0
@@ -41,8 +42,8 @@ class Writer:
         )
 
     def write(self, value: bytes) -> None:
-        outcome = self.replica.produce(memoryview(bytearray(self.records(value))), NOW_MS)
-        assert isinstance(outcome, Appended) and not outcome.error, outcome
+        outcome = produce_at(self.replica, self.records(value), NOW_MS)
+        assert not outcome.error, outcome
 
     async def end(self, marker: Marker) -> None:
         self.epoch, self.sequence = self.epoch + 1, 0
@@ -219,8 +220,7 @@ def test_the_end_of_a_transaction_is_flushed_where_every_record_is(tmp_path: Pat
     async def scenario(alive: Living) -> None:
         await alive.make("a", flush_messages=1)
         one = Writer(alive, 1)
-        records = memoryview(bytearray(one.records(b"x")))
-        await one.replica.produce_in_executor(records, NOW_MS, one.replica.unverified(records, NOW_MS))
+        await one.replica.produce_off_loop(planned(one.replica, one.records(b"x"), NOW_MS), NOW_MS)
         await one.end(COMMIT)
         assert (one.replica.log.recovery_point, one.replica.last_stable_offset) == (2, 2)
 

@@ -10,6 +10,7 @@ from moldau.replication.leadership import NOBODY
 from moldau.replication.markers import MarkerWriter
 from moldau.replication.replica import Replica
 from tests.handlers.living import NOW_MS, Living, batch, run
+from tests.replication.producing import produce
 
 NONE = ErrorCode.NONE
 
@@ -28,7 +29,7 @@ def writer(alive: Living, offsets: ErrorCode = NONE) -> tuple[MarkerWriter, list
 
 def begin(replica: Replica) -> None:
     records = batch(b"x", attributes=TRANSACTIONAL_BIT, producer_id=7, producer_epoch=0, base_sequence=0)
-    assert not replica.produce(memoryview(bytearray(records)), NOW_MS).error
+    assert not produce(replica, records, NOW_MS).error
 
 
 def markers(*partitions: TopicPartition, commits: bool = True, epoch: int = 1, of: int = 3) -> TransactionMarkers:
@@ -92,7 +93,7 @@ def test_a_log_that_fails_is_an_answer(tmp_path: Path) -> None:
         replica = alive.replica("a")
         tp, (write, _) = TopicPartition("a", 0), writer(alive)
         begin(replica)
-        replica.log.offline = True
+        replica.log.serving.offline = True
         assert await write(markers(tp)) == {tp: ErrorCode.KAFKA_STORAGE_ERROR}
 
     run(scenario, tmp_path)

@@ -16,6 +16,7 @@ from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Upkeep
 from moldau.runtime import Runtime
 from tests.cluster.opening import open_cluster
+from tests.replication.producing import produce
 
 NOW_MS = 1_700_000_000_000
 SET = 0
@@ -57,7 +58,7 @@ def test_a_topic_that_was_made_can_be_written_to_at_once_and_is_there_after_a_re
         assert replicas.find("a", None, 2) is None
         assert replicas.find("a", None, -1) is None
         assert replicas.find(None, replica.topic_id.bytes, 1) is replica
-        assert replica.produce(batch(b"x"), NOW_MS).base_offset == 0  # type: ignore[union-attr]
+        assert produce(replica, batch(b"x"), NOW_MS).base_offset == 0  # type: ignore[union-attr]
         assert replica.high_watermark == 1
 
     async def look(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
@@ -98,7 +99,7 @@ def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_
         await cluster.topics.create([NewTopic("a", 1, 1)])
         first = replicas.find("a", None, 0)
         assert first is not None
-        first.produce(batch(b"old"), NOW_MS)
+        produce(first, batch(b"old"), NOW_MS)
         await cluster.topics.delete([("a", None)])
         assert replicas.find("a", None, 0) is None
         assert not replicas.knows(first.topic_id.bytes)
@@ -119,7 +120,7 @@ def test_more_partitions_and_new_settings_reach_what_is_hosted(tmp_path: Path):
         await cluster.configs.alter_topic("a", [Alteration("max.message.bytes", SET, "1000")])
         replica = replicas.find("a", None, 0)
         assert replica is not None
-        assert replica.produce(batch(b"x" * 2000), NOW_MS).error
+        assert produce(replica, batch(b"x" * 2000), NOW_MS).error
 
     in_broker(tmp_path, scenario)
 
@@ -146,7 +147,7 @@ def test_a_record_of_2013_is_deleted_by_default_and_kept_where_retention_says_so
             replica = replicas.find(name, None, 0)
             assert replica is not None
             records = memoryview(encode_batch([Row(None, b"flight", in_2013)]))
-            assert not replica.produce(records, NOW_MS).error
+            assert not produce(replica, records, NOW_MS).error
         await retention.work()
         starts = {replica.tp.topic: replica.log.log_start_offset for replica in replicas}
         assert starts == {"short": 1, "long": 0}

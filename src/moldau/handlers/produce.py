@@ -1,216 +1,217 @@
-"""Produce (key 0), versions 3 to 13: append batches, answer for each partition where they stand.
+"""Produce (key 0), versions 3 to 13: append batches, answer for each partition where they are.
 
 Kafka's behaviour: versions 0 to 2 are advertised and close the connection; acks=0 has no reply, and an error there
-closes the connection, since nothing else could tell; acks=all answers when the in-sync replicas have it, and
-`min.insync.replicas` is checked before appending. From version 8 an error may name the records (null keys and
-timestamps only, and only then, or where a partition was not added to a transaction, has a message), from version 13 a
-topic is named by its id. Zstd needs version 7. The first batch of a transaction in a partition waits for its
-coordinator (see `verifying`), the others do not.
+closes the connection, the only sign that the client can get; acks=all answers when the in-sync replicas have the batch,
+and `min.insync.replicas` is checked before appending. From version 8 an error may have a sentence and name records
+(null keys and timestamps only; the sentence also where a partition was not added to a transaction), from version 13 a
+topic is named by its id. Zstd needs version 7.
 
-A request that only needs the loop is answered without awaiting. If any of its batches is heavy (D14), or a log wants
-its flush before the answer, the record sets are copied and the request goes through the executor; its connection is
-muted meanwhile, so order holds.
+A request is answered in three steps. The plan decides for each partition whether its batch is refused, how it is
+appended, and whether it begins a transaction, whose coordinator is then asked (see `transaction_verification`). The
+batches are appended in the request's order. What became of them is settled into the answer; with acks=all not before
+the high watermark of every partition has passed its batch, or `timeout_ms` is over.
+
+A request that needs only the loop is answered without awaiting. If one of its batches is heavy (D14), or a log wants
+its flush before the answer, the record sets are copied and the request goes on in a task, in the same order; its
+connection is muted meanwhile.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from moldau.errors import ErrorCode, ProtocolViolation
-from moldau.handlers.verifying import ADDS_PARTITIONS, Begins, Verifying, why_refused
-from moldau.log.appended import Appended
-from moldau.protocol.hot_produce import Produce, ProduceResult, in_own_memory, produce_response
+from moldau.handlers.transaction_verification import (
+    ADDS_PARTITIONS,
+    AppendStep,
+    TransactionVerifier,
+    begins_transaction,
+)
+from moldau.protocol.apis import PRODUCE
+from moldau.protocol.hot_produce import Produce, ProduceResult, ProduceTopic, in_own_memory, produce_response
 from moldau.protocol.hot_topics import WIDE
-from moldau.records.batch import CODEC_BITS
-from moldau.records.compression import ZSTD
-from moldau.records.validation import Checked, is_told, reached_the_log
-from moldau.replication.replica import Begun, Replica
+from moldau.replication.replica import PlannedAppend
 from moldau.replication.replicas import Replicas
+from moldau.replication.results import AppendOutcome, AppendRefusal, AppendTerms
+from moldau.replication.waiting import Wait, Waiters
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
-from moldau.turns import Steps, Turns, in_turns, turn
+from moldau.turns import Steps, Turns, in_turns
 
 if TYPE_CHECKING:
     from moldau.protocol.messages.produce import ProduceResponse
 
-ALL_IN_SYNC = -1
+ALL_IN_SYNC: Final = -1
 """acks: -1 (or "all"), 1 the leader alone, 0 no reply at all."""
-TRANSACTIONAL = 0x10
-"""The bit in the low byte of a batch's attributes, which is at `LOW_ATTRIBUTES`."""
-LOW_ATTRIBUTES = 22
-OF_A_TURN = 100
-"""A wide request is answered in turns, with this many appends in one of them."""
-ZSTD_SINCE = 7
+ZSTD_SINCE: Final = 7
 """KIP-110: an older client could not read it back."""
+DETAILS_SINCE: Final = 8
+"""KIP-467: an older client knows nothing but codes."""
+APPENDS_IN_TURN: Final = 100
+"""A request with more partitions is appended in several turns, once it goes on in a task."""
 
 
-class Unverified(NamedTuple):
-    """A refusal of before the append that says why."""
+def _terms(transactional: bool) -> list[dict[int, AppendTerms]]:
+    """What requests say of their batches, by version and acks."""
+    return [
+        {
+            acks: AppendTerms(
+                acks_all=acks == ALL_IN_SYNC,
+                transactional=transactional,
+                zstd=version >= ZSTD_SINCE,
+                transaction_version=2 if version >= ADDS_PARTITIONS else 0,
+            )
+            for acks in (ALL_IN_SYNC, 0, 1)
+        }
+        for version in range(PRODUCE.high + 1)
+    ]
 
-    message: str
-    record_errors: tuple[tuple[int, str], ...] = ()
 
+_TERMS: Final = _terms(transactional=False)
+_TRANSACTIONAL_TERMS: Final = _terms(transactional=True)
 
-Details = dict[int, Checked | Unverified]
-"""Refusals that have more to say than a code, by the position of the partition in the request."""
 Answer: TypeAlias = "list[ProduceResult] | ProduceResponse | None"
 """The results of all partitions, in the request's order; a message if one has more to say; None for acks=0."""
-NOTHING_BEGINS: Mapping[int, tuple[Replica, Begun]] = MappingProxyType({})
-NOTHING_REFUSED: Mapping[int, ErrorCode] = MappingProxyType({})
 
 
 class ProduceHandler:
-    def __init__(self, replicas: Replicas, runtime: Runtime, verifying: Verifying, turns: Turns):
+    def __init__(self, replicas: Replicas, runtime: Runtime, verifier: TransactionVerifier, turns: Turns):
         self._find = replicas.find
         self._absence = replicas.absence
-        self._verifying = verifying
+        self._verifier = verifier
         self._turns = turns
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
 
-    def __call__(self, request: Produce, call: Call) -> "Answer | Awaitable[Answer]":
+    def __call__(self, request: Produce, call: Call) -> "Answer | Awaitable[Answer] | Steps[Awaitable[Answer]]":
         """Raises `ProtocolViolation` for a refused request with acks=0."""
-        version = call.version
+        version, now_ms = call.version, self._now_ms()
         if request.is_wide:
-            return self._in_turns(version, request)
-        now_ms, details = self._now_ms(), Details()
-        done: list[ProduceResult] = []
-        if request.transactional_id is not None and (begins := turn(self._beginning(version, request, now_ms))):
-            return self._after_verifying(version, in_own_memory(request), begins)
-        for name, topic_id, parts in request.topics:
-            for index, records in parts:
-                replica = self._find(name, topic_id, index)
-                refusal = self._refusal(version, request, topic_id, records, replica)
-                if replica is None or records is None or refusal:
-                    done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
-                elif replica.wants_executor(records):
-                    return self._through_executor(version, in_own_memory(request), done, details)
-                else:
-                    outcome = replica.produce(records, now_ms)
-                    if isinstance(outcome, Appended):
-                        base, _, time_ms, start, error, _ = outcome
-                        done.append((index, error, base, time_ms, start))
-                    else:
-                        _refuse(done, index, replica, outcome, details)
-        return _answer(version, request, done, details)
+            return self._plan_wide(request, version, now_ms)
+        plan = self._plan(request, version, request.topics, now_ms)
+        outcomes: list[AppendOutcome] = []
+        if request.transactional_id is None or not begins_transaction(plan):
+            self._append(plan, outcomes, now_ms)
+            if len(outcomes) == len(plan) and (request.acks != ALL_IN_SYNC or not any(map(_is_behind, plan, outcomes))):
+                return _settled(request, version, plan, outcomes)
+        own = in_own_memory(request)
+        return self._complete(own, version, _over(plan, own), outcomes)
 
-    async def _in_turns(self, version: int, request: Produce) -> Answer:
-        begins = Begins()
-        if request.transactional_id is not None:
-            begins = await self._turns.run(self._beginning(version, request, self._now_ms()))
-        if begins:
-            return await self._after_verifying(version, request, begins)
-        return await self._through_executor(version, request, [], Details())
-
-    def _beginning(self, version: int, request: Produce, now_ms: int) -> Steps[Begins]:
-        """The first batches of transactions in this request."""
-        begins, at = Begins(), 0
+    def _plan_wide(self, request: Produce, version: int, now_ms: int) -> Steps[Awaitable[Answer]]:
+        plan: list[AppendStep] = []
         for name, topic_id, parts in request.topics:
-            for index, records in parts:
-                replica = self._find(name, topic_id, index)
-                if replica is not None and not self._refusal(version, request, topic_id, records, replica):
-                    assert records is not None
-                    begun = replica.unverified(records, now_ms)
-                    if begun is not None:
-                        begins[at] = replica, begun
-                at += 1
+            for part in parts:
+                plan += self._plan(request, version, [(name, topic_id, [part])], now_ms)
                 yield
-        return begins
+        return self._complete(request, version, plan, [])
 
-    async def _after_verifying(self, version: int, request: Produce, begins: Begins) -> Answer:
-        assert request.transactional_id is not None
-        count = sum(len(parts) for _, _, parts in request.topics)
-        refused = await self._verifying.ask(request.transactional_id, version, begins, count)
-        return await self._through_executor(version, request, [], Details(), begins, refused)
+    def _plan(self, request: Produce, version: int, topics: Sequence[ProduceTopic], now_ms: int) -> list[AppendStep]:
+        """What is to be done for each partition of these topics."""
+        find = self._find
+        by_version = _TERMS if request.transactional_id is None else _TRANSACTIONAL_TERMS
+        terms = by_version[version].get(request.acks)
+        plan: list[AppendStep] = []
+        for name, topic_id, parts in topics:
+            for index, records in parts:
+                if terms is None:
+                    plan.append(AppendRefusal(index, ErrorCode.INVALID_REQUIRED_ACKS))
+                elif (replica := find(name, topic_id, index)) is None:
+                    plan.append(AppendRefusal(index, self._absence(name, topic_id, index)))
+                else:
+                    plan.append(replica.plan(records, terms, now_ms))
+        return plan
 
-    async def _through_executor(
-        self,
-        version: int,
-        request: Produce,
-        done: list[ProduceResult],
-        details: Details,
-        begins: Mapping[int, tuple[Replica, Begun]] = NOTHING_BEGINS,
-        refused: Mapping[int, ErrorCode] = NOTHING_REFUSED,
+    def _append(self, steps: Sequence[AppendStep], outcomes: list[AppendOutcome], now_ms: int) -> None:
+        """Append the batches of these steps, up to the first one that needs more than the loop."""
+        for step in steps:
+            if isinstance(step, AppendRefusal):
+                outcomes.append(step)
+            elif step.off_loop:
+                break
+            else:
+                outcomes.append(step.replica.produce(step, now_ms))
+
+    async def _complete(
+        self, request: Produce, version: int, plan: Sequence[AppendStep], outcomes: list[AppendOutcome]
     ) -> Answer:
-        """Go on where the loop had to stop, in the same order, with the heavy parts off the loop. `begins`: the first
-        batches of transactions, of which their coordinator has `refused` some."""
-        skipped = len(done)
-        transaction_version = 2 if version >= ADDS_PARTITIONS else 0
-        async for name, topic_id, index, records in in_turns(_batches(request, skipped), OF_A_TURN):
-            replica = self._find(name, topic_id, index)
-            refusal = self._refusal(version, request, topic_id, records, replica) or refused.get(len(done), 0)
-            if replica is None or records is None or refusal:
-                if len(done) in refused and (why := why_refused(refused[len(done)], begins)) is not None:
-                    details[len(done)] = Unverified(why)
-                done.append((index, refusal or self._absence(name, topic_id, index), -1, -1, -1))
-                continue
-            begun = begins.get(len(done))
-            outcome = await replica.produce_in_executor(
-                records, self._now_ms(), None if begun is None else begun[1], transaction_version
-            )
-            if isinstance(outcome, Appended):
-                base, _, time_ms, start, error, _ = outcome
-                done.append((index, error, base, time_ms, start))
+        """Go on where the loop alone could not: ask the transaction's coordinator, use the executor, wait for the
+        other replicas. `outcomes`: those of the first batches of the plan."""
+        if request.transactional_id is not None and not outcomes and begins_transaction(plan):
+            plan = await self._verifier.verified(request.transactional_id, version, plan)
+        while (count := len(outcomes)) < len(plan):
+            step = plan[count]
+            if isinstance(step, PlannedAppend) and step.off_loop:
+                outcomes.append(await step.replica.produce_off_loop(step, self._now_ms()))
             else:
-                _refuse(done, index, replica, outcome, details)
-        if len(done) <= WIDE:
-            return _answer(version, request, done, details)
+                end = count - count % APPENDS_IN_TURN + APPENDS_IN_TURN
+                self._append(plan[count:end], outcomes, self._now_ms())
+            if not len(outcomes) % APPENDS_IN_TURN:
+                await asyncio.sleep(0)
+        if request.acks == ALL_IN_SYNC:
+            await _wait_until_acknowledged(plan, outcomes, request.timeout_ms)
+        if len(plan) <= WIDE:
+            return _settled(request, version, plan, outcomes)
         async with self._turns:
-            return await self._turns.off_loop(lambda: _answer(version, request, done, details))
-
-    def _refusal(
-        self,
-        version: int,
-        request: Produce,
-        topic_id: bytes | None,
-        records: memoryview | None,
-        replica: Replica | None,
-    ) -> int:
-        """Why this partition is not even looked at, or 0."""
-        acks = request.acks
-        if acks not in (1, ALL_IN_SYNC, 0):
-            return ErrorCode.INVALID_REQUIRED_ACKS
-        if replica is None:
-            return 0  # `absence` says it
-        if records is None:
-            return ErrorCode.INVALID_RECORD
-        if replica.internal:
-            return ErrorCode.INVALID_TOPIC_EXCEPTION
-        leadership = replica.leadership
-        if leadership.leader != leadership.local:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if acks == ALL_IN_SYNC and len(leadership.isr) < replica.config.min_insync_replicas:
-            return ErrorCode.NOT_ENOUGH_REPLICAS
-        attributes = records[LOW_ATTRIBUTES] if len(records) > LOW_ATTRIBUTES else 0
-        if attributes & TRANSACTIONAL and request.transactional_id is None:
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        if version < ZSTD_SINCE and attributes & CODEC_BITS == ZSTD:
-            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        return 0
+            return await self._turns.off_loop(lambda: _settled(request, version, plan, outcomes))
 
 
-def _batches(request: Produce, skipped: int) -> Iterator[tuple[str | None, bytes | None, int, memoryview | None]]:
-    """Topic's name and id, partition and record set of all but the first ones."""
-    for name, topic_id, parts in request.topics:
-        for index, records in parts:
-            if skipped:
-                skipped -= 1
+def _over(plan: Sequence[AppendStep], request: Produce) -> list[AppendStep]:
+    """The plan with its record sets replaced by those of the request, of which they are copies."""
+    copies = [records for _, _, parts in request.topics for _, records in parts]
+    return [
+        step._replace(records=records) if isinstance(step, PlannedAppend) and records is not None else step
+        for step, records in zip(plan, copies, strict=True)
+    ]
+
+
+def _is_behind(step: AppendStep, outcome: AppendOutcome) -> bool:
+    """Whether a batch was appended that the in-sync replicas do not have yet."""
+    return (
+        isinstance(step, PlannedAppend)
+        and not outcome.error
+        and not isinstance(outcome, AppendRefusal)
+        and step.replica.high_watermark <= outcome.last_offset
+    )
+
+
+async def _wait_until_acknowledged(plan: Sequence[AppendStep], outcomes: list[AppendOutcome], timeout_ms: int) -> None:
+    """Wait until the in-sync replicas have all batches that were appended. An outcome gets an error if its batch is not
+    acknowledged: REQUEST_TIMED_OUT after `timeout_ms`, NOT_ENOUGH_REPLICAS_AFTER_APPEND if too few replicas are in sync
+    by then, NOT_LEADER_OR_FOLLOWER if the partition has another leader."""
+    behind = [at async for at in in_turns(range(len(plan))) if _is_behind(plan[at], outcomes[at])]
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    while behind:
+        is_late = loop.time() >= deadline
+        waiting: list[int] = []
+        offsets: list[tuple[Waiters, int]] = []
+        async for at in in_turns(behind):
+            step, appended = plan[at], outcomes[at]
+            assert isinstance(step, PlannedAppend) and not isinstance(appended, AppendRefusal)
+            error = step.replica.acknowledged(appended.last_offset)
+            if error is None and not is_late:
+                waiting.append(at)
+                offsets.append((step.replica.waiters, appended.last_offset + 1))
             else:
-                yield name, topic_id, index, records
+                outcomes[at] = appended._replace(error=ErrorCode.REQUEST_TIMED_OUT if error is None else error)
+        behind = waiting
+        if behind:
+            await Wait.until_committed(offsets, deadline - loop.time(), loop).done
 
 
-def _refuse(done: list[ProduceResult], index: int, replica: Replica, refused: Checked, details: Details) -> None:
-    """Note a batch that did not pass its checks, and in the details if that says more than a code."""
-    if is_told(refused):
-        details[len(done)] = refused
-    start = replica.log.log_start_offset if reached_the_log(refused) else -1
-    done.append((index, refused.error, -1, -1, start))
-
-
-def _answer(version: int, request: Produce, done: list[ProduceResult], details: Details) -> Answer:
+def _settled(request: Produce, version: int, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]) -> Answer:
+    """The answer to a request, from what became of each of its batches. Raises `ProtocolViolation`."""
+    results: list[ProduceResult] = []
+    details: dict[int, AppendRefusal] = {}
+    for step, outcome in zip(plan, outcomes):  # noqa: B905 - `strict` costs more than the tuple
+        if isinstance(outcome, AppendRefusal):
+            if outcome.message is not None:
+                details[len(results)] = outcome
+            results.append((outcome.partition, outcome.error, -1, -1, outcome.log_start_offset))
+        else:
+            base_offset, _, time_ms, start, error, _ = outcome
+            results.append((step.partition, error, base_offset, time_ms, start))
     if request.acks == 0:
-        if any(error for _, error, *_ in done):
+        if any(error for _, error, *_ in results):
             raise ProtocolViolation("a Produce with acks=0 was refused, and only closing can tell")
         return None
-    if details and version >= 8:
-        return produce_response(request, done, details)
-    return done
+    return produce_response(request, results, details) if details and version >= DETAILS_SINCE else results

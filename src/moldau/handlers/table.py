@@ -63,10 +63,10 @@ def handlers(parts: Parts) -> Mapping[int, Handler]:
 
 def _produce(parts: Parts) -> Handler:
     from moldau.handlers.produce import ProduceHandler
-    from moldau.handlers.verifying import Verifying
+    from moldau.handlers.transaction_verification import TransactionVerifier
 
-    verifying = Verifying(parts.transactions, lambda: parts.cluster.metadata.config)
-    return ProduceHandler(parts.replicas, parts.runtime, verifying, parts.turns)
+    verifier = TransactionVerifier(parts.transactions, lambda: parts.cluster.metadata.config)
+    return ProduceHandler(parts.replicas, parts.runtime, verifier, parts.turns)
 
 
 def _fetch(parts: Parts) -> Handler:

@@ -33,11 +33,11 @@ class Leadership:
 
     def reached(self, replica: BrokerId, log_end: Offset) -> bool:
         """A replica's log now ends there. True if the watermark moved."""
-        ends = self._ends
-        ends[replica] = log_end
         if self._alone and replica == self.local:
             committed = log_end
         else:
+            ends = self._ends
+            ends[replica] = log_end
             committed = min(ends.get(broker, Offset(0)) for broker in self.isr)
         if committed > self.high_watermark:
             self.high_watermark = committed

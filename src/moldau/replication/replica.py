@@ -1,8 +1,10 @@
-"""One partition that this broker hosts: its log, what its leader knows, and who waits for it, moved together.
+"""One partition's replica on this broker: its log, what its leader knows, and the requests that wait for it.
 
-Appending is: check the batch (records), append it (log), move the watermark (partition), tell those who wait. All of
-it runs on the loop but for what `wants_executor` says: a batch that is heavy to check is checked in the executor, and
-`produce` is given the result; a log that must be flushed before the answer is flushed there.
+A client's batch is first planned (`plan`): is it refused at once, must a transaction's coordinator be asked, can the
+loop alone append it? Then it is appended (`produce`): check the batch (records), append it (log), move the high
+watermark (leadership), tell the requests that wait. All of that runs on the loop, except a heavy check and the flush
+that `flush.messages` asks for, which run in the executor (`produce_off_loop`). A write with acks=all is answered once
+the batch is `acknowledged`. `read` is the one place that knows up to where a reader may see.
 """
 
 import uuid
@@ -12,68 +14,63 @@ from typing import Final, NamedTuple
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.appended import Appended, not_appended
+from moldau.log.appended import Appended
 from moldau.log.log import Log
 from moldau.log.producers import verification_guards
 from moldau.log.times import Search
-from moldau.names import INTERNAL_TOPICS, Offset, TopicPartition, VerificationGuard
-from moldau.records.batch import HEADER_SIZE, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader, Marker, read_header
-from moldau.records.validation import INLINE_BYTES, Checked, Rules, check_produce, needs_executor
+from moldau.names import INTERNAL_TOPICS, BrokerId, LeaderEpoch, Offset, TopicPartition, VerificationGuard
+from moldau.records.batch import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    HEADER_SIZE,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    Marker,
+    read_header,
+)
+from moldau.records.compression import ZSTD
+from moldau.records.validation import INLINE_BYTES, Checked, check_produce, is_told, needs_executor, reached_the_log
 from moldau.replication.leadership import NOBODY, Leadership
-from moldau.replication.results import ActiveProducer, ReadResult
+from moldau.replication.results import ActiveProducer, AppendRefusal, AppendTerms, ReadResult
+from moldau.replication.topic_rules import KEEPS_CODEC, rules_of
 from moldau.replication.waiting import Waiters
 from moldau.runtime import Runtime
 
 FLUSH_NEVER = 2**63 - 1
 """`flush.messages`: leave flushing to the operating system."""
-
-
-DEFAULT_LEVEL = -1
-PRODUCER = "producer"
-"""`compression.type`: batches stay as their producers compressed them."""
+LOW_ATTRIBUTES: Final = ATTRIBUTES_AT + 1
+"""Where a batch has the attributes that matter before it is checked: its codec, and whether it is transactional."""
 _new: Final = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 
-def rules_of(config: TopicConfig, tp: TopicPartition) -> Rules:
-    """What a topic's settings ask of every batch."""
-    levels = {
-        "gzip": config.compression_gzip_level,
-        "lz4": config.compression_lz4_level,
-        "zstd": config.compression_zstd_level,
-    }
-    level = levels.get(config.compression_type)
-    return Rules(
-        max_message_bytes=config.max_message_bytes,
-        compacted=config.compacts,
-        timestamp_type=config.message_timestamp_type,
-        before_max_ms=config.message_timestamp_before_max_ms,
-        after_max_ms=config.message_timestamp_after_max_ms,
-        compression_type=config.compression_type,
-        compression_level=None if level == DEFAULT_LEVEL and config.compression_type == "gzip" else level,
-        partition=str(tp),
-    )
+class PlannedAppend(NamedTuple):
+    """A client's batch that `replica` has planned to append.
 
+    `off_loop`: appending it takes more than the loop may do. `header`: that of a producer's transactional batch, not
+    yet checked; None for other batches. `guard`: the transaction would begin here with this batch, and its coordinator
+    must agree before the batch is appended.
+    """
 
-class Begun(NamedTuple):
-    """A transaction that is about to begin in a partition, before its coordinator was asked."""
+    partition: int
+    replica: "Replica"
+    records: memoryview
+    terms: AppendTerms
+    off_loop: bool
+    header: BatchHeader | None
+    guard: VerificationGuard | None
 
-    producer_id: int
-    epoch: int
-    verification: VerificationGuard
-
-
-def _of_transaction(records: memoryview) -> BatchHeader | None:
-    """The header of a producer's transactional batch, unchecked; None for anything else."""
-    if len(records) < HEADER_SIZE:
-        return None
-    header = read_header(records)
-    return header if header.attributes & TRANSACTIONAL_BIT and header.producer_id >= 0 else None
+    @property
+    def producer(self) -> tuple[int, int]:
+        """Id and epoch of the producer of a transactional batch."""
+        assert self.header is not None
+        return self.header.producer_id, self.header.producer_epoch
 
 
 class Replica:
     __slots__ = (
-        "_flushes", "_recompresses", "_runtime", "config", "internal", "leadership", "log", "rules", "topic_id", "tp",
-        "waiters",
+        "_flushes", "_may_leave_loop", "_recompresses", "_runtime", "config", "internal", "leadership", "log", "rules",
+        "topic_id", "tp", "waiters",
     )  # fmt: skip
 
     def __init__(
@@ -98,12 +95,27 @@ class Replica:
         """Take new topic settings; what is appended from now on follows them."""
         self.config = config
         self.rules = rules_of(config, self.tp)
-        self._recompresses = config.compression_type != PRODUCER
+        self._recompresses = config.compression_type != KEEPS_CODEC
         self.log.config = config
         self._flushes = config.flush_messages < FLUSH_NEVER
+        self._may_leave_loop = self._flushes or self._recompresses
+
+    def lead(self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...]) -> None:
+        """Take over what the cluster decided about this partition."""
+        leadership = self.leadership
+        if (leadership.leader, leadership.leader_epoch) != (leader, leader_epoch):
+            self.waiters.wake()
+        if leadership.lead(leader, leader_epoch, isr, self.log.log_end_offset):
+            self.waiters.moved(None, leadership.high_watermark)
+
+    def follower_reached(self, follower: BrokerId, log_end: Offset) -> None:
+        """The log of another replica ends there now."""
+        leadership = self.leadership
+        if leadership.leads and leadership.reached(follower, log_end):
+            self.waiters.moved(None, leadership.high_watermark)
 
     def leave(self) -> None:
-        """The partition is no longer here: who is parked is told, and nothing more is written."""
+        """The partition is no longer here: parked requests are woken, and nothing more is written."""
         self.leadership.leader = NOBODY
         self.log.abandon()
         self.waiters.wake()
@@ -121,57 +133,109 @@ class Replica:
         """Every offset below it is committed, and its transaction, if any, has ended."""
         return self.log.committed.last_stable_offset(self.leadership.high_watermark)
 
-    def wants_executor(self, records: memoryview) -> bool:
-        """Whether appending these records takes more than the loop: a check that inflates much or compresses anew, or
-        a flush before the answer."""
-        return self._flushes or self._is_heavy(records)
+    def plan(self, records: memoryview | None, terms: AppendTerms, now_ms: int) -> PlannedAppend | AppendRefusal:
+        """Decide what appending a client's batch takes, from little more than its attributes. Nothing is appended.
+
+        `records` stays a view; the caller must copy it if the append cannot be carried out at once.
+        """
+        if records is None:
+            return self._refused(ErrorCode.INVALID_RECORD)
+        if self.internal:
+            return self._refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        attributes = records[LOW_ATTRIBUTES] if len(records) > LOW_ATTRIBUTES else 0
+        if attributes or self._may_leave_loop:
+            return self._plan_rest(records, attributes, terms, now_ms)
+        return _new(PlannedAppend, (self.tp.partition, self, records, terms, False, None, None))
+
+    def _plan_rest(
+        self, records: memoryview, attributes: int, terms: AppendTerms, now_ms: int
+    ) -> PlannedAppend | AppendRefusal:
+        """Plan a batch that is transactional or compressed, or for a topic that flushes or compresses."""
+        header = guard = None
+        if attributes & TRANSACTIONAL_BIT:
+            if not terms.transactional:
+                return self._refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            header = _header_of_producer(records)
+        if attributes & CODEC_BITS == ZSTD and not terms.zstd:
+            return self._refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        if header is not None and not verification_guards.is_open(self.log.producers, header):
+            unready = self._unready(terms.acks_all)
+            if unready is not None:
+                return self._refused(unready)
+            guard = verification_guards.obtain(self.log.producers, header, now_ms)
+        off_loop = self._flushes or self._is_heavy(records)
+        return PlannedAppend(self.tp.partition, self, records, terms, off_loop, header, guard)
+
+    def _unready(self, acks_all: bool) -> ErrorCode | None:
+        """Why this replica takes no batch now."""
+        leadership = self.leadership
+        if leadership.leader != leadership.local:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if acks_all and len(leadership.isr) < self.config.min_insync_replicas:
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        return None
 
     def _is_heavy(self, records: memoryview) -> bool:
+        """Whether the check of a batch inflates, or compresses anew, more than the loop may."""
         return needs_executor(records) or (self._recompresses and len(records) > INLINE_BYTES)
 
-    def produce(self, records: memoryview, now_ms: int, checked: Checked | None = None) -> Appended | Checked:
-        """Append one batch from a client, which is patched in place; a `Checked` says why it was not even tried."""
+    def _refused(self, error: ErrorCode, log_start_offset: int = -1) -> AppendRefusal:
+        return AppendRefusal(self.tp.partition, error, log_start_offset)
+
+    def produce(self, planned: PlannedAppend, now_ms: int, checked: Checked | None = None) -> Appended | AppendRefusal:
+        """Append a planned batch, which is patched in place, if everything the plan built on still holds. `checked`:
+        the outcome of the batch's check where that was too heavy for the loop."""
+        _, _, records, terms, _, header, guard = planned
+        leadership = self.leadership
+        if leadership.leader != leadership.local or terms.acks_all:
+            unready = self._unready(terms.acks_all)
+            if unready is not None:
+                return self._refused(unready)
+        if header is not None:
+            error = verification_guards.check(self.log.producers, header, guard, terms.transaction_version)
+            if error is not None:
+                return self._refused(error, self.log.log_start_offset)
         if checked is None:
             checked = check_produce(records, self.rules, now_ms)
         if checked.error:
-            return checked
+            start = self.log.log_start_offset if reached_the_log(checked) else -1
+            message = checked.message if is_told(checked) else None
+            return AppendRefusal(self.tp.partition, checked.error, start, message, checked.record_errors)
         try:
             return self.append(records, checked, now_ms)
-        except KafkaError as error:
-            return Appended(-1, -1, -1, -1, error.code, False)
+        except KafkaError as failed:
+            return self._refused(failed.code)
 
-    async def produce_in_executor(
-        self, records: memoryview, now_ms: int, begun: Begun | None = None, transaction_version: int = 0
-    ) -> Appended | Checked:
-        """As `produce`, with what is heavy off the loop, and the flush that `flush.messages` asks for before the
-        answer. A batch of a transaction gets in only if it goes on with one, or shows what `unverified` gave for it."""
-        checked = None
+    async def produce_off_loop(self, planned: PlannedAppend, now_ms: int) -> Appended | AppendRefusal:
+        """Like `produce`, with a heavy check in the executor, and with the flush that `flush.messages` asks for before
+        the answer."""
+        checked, records = None, planned.records
         if self._is_heavy(records):
             checked = await self._runtime.run(partial(check_produce, records, self.rules, now_ms))
-        if not self.leadership.leads:  # deleted, or another's, meanwhile
-            return Appended(-1, -1, -1, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER, False)
-        header = _of_transaction(records)
-        if header is not None:
-            guard = None if begun is None else begun.verification
-            error = verification_guards.check(self.log.producers, header, guard, transaction_version)
-            if error is not None:
-                return not_appended(error, self.log.log_start_offset)
-        outcome = self.produce(records, now_ms, checked)
+        outcome = self.produce(planned, now_ms, checked)
         if not outcome.error:
             try:
                 await self.flush_if_due(len(records))
-            except KafkaError as error:
-                return Appended(-1, -1, -1, -1, error.code, False)
+            except KafkaError as failed:
+                return self._refused(failed.code)
         return outcome
 
-    def unverified(self, records: memoryview, now_ms: int) -> Begun | None:
-        """What begins with these records if they are the first of a transaction here; None if they are not."""
-        header = _of_transaction(records)
-        if header is None or verification_guards.is_open(self.log.producers, header):
+    def acknowledged(self, last_offset: int) -> ErrorCode | None:
+        """The answer to a batch that was appended with acks=all, once the in-sync replicas have its last offset; None
+        as long as they have not."""
+        leadership = self.leadership
+        if leadership.leader != leadership.local:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if leadership.high_watermark <= last_offset:
             return None
-        return Begun(
-            header.producer_id, header.producer_epoch, verification_guards.obtain(self.log.producers, header, now_ms)
-        )
+        if len(leadership.isr) < self.config.min_insync_replicas:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
+
+    def knows_newer_epoch(self, producer_id: int, epoch: int) -> bool:
+        """Whether the partition has a batch or marker of this producer with a larger epoch."""
+        producer = self.log.producers.get(producer_id)
+        return producer is not None and epoch < producer.epoch
 
     @property
     def _is_flush_due(self) -> bool:
@@ -305,3 +369,11 @@ class Replica:
         if 0 <= latest < epoch < self.leadership.leader_epoch:
             return latest, log_end
         return self.log.epochs.end_of(epoch, log_end)
+
+
+def _header_of_producer(records: memoryview) -> BatchHeader | None:
+    """The header, not yet checked, of a batch that a producer with an id wrote; None for anything else."""
+    if len(records) < HEADER_SIZE:
+        return None
+    header = read_header(records)
+    return header if header.producer_id >= 0 else None

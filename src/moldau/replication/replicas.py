@@ -279,9 +279,7 @@ class Replicas:
                 replica.configure(config)
             isr = tuple(BrokerId(broker) for broker in partition.isr)
             leader, epoch = BrokerId(partition.leader), LeaderEpoch(partition.leader_epoch)
-            if (replica.leadership.leader, replica.leadership.leader_epoch) != (leader, epoch):
-                replica.waiters.wake()
-            replica.leadership.lead(leader, epoch, isr, log.log_end_offset)
+            replica.lead(leader, epoch, isr)
 
 
 def _sync_names(folders: Iterable[LogFolder]) -> None:

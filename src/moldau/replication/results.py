@@ -1,10 +1,37 @@
 """What a replica answers to requests: plain values, so that no request handler ever opens a log or a batch."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from moldau.errors import ErrorCode
+from moldau.log.appended import Appended
 from moldau.names import TopicPartition
 from moldau.runtime import FileSlice
+
+
+class AppendTerms(NamedTuple):
+    """What a Produce request says of all its batches. `acks_all`: acks=all; `transactional`: it names a transactional
+    id; `zstd`: its client knows the codec; `transaction_version`: 2 if the leader adds partitions to transactions."""
+
+    acks_all: bool
+    transactional: bool
+    zstd: bool
+    transaction_version: int
+
+
+class AppendRefusal(NamedTuple):
+    """A batch that is not appended. `log_start_offset` is -1 if Kafka's answer does not have it, `message` None if it
+    has no sentence; `record_errors` are a record's number in the batch and a sentence."""
+
+    partition: int
+    error: ErrorCode
+    log_start_offset: int = -1
+    message: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
+
+
+AppendOutcome: TypeAlias = Appended | AppendRefusal
+"""What became of a batch: where it is in the log, or why it is not there."""
 
 
 class ReadResult(NamedTuple):

@@ -77,10 +77,13 @@ class Waiters:
         self.for_bytes: dict[Wait, None] = {}
         self.until_committed: list[tuple[int, Wait]] = []
 
-    def moved(self, size: int, high_watermark: int) -> None:
-        """The high watermark is at this offset now, and `size` more bytes can be read."""
+    def moved(self, size: int | None, high_watermark: int) -> None:
+        """The high watermark is at this offset now, and `size` more bytes can be read (None: an unknown number)."""
         for wait in list(self.for_bytes):
-            wait.count_down(size)
+            if size is None:
+                wait.finish()
+            else:
+                wait.count_down(size)
         parked, count = self.until_committed, 0
         while count < len(parked) and parked[count][0] <= high_watermark:
             count += 1

@@ -10,12 +10,13 @@ import pytest
 
 from moldau.coordinators.transactions.messages import AddPartitions
 from moldau.errors import ErrorCode
-from moldau.handlers.verifying import error_in_version
+from moldau.handlers.transaction_verification import error_in_version
 from moldau.names import TopicPartition
 from moldau.protocol.apis import PRODUCE
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
 from moldau.records.compression import GZIP
 from tests.handlers.living import NOW_MS, Living, Wire, batch, outcomes, produce, run
+from tests.replication.producing import planned
 
 NONE, CONCURRENT = ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS
 AGAIN = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -110,8 +111,9 @@ def test_an_answer_of_before_a_marker_lets_nothing_into_the_transaction_after_it
         while not coordinator.asked:
             await asyncio.sleep(0)
         await end(alive, next_epoch, version=2 if next_epoch else 0)
-        begun = replica.unverified(memoryview(records(epoch=next_epoch)), NOW_MS)
-        assert begun is not None, "the next transaction is being verified as well"
+        assert planned(replica, records(epoch=next_epoch), NOW_MS).guard is not None, (
+            "the next transaction is being verified as well"
+        )
         slow.set_result(None)
         ((_, error, _),) = outcomes((await wire.receive(PRODUCE, 12))[1])
         assert error in (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -124,11 +126,11 @@ def test_a_transaction_that_ends_while_its_batch_is_checked_is_not_begun_again(t
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         fake(alive)
-        replica, heavy = alive.replica("a"), memoryview(bytearray(records(HEAVY, codec=GZIP)))
+        replica = alive.replica("a")
         assert await ask(await alive.dial(), 11, (0, records())) == [0]
-        later = memoryview(bytearray(records(HEAVY, first=1, codec=GZIP)))
-        assert replica.wants_executor(heavy)
-        checking = asyncio.ensure_future(replica.produce_in_executor(later, NOW_MS))
+        later = planned(replica, records(HEAVY, first=1, codec=GZIP), NOW_MS)
+        assert later.off_loop
+        checking = asyncio.ensure_future(replica.produce_off_loop(later, NOW_MS))
         await asyncio.sleep(0)
         await end(alive, 0, version=0)
         assert (await checking).error is ErrorCode.INVALID_TXN_STATE
