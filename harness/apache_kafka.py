@@ -1,7 +1,7 @@
 """One real Apache Kafka node (KRaft) from Maven Central, started for a test and stopped after it.
 
-Needs mvn and java. The jars are downloaded once, into ~/.cache/apache-kafka/VERSION, by way of a folder that is renamed
-when it is whole, so that two runs at once or one that is killed leave nothing half done.
+Needs mvn and java. The jars are downloaded once, into ~/.cache/apache-kafka/VERSION: into a folder that is renamed
+when it is complete, so that two runs at once, or a killed one, leave nothing incomplete.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ def running(settings: Mapping[str, str], jvm: Sequence[str] = JVM) -> Iterator[B
 def started(
     folder: Path, settings: Mapping[str, str], jvm: Sequence[str] = JVM
 ) -> Iterator[tuple[Broker, subprocess.Popen[bytes]]]:
-    """A Kafka whose data is in `folder/data`, made if it is not there, and its process, for who wants to kill it."""
+    """A Kafka whose data is in `folder/data`, made if it is not there, and its process."""
     jars = class_path()
     port, controller = free_port(), free_port()
     properties = {

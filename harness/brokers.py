@@ -21,7 +21,7 @@ SETTINGS = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "3"}
 
 
 class NotReady(AssertionError):
-    """It did not come up; `code` is what it ended with, None if it had to be killed."""
+    """The broker did not start; `code` is its exit code, None if it had to be killed."""
 
     def __init__(self, code: int | None, sentence: str):
         super().__init__(sentence)
@@ -29,16 +29,15 @@ class NotReady(AssertionError):
 
 
 class LoopHeld(AssertionError):
-    """One turn of the broker's loop took so long that its watchdog said so; the lines in which it did."""
+    """The watchdog of the broker logged turns of the loop that took too long: those lines."""
 
 
 class Broker:
-    """`moldau server start` as a process of its own; `address` is what it said it listens on.
+    """`moldau server start` as a process of its own; `address` is the one it printed.
 
-    `program` runs in moldau's stead, with the same arguments behind its own; it is called with `environment` as well.
-    When it has been stopped or killed, its log must have no line of the watchdog's, or `LoopHeld` is raised; unless its
-    loop `may_be_held`.
-    `descriptors`: what `ulimit -n` says for it.
+    `program` replaces `moldau` and gets the same arguments behind its own; `environment` is added to the process's.
+    When the broker has been stopped or killed, `LoopHeld` is raised if its watchdog logged a line, unless its loop
+    `may_be_held`. `descriptors` is its `ulimit -n`.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Broker:
         return self._process.pid
 
     def start(self, seconds: float = START_SECONDS_MAX) -> None:
-        """Start and wait for the line that says it is ready; the second time on the port of the first."""
+        """Start and wait for the line `listening on`. A second start takes the port of the first."""
         port = self.address.rpartition(":")[2] or "0"
         command = [
             *self._shell,
@@ -107,7 +106,7 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it ends by itself; whether it did."""
+        """Wait until the process ends by itself; returns whether it did."""
         assert self._process is not None
         try:
             self._process.wait(seconds)
@@ -116,7 +115,7 @@ class Broker:
         return True
 
     def stop(self, seconds: float = STOP_SECONDS_MAX) -> None:
-        """SIGTERM; it has to leave by itself, with success."""
+        """Send SIGTERM; the process must end by itself, with exit code 0."""
         process = self._take()
         if process is None:
             return
@@ -131,14 +130,14 @@ class Broker:
         self._check_turns()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         if process := self._take():
             process.kill()
             process.wait()
         self._check_turns()
 
     def _check_turns(self) -> None:
-        """Once for each line, so that a test that goes on with this broker does not fail again."""
+        """Each line is reported once, so that a test that goes on with this broker does not fail again."""
         with open(self.folder / "broker.log", "rb") as log:
             log.seek(self._log_checked)
             said = log.read()
@@ -152,8 +151,8 @@ class Broker:
         return (self.folder / "broker.log").read_text()[-4000:]
 
     def log_bytes(self, topic: str, partition: int = 0) -> int:
-        """What a partition's segments take on the disk; looked at again where one went between its listing and its
-        size, as one does that is compacted or deleted."""
+        """The size of a partition's segments on the disk. Listed again if a segment was compacted or deleted
+        meanwhile."""
         while True:
             with contextlib.suppress(FileNotFoundError):
                 return sum(path.stat().st_size for path in (self.data / f"{topic}-{partition}").glob("*.log"))
@@ -166,14 +165,14 @@ class Broker:
 
 
 class ForeignBroker:
-    """A broker that somebody else runs (`MOLDAU_TEST_BROKER`): to see what the tests say of it."""
+    """A running broker that `MOLDAU_TEST_BROKER` names, to run the tests against it."""
 
     def __init__(self, address: str):
         self.address = address
 
 
 def first_line(process: subprocess.Popen[str], seconds: float = START_SECONDS_MAX) -> str:
-    """The first line of its output, or what there is when it ends or takes too long."""
+    """The first line of the process's output; what there is of it if the process ends or takes too long."""
     lines: queue.Queue[str] = queue.Queue()
     output: IO[str] | None = process.stdout
     assert output is not None

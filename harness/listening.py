@@ -29,7 +29,7 @@ def free_port() -> int:
 
 
 def ask_metadata(broker: Broker) -> int:
-    """How many brokers its metadata names."""
+    """The number of brokers in its metadata."""
     with socket.create_connection((broker.host, broker.port), 5) as connection:
         connection.sendall(write_request(METADATA, 1, 1, "waiting", METADATA.request(topics=[])))
         stream = connection.makefile("rb")

@@ -1,7 +1,7 @@
-"""The patience of tests, on a machine that has other work too.
+"""Time limits of tests, which stretch on a machine that has other work.
 
-A limit in seconds ends what hangs; it never says how fast something has to be. Limits are written down for an idle
-machine and stretch with its load: where four processes want each processor, thirty seconds become two minutes.
+A limit in seconds ends a hang; it never says how fast something must be. Limits are those of an idle machine and
+stretch with the load: if four processes wait for each processor, thirty seconds become two minutes.
 """
 
 import asyncio
@@ -12,22 +12,22 @@ from typing import TypeVar
 
 T = TypeVar("T")
 SECONDS = 30.0
-"""After which something hangs, where nothing else is said."""
+"""The usual limit."""
 
 
 def slowness() -> float:
-    """How many times longer than on an idle machine things take now: what wanted to run in the last minute or the last
-    five, for each processor; at least 1."""
+    """How many times longer than on an idle machine work takes now, at least 1: the load of the last minute or five,
+    for each processor."""
     return max(1.0, max(os.getloadavg()[:2]) / (os.cpu_count() or 1))
 
 
 def stretched(seconds: float = SECONDS) -> float:
-    """As many seconds as an idle machine's `seconds` are now: for what takes a time-out."""
+    """A time-out of that many seconds of an idle machine, at the present load."""
     return seconds * slowness()
 
 
 class Deadline:
-    """So many seconds of an idle machine from now on."""
+    """That many seconds of an idle machine from now on."""
 
     def __init__(self, seconds: float = SECONDS):
         self._seconds = seconds
@@ -35,7 +35,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """The time left, by the present load; 0 if none is."""
+        """The time left at the present load, at least 0."""
         return max(0.0, self._began_s + stretched(self._seconds) - time.monotonic())
 
     @property
@@ -44,7 +44,7 @@ class Deadline:
 
 
 def wait_until(holds: Callable[[], object], seconds: float = SECONDS, pause_s: float = 0.02) -> bool:
-    """Look again and again; whether it held before the deadline."""
+    """Ask `holds` again and again; returns whether it held before the deadline."""
     deadline = Deadline(seconds)
     while not (held := holds()) and not deadline.passed:
         time.sleep(pause_s)

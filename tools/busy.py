@@ -1,9 +1,9 @@
-"""Runs the tests while the machine has other work: beside processes that do nothing but keep a processor busy.
+"""Runs the tests on a busy machine: beside processes that only keep a processor busy.
 
 usage: busy.py [--loops N] [--times N] [-- COMMAND ...]      COMMAND instead of the tests of `make test`
 
-Limits of tests stretch with the load (harness/patience.py), so that what fails here is a race or a limit that was
-forgotten. A loop ends with the process that started it, whatever ends that.
+Limits of tests stretch with the load (harness/patience.py), so a failure here is a race, or a limit that does not
+stretch. A loop ends when the process that started it ends, even by SIGKILL.
 """
 
 import argparse
@@ -26,7 +26,7 @@ while os.getppid() == int(sys.argv[1]):
 
 @contextmanager
 def busy(loops: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """So many processes that each keep a processor busy, until the end of the block or of this process."""
+    """That many processes each keep a processor busy, until the end of the block or of this process."""
     started: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(loops):

@@ -1,14 +1,14 @@
-"""Runs what CI runs: named stages, each with a budget, and says at the end how each went.
+"""Runs what CI runs: named stages, each with a budget; a line for each at the end.
 
 usage: stages.py [STAGE ...]        these stages, or all of them
        stages.py --long MINUTES     the randomised stages again and again, in their long mode
        stages.py --list             what there is
 
-A stage fails when one of its commands fails, or takes it beyond twice its budget (then it is stopped). Budgets are
-minutes on two cores. The folders of the stages split the suite: a test that no other stage names belongs to `unit`.
+A stage fails if one of its commands fails, or if it takes more than twice its budget; then it is stopped. Budgets are
+minutes on two cores. The stages split the suite by folders: a test that no other stage names belongs to `unit`.
 
-Why tests failed is said once more at the very end, for whoever keeps only that. Where nobody watches, what is no news
-(dots, files with their coverage, seeds that went well) is left out.
+The reasons of failures are printed again at the end. If the output is not a terminal, lines without news (dots,
+coverage of files, seeds that passed) are left out.
 """
 
 import argparse
@@ -106,7 +106,7 @@ class Outcome:
 
 
 def commands_of(stage: Stage, stages: Sequence[Stage] = STAGES) -> list[list[str]]:
-    """What the stage runs; pytest leaves out the folders inside its own that other stages run."""
+    """The commands of the stage; pytest leaves out folders inside its own that other stages run."""
     commands = [[str(BIN / command[0]), *command[1:]] for command in stage.commands]
     if stage.tests:
         others = [path for other in stages if not other.again for path in other.tests]
@@ -129,7 +129,7 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 
 class Reading:
-    """Reads a command's output, line by line: what it counts, and why what failed did."""
+    """Reads a command's output line by line: counts of tests, and the reasons of failures."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -150,12 +150,12 @@ class Reading:
             self.reasons[-1] = (self.reasons[-1] + line)[:REASON_CHARACTERS_MAX]
 
     def why(self) -> list[str]:
-        """The reasons, or where there are none the end of what was said."""
+        """The reasons; the end of the output if there are none."""
         return [reason.rstrip() for reason in self.reasons] or ["".join(self.tail).rstrip()]
 
 
 def run_command(command: list[str], environment: Mapping[str, str], seconds: float, outcome: Outcome) -> None:
-    """Run one command, showing its output; what it counts, and why it failed, goes into the outcome."""
+    """Run one command and show its output; its counts and the reasons of a failure go into the outcome."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
