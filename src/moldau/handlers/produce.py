@@ -169,7 +169,7 @@ def _is_behind(step: AppendStep, outcome: AppendOutcome) -> bool:
         isinstance(step, PlannedAppend)
         and not outcome.error
         and not isinstance(outcome, AppendRefusal)
-        and step.replica.high_watermark <= outcome.last_offset
+        and step.replica.leadership.high_watermark <= outcome.last_offset
     )
 
 
