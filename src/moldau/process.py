@@ -5,7 +5,6 @@ Everything that only a real process has is here; `broker.py` is the same in test
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import resource
@@ -14,6 +13,7 @@ import sys
 from collections.abc import Mapping
 
 from moldau.broker import Broker
+from moldau.collector import Collector
 from moldau.config import BrokerConfig, broker_config
 from moldau.errors import ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
 from moldau.runtime import Runtime
@@ -58,13 +58,14 @@ async def serve(config: BrokerConfig) -> int:
     if not await _start(broker, asked_to_stop):
         return 0
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.collect()
-    gc.freeze()
+    collector = Collector(loop)
+    collector.begin()
     broker.watchdog.watch(loop)
     host = config.listener.host or "localhost"
     _print_line(f"listening on {f'[{host}]' if ':' in host else host}:{broker.port}")
     await _first_of(asked_to_stop, broker.failed)
     broker.watchdog.rest()
+    collector.end()
     await broker.stop()
     return 1 if broker.failed.is_set() else 0
 
