@@ -76,7 +76,8 @@ def test_work_that_hangs_is_cancelled_and_other_work_has_its_result_or_failure(l
 
 @pytest.mark.parametrize(("busy", "passed"), [(0.0, 0), (1000.0, 1)])
 def test_the_limit_of_a_test_stretches_too(pytester: pytest.Pytester, busy: float, passed: int) -> None:
-    pytester.makeconftest(f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.conftest import pytest_timeout_set_timer")
+    hook = "from tests.conftest import pytest_timeout_set_timer"
+    pytester.makeconftest(f"import sys; sys.path.insert(0, {str(ROOT)!r}); {hook}")
     pytester.makepyfile(TIMED.format(load=busy))
     outcome = pytester.runpytest_subprocess("--timeout=0.3", "-p", "no:cacheprovider")
     outcome.assert_outcomes(passed=passed, failed=1 - passed)
