@@ -18,6 +18,7 @@ import pytest
 from harness.patience import stretched
 from harness.wide_requests import request_of, wide_requests
 from moldau import turns
+from moldau.handlers.fetch_sessions import HELD_MAX
 from moldau.handlers.find_coordinator import GROUP, TRANSACTION
 from moldau.protocol import apis, codec
 from moldau.protocol.apis import FETCH, PRODUCE, Api
@@ -358,3 +359,21 @@ def test_waiting_frames_of_all_wide_requests_share_one_bound(tmp_path: Path, mon
             assert not queue.held_bytes
 
     on_a_topic(scene, tmp_path)
+
+
+def test_fetch_sessions_of_a_broker_hold_no_more_partitions_than_their_bound(tmp_path: Path) -> None:
+    each = 9_000
+    partitions = [FetchPartition(partition=number, partition_max_bytes=1000) for number in range(each)]
+    full = FetchRequest(max_wait_ms=0, session_epoch=0, topics=[FetchTopic(topic="t", partitions=partitions)])
+
+    async def scene(alive: Living, _: Wire) -> None:
+        wires = [await alive.dial() for _ in range(20)]
+        ids = [(await wire.ask(FETCH, 12, full)).session_id for wire in wires]
+        going_on = 0
+        for wire, session_id in zip(wires, ids, strict=True):
+            if session_id:
+                more = FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=1)
+                going_on += (await wire.ask(FETCH, 12, more)).error_code == 0
+        assert going_on == HELD_MAX // each
+
+    on_a_broker(scene, tmp_path)
