@@ -65,7 +65,10 @@ class GroupShard:
 
     def _kind_of(self, group_id: str) -> GroupKind | None:
         """The kind that has the group; None if the group does not exist."""
-        return next((kind for kind in self._kinds if kind.find(group_id) is not None), None)
+        for kind in self._kinds:
+            if kind.find(group_id) is not None:
+                return kind
+        return None
 
     # -- from the log
 
@@ -131,8 +134,12 @@ class GroupShard:
         self._expiry.set("", now.monotonic_ms + self.settings.offsets.retention_check_interval_ms)
 
     def next_ms(self) -> int | None:
-        due = (*(kind.next_ms() for kind in self._kinds), self._expiry.next_ms())
-        return min((ms for ms in due if ms is not None), default=None)
+        earliest_ms = self._expiry.next_ms()
+        for kind in self._kinds:
+            due_ms = kind.next_ms()
+            if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
+                earliest_ms = due_ms
+        return earliest_ms
 
     def tick(self, now: Now) -> Decision | None:
         """Handle one deadline that has passed; None if none has."""
