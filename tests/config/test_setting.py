@@ -4,17 +4,17 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from moldau.config import SETTINGS, TOPIC_SETTINGS, Kind, Setting, Value
+from moldau.config import SETTINGS, TOPIC_SETTINGS, Setting, SettingType, Value
 from moldau.errors import ConfigError
 
 ALL = [*SETTINGS.values(), *TOPIC_SETTINGS.values()]
-INTEGER = Setting("some.size", Kind.INT, 1, "A size.", low=0)
-LONG = Setting("some.time.ms", Kind.LONG, 1, "A time.")
-RATIO = Setting("some.ratio", Kind.DOUBLE, 0.5, "A ratio.", low=0, high=1)
-FLAG = Setting("some.flag", Kind.BOOLEAN, False, "A flag.")
-POLICY = Setting("some.policy", Kind.LIST, (), "A policy.", choices=("compact", "delete"))
-NAMES = Setting("some.names", Kind.LIST, (), "Names.")
-LEVEL = Setting("some.level", Kind.INT, -1, "A level.", low=1, high=9, also=-1)
+INTEGER = Setting("some.size", SettingType.INT, 1, "A size.", low=0)
+LONG = Setting("some.time.ms", SettingType.LONG, 1, "A time.")
+RATIO = Setting("some.ratio", SettingType.DOUBLE, 0.5, "A ratio.", low=0, high=1)
+FLAG = Setting("some.flag", SettingType.BOOLEAN, False, "A flag.")
+POLICY = Setting("some.policy", SettingType.LIST, (), "A policy.", choices=("compact", "delete"))
+NAMES = Setting("some.names", SettingType.LIST, (), "Names.")
+LEVEL = Setting("some.level", SettingType.INT, -1, "A level.", low=1, high=9, also=-1)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from moldau.names import TopicPartition
 from moldau.records.batch import Row, encode_batch
 from moldau.records.validation import check_produce
 from moldau.simulation.disk import SimulatedDisk
-from moldau.simulation.faults import CHANGES, READS, Call, Fault
+from moldau.simulation.faults import CHANGES, READS, DiskCall, Fault
 from tests.crash_points.checking import Broken, broken, check_partition, digest
 from tests.crash_points.machine import ANYTHING, Machine, Offline, load_folder, take_folder
 from tests.crash_points.model import Model
@@ -73,7 +73,7 @@ def told(error: Exception) -> str:
 class BrokenPoint(BaseException):
     """No error of the log's, and none that it could handle: it is raised in the middle of it."""
 
-    def __init__(self, call: Call, sentence: str):
+    def __init__(self, call: DiskCall, sentence: str):
         super().__init__(f"before call {call.number}, {call.name} of {call.operation}: {sentence}")
         self.call = call
 
@@ -91,7 +91,7 @@ class Examiner:
         self._draw = random.Random(f"share {script_seed}")
         self.points = 0
 
-    def watch(self, call: Call) -> None:
+    def watch(self, call: DiskCall) -> None:
         if call.name not in CHANGES or self._draw.random() >= (self._share if self._only is None else 1):
             return
         if self._only in (None, call.number):
@@ -104,7 +104,7 @@ class Examiner:
             except Exception as error:
                 raise BrokenPoint(call, told(error)) from error
 
-    def examine(self, call: Call) -> None:
+    def examine(self, call: DiskCall) -> None:
         machine, model = self._machine, self._machine.model
         seed = random.Random(f"{self._script_seed} {call.number}")
         disk = machine.disk.fork().after_crash(seed)

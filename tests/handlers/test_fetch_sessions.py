@@ -9,7 +9,7 @@ import pytest
 
 from moldau.errors import ErrorCode
 from moldau.handlers import fetch_sessions
-from moldau.handlers.fetch_sessions import EPOCH_MAX, EVICTION_MS, NO_SESSION, FetchSessions, Session
+from moldau.handlers.fetch_sessions import EPOCH_MAX, EVICTION_MS, NO_SESSION, FetchSession, FetchSessions
 from moldau.protocol.hot_fetch import Fetch, FetchResult, FetchTopic
 from moldau.runtime import FileSlice
 from moldau.turns import turn
@@ -50,9 +50,9 @@ def begun(held: FetchSessions, *topics: FetchTopic, now_ms: int = 0) -> int:
     return completed(held.begin(topics, results, False, now_ms))
 
 
-def gone_on(held: FetchSessions, asked: Fetch, now_ms: int = 0, by_id: bool = False) -> Session:
+def gone_on(held: FetchSessions, asked: Fetch, now_ms: int = 0, by_id: bool = False) -> FetchSession:
     session = turn(held.go_on(asked, by_id, now_ms))
-    assert isinstance(session, Session)
+    assert isinstance(session, FetchSession)
     return session
 
 

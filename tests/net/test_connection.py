@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.net.connection import READ_BUFFER_BYTES, Connection, dial
+from moldau.net.connection import READ_BUFFER_BYTES, ClientConnection, dial
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def connected(peer: Peer, max_reply_bytes: int = 1 << 20) -> AsyncIterator[Connection]:
+async def connected(peer: Peer, max_reply_bytes: int = 1 << 20) -> AsyncIterator[ClientConnection]:
     """A connection to a server that treats it with `peer`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -46,7 +46,7 @@ async def request(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return correlation_id, await reader.readexactly(size - 4)
 
 
-def ask(connection: Connection, body: bytes, timeout_ms: int = 10_000) -> asyncio.Future[memoryview]:
+def ask(connection: ClientConnection, body: bytes, timeout_ms: int = 10_000) -> asyncio.Future[memoryview]:
     correlation_id = connection.next_correlation_id()
     return connection.send(correlation_id, [frame(correlation_id, body)], timeout_ms)
 

@@ -7,7 +7,7 @@ import pytest
 
 from moldau.errors import StorageError
 from moldau.simulation.disk import SECTOR_BYTES, SimulatedDisk
-from moldau.simulation.faults import Call, Fault, Faults, PowerLoss
+from moldau.simulation.faults import DiskCall, Fault, Faults, PowerLoss
 
 FOLDER, FILE = Path("/data"), Path("/data/file")
 
@@ -150,7 +150,7 @@ def test_a_full_disk_takes_a_part_of_a_write():
 
 def test_the_power_fails_before_the_call_that_was_named_and_every_call_is_counted_by_its_operation():
     disk, faults = faulty(Fault.POWER_LOSS, 3)
-    seen: list[Call] = []
+    seen: list[DiskCall] = []
     faults.watch = seen.append
     faults.operation = "writing"
     file = disk.open(FILE)

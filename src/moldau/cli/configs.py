@@ -16,7 +16,7 @@ app = typer.Typer(
 )
 
 
-class Kind(enum.StrEnum):
+class EntityType(enum.StrEnum):
     """Kinds of resources that have settings."""
 
     TOPIC = "topic"
@@ -25,7 +25,7 @@ class Kind(enum.StrEnum):
     GROUP = "group"
 
 
-Of = Annotated[Kind, typer.Argument(metavar="KIND", help="topic, broker, logger (of a broker) or group.")]
+Of = Annotated[EntityType, typer.Argument(metavar="KIND", help="topic, broker, logger (of a broker) or group.")]
 Named = Annotated[
     str,
     typer.Argument(metavar="[NAME]", help="The topic, the broker's number, or the group; none means all brokers."),
@@ -104,9 +104,9 @@ def alter(
         print(f"changed {counted(len(wanted), 'setting')} of {f'{kind} {name}' if name else 'all brokers'}")
 
 
-def _resource(kind: Kind, name: str) -> Resource:
-    if not name and kind is not Kind.BROKER:
+def _resource(kind: EntityType, name: str) -> Resource:
+    if not name and kind is not EntityType.BROKER:
         raise typer.BadParameter(
-            f"give the {'broker' if kind is Kind.LOGGER else kind}'s name: only brokers have common settings"
+            f"give the {'broker' if kind is EntityType.LOGGER else kind}'s name: only brokers have common settings"
         )
     return Resource[kind.name]

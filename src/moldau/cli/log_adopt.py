@@ -35,7 +35,7 @@ SPARE_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True)
-class Plan:
+class AdoptionPlan:
     """What is taken in, as which node of which cluster, and with which settings."""
 
     topics: Sequence[ForeignTopic]
@@ -88,7 +88,7 @@ def adopt(
     given = [*(lines_of(config) if config else ()), *(settings or ())]
     overrides = settings_of([topic.name for topic in chosen], kafkas.settings if kafkas else None, given, base)
     cluster_id = min(found.clusters, default=None) or short_id(runtime.random.uuid())
-    plan = Plan(chosen, overrides, base, cluster_id, node_id)
+    plan = AdoptionPlan(chosen, overrides, base, cluster_id, node_id)
     if dry_run and not (data_dir / STORE_FILE).exists():
         _check(plan, Image(cluster_id), runtime.disk)
     else:
@@ -104,7 +104,7 @@ def _check_folders(folders: Sequence[Path], data_dir: Path) -> None:
             raise ConfigError("DIR and --data-dir are the same folder")
 
 
-def _carry_out(plan: Plan, found: Survey, data_dir: Path, runtime: Runtime, dry_run: bool) -> Plan:
+def _carry_out(plan: AdoptionPlan, found: Survey, data_dir: Path, runtime: Runtime, dry_run: bool) -> AdoptionPlan:
     """Check everything and, unless it is dry, take it in; returns the plan without what was here before."""
     with Intake(runtime, data_dir) as intake:
         ours = intake.properties
@@ -168,7 +168,7 @@ def _node_id(ours: Mapping[str, str], given: int | None) -> int:
     return BrokerConfig.node_id if chosen is None else chosen
 
 
-def _check(plan: Plan, image: Image, disk: Disk, intake: Intake | None = None) -> None:
+def _check(plan: AdoptionPlan, image: Image, disk: Disk, intake: Intake | None = None) -> None:
     """Raises `ConfigError` or `StorageError` for the first thing that keeps a topic from being taken in."""
     for topic in plan.topics:
         wrong = registration.refusal(image, topic.name, topic.id)
@@ -183,7 +183,7 @@ def _check(plan: Plan, image: Image, disk: Disk, intake: Intake | None = None) -
             raise StorageError(sentence)
 
 
-def _check_room(disk: Disk, plan: Plan, data_dir: Path) -> None:
+def _check_room(disk: Disk, plan: AdoptionPlan, data_dir: Path) -> None:
     wanted, free = bytes_of(disk, plan.topics) + SPARE_BYTES, shutil.disk_usage(data_dir).free
     if wanted > free:
         raise StorageError(
@@ -191,7 +191,7 @@ def _check_room(disk: Disk, plan: Plan, data_dir: Path) -> None:
         )
 
 
-def _take_in(intake: Intake, plan: Plan, store: EmbeddedStore, runtime: Runtime) -> None:
+def _take_in(intake: Intake, plan: AdoptionPlan, store: EmbeddedStore, runtime: Runtime) -> None:
     node_id = plan.node_id
     assert node_id is not None
     image = registration.open_cluster(store, plan.cluster_id)
@@ -215,7 +215,7 @@ def _take_in(intake: Intake, plan: Plan, store: EmbeddedStore, runtime: Runtime)
     intake.end()
 
 
-def _report(plan: Plan, found: Survey, left: Sequence[Leftover], as_json: bool, dry_run: bool) -> None:
+def _report(plan: AdoptionPlan, found: Survey, left: Sequence[Leftover], as_json: bool, dry_run: bool) -> None:
     shown: list[dict[str, Any]] = [
         {
             "topic": topic.name,

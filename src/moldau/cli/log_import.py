@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from moldau.cli.log_files import FilesOnly, Force, refuse_if_used
-from moldau.cli.log_sources import Found, Passed, Source, Unreadable, sources, visible
+from moldau.cli.log_sources import Found, ImportSource, Passed, Unreadable, sources, visible
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json
 from moldau.client.admin import Admin
@@ -211,7 +211,7 @@ class _Import:
 class _Progress:
     """How far the import is, told every few seconds."""
 
-    def __init__(self, found: list[Source], disk: FilesOnly):
+    def __init__(self, found: list[ImportSource], disk: FilesOnly):
         self._sizes = [sum(disk.size(file) for file in source.files) for source in found]
         self._shown_s = time.monotonic()
 
@@ -237,7 +237,7 @@ def _check_topic(bootstrap_server: str, topic: str, targets: list[int | None]) -
     return int(time.time() * 1000) - retention_ms
 
 
-def _report(work: _Import, passed: Passed, found: list[Source], as_json: bool) -> int:
+def _report(work: _Import, passed: Passed, found: list[ImportSource], as_json: bool) -> int:
     resume = None
     if work.resume is not None and work.resume.source < len(found):
         rest = [str(path) for source in found[work.resume.source :] for path in source.arguments]

@@ -35,7 +35,7 @@ class Unreadable(StorageError):
 
 
 @dataclass
-class Source:
+class ImportSource:
     """The log files of one partition, in order of names, and the arguments that named them."""
 
     folder: Path
@@ -79,19 +79,19 @@ class _Span(NamedTuple):
     aborted: bool
 
 
-def sources(disk: Disk, arguments: list[Path]) -> list[Source]:
+def sources(disk: Disk, arguments: list[Path]) -> list[ImportSource]:
     """The partitions that files and folders stand for; what lies in one folder is one source.
 
     Raises `StorageError` for a folder without log files, or one whose compaction was interrupted; `OSError`.
     """
-    found: dict[Path, Source] = {}
+    found: dict[Path, ImportSource] = {}
     for argument in arguments:
         if argument.is_dir():
             folder, files = argument, [argument / name for name in _log_names(disk, argument)]
         else:
             disk.size(argument)
             folder, files = argument.parent, [argument]
-        source = found.setdefault(folder.resolve(), Source(folder, [], []))
+        source = found.setdefault(folder.resolve(), ImportSource(folder, [], []))
         source.files += [file for file in files if file not in source.files]
         source.arguments.append(argument)
     for source in found.values():
@@ -114,7 +114,7 @@ def _log_names(disk: Disk, folder: Path) -> list[str]:
     return whole
 
 
-def visible(disk: Disk, source: Source, from_offset: int, passed: Passed) -> Iterator[Found]:
+def visible(disk: Disk, source: ImportSource, from_offset: int, passed: Passed) -> Iterator[Found]:
     """The records from that offset on, in order; what is left out is counted in `passed`.
 
     A file is not looked at if the name of the next one says that it ends before. Raises `Unreadable`, `OSError`.
@@ -173,7 +173,7 @@ def _is_unseen(entry: LogEntry, unseen: dict[int, deque[_Span]], passed: Passed)
     return True
 
 
-def _unseen(disk: Disk, source: Source) -> dict[int, deque[_Span]]:
+def _unseen(disk: Disk, source: ImportSource) -> dict[int, deque[_Span]]:
     """The transactions that were aborted or are not over, by producer. Damage is left to the second reading."""
     open_since: dict[int, int] = {}
     found: dict[int, deque[_Span]] = {}

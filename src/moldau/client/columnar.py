@@ -23,7 +23,7 @@ class EncodedBatch(NamedTuple):
     rows: int
 
 
-class Columns(NamedTuple):
+class FetchedColumns(NamedTuple):
     """Columns of one length; keys, values and headers may be missing, timestamps may not."""
 
     keys: pa.Array | None
@@ -31,11 +31,11 @@ class Columns(NamedTuple):
     timestamps_ms: pa.Array
     headers: pa.Array | None
 
-    def take(self, rows: pa.Array) -> "Columns":
-        return Columns(*(None if column is None else column.take(rows) for column in self))
+    def take(self, rows: pa.Array) -> "FetchedColumns":
+        return FetchedColumns(*(None if column is None else column.take(rows) for column in self))
 
-    def slice(self, start: int, count: int) -> "Columns":
-        return Columns(*(None if column is None else column.slice(start, count) for column in self))
+    def slice(self, start: int, count: int) -> "FetchedColumns":
+        return FetchedColumns(*(None if column is None else column.slice(start, count) for column in self))
 
     @property
     def size(self) -> int:
@@ -44,13 +44,13 @@ class Columns(NamedTuple):
         return len(self.timestamps_ms) * RECORD_OVERHEAD_BYTES + int(contents)
 
 
-def columns_of(keys: Any, values: Any, timestamps_ms: Any, headers: Any, now_ms: int) -> Columns:
+def columns_of(keys: Any, values: Any, timestamps_ms: Any, headers: Any, now_ms: int) -> FetchedColumns:
     """Columns as we encode them: text as binary, in one piece each. Raises `ValueError` if they do not fit together."""
     given = [column for column in (keys, values, timestamps_ms, headers) if column is not None]
     if not given or any(len(column) != len(given[0]) for column in given):
         raise ValueError("the columns of a table must have one length")
     stamps = pa.repeat(pa.scalar(now_ms, pa.int64()), len(given[0])) if timestamps_ms is None else timestamps_ms
-    return Columns(_binary(keys), _binary(values), _whole(stamps), None if headers is None else _whole(headers))
+    return FetchedColumns(_binary(keys), _binary(values), _whole(stamps), None if headers is None else _whole(headers))
 
 
 def _whole(column: Any) -> pa.Array:
@@ -67,7 +67,7 @@ def _binary(column: Any) -> pa.Array | None:
 
 
 def encoded_batches(
-    columns: Columns,
+    columns: FetchedColumns,
     partitions: int,
     partition: int | None,
     sticky: Callable[[int], int],
@@ -96,7 +96,7 @@ def _by_key(keys: pa.Array, partitions: int, without_key: int) -> pa.Array:
     return pc.fill_null(hashed.take(coded.indices), without_key)
 
 
-def _pieces(columns: Columns, batch_bytes: int) -> Iterator[Columns]:
+def _pieces(columns: FetchedColumns, batch_bytes: int) -> Iterator[FetchedColumns]:
     """Slices of about `batch_bytes`: as many rows as should fit, halved where they are larger than the rest."""
     count = len(columns.timestamps_ms)
     if not count:
@@ -106,7 +106,7 @@ def _pieces(columns: Columns, batch_bytes: int) -> Iterator[Columns]:
         yield from _halved(columns.slice(start, rows), batch_bytes)
 
 
-def _halved(columns: Columns, batch_bytes: int) -> Iterator[Columns]:
+def _halved(columns: FetchedColumns, batch_bytes: int) -> Iterator[FetchedColumns]:
     count = len(columns.timestamps_ms)
     if count == 1 or columns.size <= batch_bytes * 3 // 2:
         yield columns
@@ -115,6 +115,6 @@ def _halved(columns: Columns, batch_bytes: int) -> Iterator[Columns]:
     yield from _halved(columns.slice(count // 2, count), batch_bytes)
 
 
-def _encode(columns: Columns, partition: int, codec: int) -> EncodedBatch:
+def _encode(columns: FetchedColumns, partition: int, codec: int) -> EncodedBatch:
     data = from_columns(columns.keys, columns.values, columns.timestamps_ms, columns.headers, codec=codec)
     return EncodedBatch(partition, data, len(columns.timestamps_ms))

@@ -16,8 +16,8 @@ from moldau.config import (
     SETTINGS,
     TOPIC_SETTINGS,
     BrokerConfig,
-    Kind,
     Setting,
+    SettingType,
     Value,
     group_config,
     inherited,
@@ -133,7 +133,7 @@ def _altered(
             result[name] = value
             continue
         setting = settings.get(name)
-        if setting is None or setting.kind is not Kind.LIST:
+        if setting is None or setting.kind is not SettingType.LIST:
             return Refusal(
                 ErrorCode.INVALID_CONFIG,
                 f"{name[:200]} is not a list: it can be set, not appended to or subtracted from",

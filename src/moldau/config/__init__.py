@@ -7,7 +7,7 @@ from moldau.config.kafka_names import KEPT
 from moldau.config.kafka_names import known as known_to_kafka
 from moldau.config.listeners import Listener
 from moldau.config.properties import parse_properties, read_properties
-from moldau.config.setting import Kind, Setting, Value
+from moldau.config.setting import Setting, SettingType, Value
 from moldau.config.topic import TOPIC_SETTINGS, TopicConfig, topic_config
 
 __all__ = [
@@ -17,9 +17,9 @@ __all__ = [
     "TOPIC_SETTINGS",
     "BrokerConfig",
     "GroupConfig",
-    "Kind",
     "Listener",
     "Setting",
+    "SettingType",
     "TopicConfig",
     "Value",
     "broker_config",

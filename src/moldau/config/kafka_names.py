@@ -6,7 +6,7 @@ Source: all settings of a running Kafka 4.3.1, and the documentation of earlier 
 `broker` once this broker implements it.
 """
 
-from moldau.config.setting import Kind, Setting
+from moldau.config.setting import Setting, SettingType
 
 # Any name that starts so is a setting of Kafka's: of one listener, of a plug-in, of another process in the same file.
 PREFIXES = (
@@ -173,13 +173,13 @@ _ONE_LOOP = "Kept for the tools that set it: one loop serves all connections her
 KEPT = {
     setting.name: setting
     for setting in (
-        Setting("background.threads", Kind.INT, None, _ONE_LOOP, low=1),
-        Setting("follower.replication.throttled.rate", Kind.LONG, None, _NOTHING_IS_COPIED, low=0),
-        Setting("leader.replication.throttled.rate", Kind.LONG, None, _NOTHING_IS_COPIED, low=0),
-        Setting("num.io.threads", Kind.INT, None, _ONE_LOOP, low=1),
-        Setting("num.network.threads", Kind.INT, None, _ONE_LOOP, low=1),
-        Setting("num.replica.fetchers", Kind.INT, None, _NOTHING_IS_COPIED, low=1),
-        Setting("replica.alter.log.dirs.io.max.bytes.per.second", Kind.LONG, None, _NOTHING_IS_COPIED, low=0),
+        Setting("background.threads", SettingType.INT, None, _ONE_LOOP, low=1),
+        Setting("follower.replication.throttled.rate", SettingType.LONG, None, _NOTHING_IS_COPIED, low=0),
+        Setting("leader.replication.throttled.rate", SettingType.LONG, None, _NOTHING_IS_COPIED, low=0),
+        Setting("num.io.threads", SettingType.INT, None, _ONE_LOOP, low=1),
+        Setting("num.network.threads", SettingType.INT, None, _ONE_LOOP, low=1),
+        Setting("num.replica.fetchers", SettingType.INT, None, _NOTHING_IS_COPIED, low=1),
+        Setting("replica.alter.log.dirs.io.max.bytes.per.second", SettingType.LONG, None, _NOTHING_IS_COPIED, low=0),
     )
 }
 """Settings that Kafka can change while it runs and that mean nothing here: a change is accepted, kept and described,

@@ -24,7 +24,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _TEXT_MAX = 1 << 15
 
 
-class Kind(enum.IntEnum):
+class SettingType(enum.IntEnum):
     """Kafka's types of values, numbered as DescribeConfigs does."""
 
     BOOLEAN = 1
@@ -38,7 +38,7 @@ class Kind(enum.IntEnum):
     PASSWORD = 9
 
 
-_LIMITS = {Kind.SHORT: (1 << 15) - 1, Kind.INT: INT_MAX, Kind.LONG: LONG_MAX}
+_LIMITS = {SettingType.SHORT: (1 << 15) - 1, SettingType.INT: INT_MAX, SettingType.LONG: LONG_MAX}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Setting:
     """One line of the reference. `broker_names`: where a topic's setting has its default, the strongest first."""
 
     name: str
-    kind: Kind
+    kind: SettingType
     default: Value
     sentence: str
     low: float | None = None
@@ -67,7 +67,7 @@ class Setting:
         if self.choices:
             return ", ".join(self.choices)
         low, high = (
-            None if limit is None else f"{limit:g}" if self.kind is Kind.DOUBLE else str(limit)
+            None if limit is None else f"{limit:g}" if self.kind is SettingType.DOUBLE else str(limit)
             for limit in (self.low, self.high)
         )
         if self.also is not None:
@@ -81,13 +81,13 @@ class Setting:
         if len(text) > _TEXT_MAX:
             raise ConfigError(f"{self.name} is longer than {_TEXT_MAX} characters")
         text = text.strip()
-        if self.kind is Kind.BOOLEAN:
+        if self.kind is SettingType.BOOLEAN:
             if text.lower() not in ("true", "false"):
                 raise ConfigError(f"{self.name} must be true or false, not {_quote(text)}")
             return text.lower() == "true"
-        if self.kind is Kind.LIST:
+        if self.kind is SettingType.LIST:
             return self._list(text)
-        if self.kind in (Kind.INT, Kind.SHORT, Kind.LONG, Kind.DOUBLE):
+        if self.kind in (SettingType.INT, SettingType.SHORT, SettingType.LONG, SettingType.DOUBLE):
             return self._number(text)
         if self.choices and text not in self.choices:
             raise ConfigError(f"{self.name} must be one of {', '.join(self.choices)}, not {_quote(text)}")
@@ -95,7 +95,7 @@ class Setting:
 
     def _number(self, text: str) -> int | float:
         number: int | float
-        if self.kind is Kind.DOUBLE:
+        if self.kind is SettingType.DOUBLE:
             try:
                 number = float(text)
             except ValueError:
@@ -139,7 +139,7 @@ def _quote(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def _kind(kind: Kind) -> Callable[..., Any]:
+def _kind(kind: SettingType) -> Callable[..., Any]:
     def declare(default: Value, sentence: str, **more: Any) -> Any:
         return dataclasses.field(default=default, metadata={"setting": (kind, default, sentence, more)})
 
@@ -147,13 +147,13 @@ def _kind(kind: Kind) -> Callable[..., Any]:
     return declare
 
 
-BOOLEAN = _kind(Kind.BOOLEAN)
-STRING = _kind(Kind.STRING)
-INT = _kind(Kind.INT)
-SHORT = _kind(Kind.SHORT)
-LONG = _kind(Kind.LONG)
-DOUBLE = _kind(Kind.DOUBLE)
-LIST = _kind(Kind.LIST)
+BOOLEAN = _kind(SettingType.BOOLEAN)
+STRING = _kind(SettingType.STRING)
+INT = _kind(SettingType.INT)
+SHORT = _kind(SettingType.SHORT)
+LONG = _kind(SettingType.LONG)
+DOUBLE = _kind(SettingType.DOUBLE)
+LIST = _kind(SettingType.LIST)
 
 
 def settings_of(config: type) -> dict[str, Setting]:

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSessions, Session
+from moldau.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, FetchSessions
 from moldau.protocol.hot_fetch import CONSUMER, Fetch, FetchPartition, FetchReply, FetchResult, FetchTopic
 from moldau.protocol.hot_topics import WIDE
 from moldau.replication.replica import Replica
@@ -35,7 +35,7 @@ READ_COMMITTED = 1
 _NONE = ErrorCode.NONE
 
 
-Asked: TypeAlias = tuple[bool, Fetch, Session | None, Sequence[FetchTopic]]
+Asked: TypeAlias = tuple[bool, Fetch, FetchSession | None, Sequence[FetchTopic]]
 """Whether a request names topics by id, the request, its session if it goes on with one, and all topics it is about."""
 
 
@@ -51,7 +51,7 @@ class FetchHandler:
         by_id = call.version > NAMES_UNTIL
         if request.is_wide:
             return self._wide(request, by_id)
-        session: Session | None = None
+        session: FetchSession | None = None
         if _is_in_a_session(request):
             resumed = turn(self._sessions.go_on(request, by_id, self._now_ms()))
             if isinstance(resumed, ErrorCode):
@@ -70,7 +70,7 @@ class FetchHandler:
 
     async def _wide(self, request: Fetch, by_id: bool) -> FetchReply:
         """A request that names very many partitions."""
-        session: Session | None = None
+        session: FetchSession | None = None
         if _is_in_a_session(request):
             resumed = await self._turns.run(self._sessions.go_on(request, by_id, self._now_ms()))
             if isinstance(resumed, ErrorCode):
@@ -78,7 +78,7 @@ class FetchHandler:
             session = resumed
         return await self._in_turns(request, by_id, session)
 
-    async def _in_turns(self, request: Fetch, by_id: bool, session: Session | None) -> FetchReply:
+    async def _in_turns(self, request: Fetch, by_id: bool, session: FetchSession | None) -> FetchReply:
         async with self._turns:
             topics = request.topics if session is None else await self._turns.finish(session.topics())
             results, missing, hosts = await self._turns.finish(self._read(request, topics))

@@ -50,7 +50,7 @@ class Held:
         )
 
 
-class Session:
+class FetchSession:
     """`epoch` is the one that its next request must have. `held` is in the order in which partitions have their
     turn."""
 
@@ -107,13 +107,13 @@ class FetchSessions:
     def __init__(self, slots: int, new_id: Callable[[], int]):
         self._slots = slots
         self._new_id = new_id
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, FetchSession] = {}
         self._held = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def go_on(self, request: Fetch, by_id: bool, now_ms: int) -> Steps[Session | ErrorCode | None]:
+    def go_on(self, request: Fetch, by_id: bool, now_ms: int) -> Steps[FetchSession | ErrorCode | None]:
         """The session of an incremental request, with the changes that it asks for; None for a full request, which ends
         the session it names, and for one after which its session holds nothing, which ends it too."""
         session = self._sessions.get(request.session_id)
@@ -141,7 +141,7 @@ class FetchSessions:
         self._sessions[session.id] = self._sessions.pop(session.id)
         return session
 
-    def _change(self, session: Session, request: Fetch) -> Steps[None]:
+    def _change(self, session: FetchSession, request: Fetch) -> Steps[None]:
         """The count is updated at every step, because the session may end between two steps."""
         for name, topic_id, part in _each(request.topics):
             yield
@@ -178,7 +178,7 @@ class FetchSessions:
         session_id = self._new_id()
         while session_id in self._sessions:
             session_id = self._new_id()
-        session = self._sessions[session_id] = Session(session_id, by_id, now_ms)
+        session = self._sessions[session_id] = FetchSession(session_id, by_id, now_ms)
         session.held = told
         self._held += len(told)
         return session_id
@@ -206,6 +206,6 @@ class FetchSessions:
         self._end(smallest)
         return True
 
-    def _end(self, session: Session) -> None:
+    def _end(self, session: FetchSession) -> None:
         del self._sessions[session.id]
         self._held -= len(session.held)

@@ -1,10 +1,9 @@
 """The dialling end of a connection: frames out, the frames that answer them back, in order.
 
-A `Connection` knows sizes and correlation ids and nothing else of what a frame says. A broker answers the requests of
-one connection in the order they came, so what is awaited is a queue: a reply with any other correlation id means that
-the two ends no longer agree, and the connection is closed. Whatever ends a connection (the peer, an error, a request
-that waited too long, `close`) fails everything still awaited with `KafkaError(NETWORK_EXCEPTION)` or
-`REQUEST_TIMED_OUT`, once.
+A `ClientConnection` reads the size and the correlation id of a frame and nothing else. A broker answers the requests
+of one connection in order, so the awaited replies are a queue: a reply with any other correlation id means that the two
+ends no longer agree, and the connection is closed. When a connection ends (the peer closed it, an error, a request that
+waited too long, `close`), each awaited reply fails once, with `KafkaError(NETWORK_EXCEPTION)` or `REQUEST_TIMED_OUT`.
 
 Limits: a reply of more than `max_reply_bytes` closes the connection before anything is allocated for it. Small replies
 are copied out of one read buffer; a reply that does not fit there is received straight into a buffer of its own.
@@ -31,7 +30,7 @@ class _Awaited(NamedTuple):
     timer: asyncio.TimerHandle
 
 
-class Connection(asyncio.BufferedProtocol):
+class ClientConnection(asyncio.BufferedProtocol):
     """One connection to a broker; make it with `dial`. Belongs to the loop it was dialled on."""
 
     def __init__(self, name: str, max_reply_bytes: int = MAX_REPLY_BYTES):
@@ -166,12 +165,14 @@ class Connection(asyncio.BufferedProtocol):
             reply.set_result(frame)
 
 
-async def dial(host: str, port: int, *, timeout_ms: int = 10_000, max_reply_bytes: int = MAX_REPLY_BYTES) -> Connection:
+async def dial(
+    host: str, port: int, *, timeout_ms: int = 10_000, max_reply_bytes: int = MAX_REPLY_BYTES
+) -> ClientConnection:
     """Connect. Raises `KafkaError(NETWORK_EXCEPTION)` that says where and why not."""
     name = f"{host}:{port}"
     loop = asyncio.get_running_loop()
     try:
-        dialling = loop.create_connection(lambda: Connection(name, max_reply_bytes), host, port)
+        dialling = loop.create_connection(lambda: ClientConnection(name, max_reply_bytes), host, port)
         _, connection = await asyncio.wait_for(dialling, timeout_ms / 1000)
     except TimeoutError:
         raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name} within {timeout_ms} ms") from None

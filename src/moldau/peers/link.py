@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
-from moldau.net.connection import MAX_REPLY_BYTES, Connection, dial
+from moldau.net.connection import MAX_REPLY_BYTES, ClientConnection, dial
 from moldau.peers.address import Address
 from moldau.peers.negotiation import NO_LIMITS, Versions, read_versions, versions_request
 from moldau.protocol.apis import API_VERSIONS, Api
@@ -22,7 +22,7 @@ REQUEST_TIMEOUT_MS = 30_000
 class Link:
     """A connection with agreed versions; made by `connect`. Belongs to the loop it was dialled on."""
 
-    def __init__(self, connection: Connection, versions: Versions, client_id: str):
+    def __init__(self, connection: ClientConnection, versions: Versions, client_id: str):
         self.connection = connection
         self.versions = versions
         self._client_id = client_id

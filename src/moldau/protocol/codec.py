@@ -68,7 +68,7 @@ def is_wide(frame: Buffer, at: int) -> bool:
 
 def read_request(api: Api, version: int, frame: Buffer, at: int) -> Any:
     """The message of a request whose header ended at `at`. Raises `ProtocolViolation`."""
-    budget = schema.Budget(schema.ELEMENTS_MAX) if is_wide(frame, at) else None
+    budget = schema.ElementBudget(schema.ELEMENTS_MAX) if is_wide(frame, at) else None
     return schema.read(api.request, version, api.is_flexible(version), frame, at, budget)[0]
 
 

@@ -14,7 +14,7 @@ leaves its default when reading and drops it when writing. One class therefore i
 `reader` and `writer` build one function for each (class, version, flexible) on first use and keep it. Sources: Kafka's
 protocol guide, KIP-482 (flexible versions), KIP-893 (nullable structs). Hostile counts: an array's count is compared
 with what remains divided by the least size of an element; and since three bytes may stand for an object of 130, a
-reader may be given a `Budget` of objects, which no message of a real client comes near.
+reader may be given a `ElementBudget` of objects, which no message of a real client comes near.
 """
 
 import dataclasses
@@ -72,7 +72,7 @@ def message(declared: type[T]) -> type[T]:
     return made
 
 
-class Budget:
+class ElementBudget:
     """How many more objects one message may still become; spending more raises `ProtocolViolation`."""
 
     __slots__ = ("left",)
@@ -181,7 +181,7 @@ def _item(spec: Spec, version: int, flexible: bool) -> tuple[int, Any, Any]:
     return SIZES.get(spec.kind, 1 if flexible else 2), *primitive(spec.kind, flexible, False)
 
 
-def _array_reader(spec: Spec, version: int, flexible: bool, nullable: bool, budget: Budget | None) -> Read:
+def _array_reader(spec: Spec, version: int, flexible: bool, nullable: bool, budget: ElementBudget | None) -> Read:
     read_count = length_reader(flexible, False)
     item_size, read_item, _ = _item(spec, version, flexible)
     spend = budget.spend if budget else None
@@ -251,7 +251,7 @@ def _nullable_struct_writer(write_it: Write, null: int) -> Write:
     return write
 
 
-def _field_reader(spec: Spec, version: int, flexible: bool, budget: Budget | None) -> Read:
+def _field_reader(spec: Spec, version: int, flexible: bool, budget: ElementBudget | None) -> Read:
     nullable = spec.nullable <= version <= spec.nullable_until
     if spec.array:
         return _array_reader(spec, version, flexible, nullable, budget)
@@ -295,11 +295,11 @@ def reader(message: type, version: int, flexible: bool) -> Read:
     return found
 
 
-def _reader(message: type, version: int, flexible: bool, budget: Budget | None) -> Read:
+def _reader(message: type, version: int, flexible: bool, budget: ElementBudget | None) -> Read:
     return _build_reader(message, version, flexible, budget) if budget else reader(message, version, flexible)
 
 
-def _build_reader(message: type, version: int, flexible: bool, budget: Budget | None) -> Read:
+def _build_reader(message: type, version: int, flexible: bool, budget: ElementBudget | None) -> Read:
     plain, tagged = _present(message, version, flexible)
     steps = [(name, _field_reader(spec, version, flexible, budget)) for name, spec in plain]
     tags = {tag: (name, _field_reader(spec, version, flexible, budget)) for tag, (name, spec, _) in tagged.items()}
@@ -362,7 +362,7 @@ def _build_writer(message: type, version: int, flexible: bool) -> Write:
 
 
 def read(
-    message: type[T], version: int, flexible: bool, buffer: Buffer, at: int = 0, budget: Budget | None = None
+    message: type[T], version: int, flexible: bool, buffer: Buffer, at: int = 0, budget: ElementBudget | None = None
 ) -> tuple[T, int]:
     """Read one message of that version at `at`; returns it and the position after it. Raises `ProtocolViolation`."""
     try:

@@ -19,7 +19,7 @@ TRANSACTION_STATES: Final = (
 )  # fmt: skip
 
 
-class Kind(NamedTuple):
+class RecordType(NamedTuple):
     """What stands behind a number: the messages of key and value, and the value's versions."""
 
     name: str
@@ -38,29 +38,31 @@ class Stored(NamedTuple):
     """Of the value; -1 without one."""
 
 
-_OFFSET = Kind("offset", internal.OffsetCommitKey, internal.OffsetCommitValue, 4, 4)
+_OFFSET = RecordType("offset", internal.OffsetCommitKey, internal.OffsetCommitValue, 4, 4)
 OFFSETS: Final = {
     0: _OFFSET,
     1: _OFFSET,
-    2: Kind("group", internal.GroupMetadataKey, internal.GroupMetadataValue, 4, 4),
-    3: Kind("consumer group", internal.ConsumerGroupKey, internal.ConsumerGroupMetadataValue),
-    4: Kind("consumer group topics", internal.ConsumerGroupKey, internal.ConsumerGroupPartitionMetadataValue),
-    5: Kind("consumer group member", internal.ConsumerGroupMemberKey, internal.ConsumerGroupMemberMetadataValue),
-    6: Kind("target assignment", internal.ConsumerGroupKey, internal.ConsumerGroupTargetAssignmentMetadataValue),
-    7: Kind(
+    2: RecordType("group", internal.GroupMetadataKey, internal.GroupMetadataValue, 4, 4),
+    3: RecordType("consumer group", internal.ConsumerGroupKey, internal.ConsumerGroupMetadataValue),
+    4: RecordType("consumer group topics", internal.ConsumerGroupKey, internal.ConsumerGroupPartitionMetadataValue),
+    5: RecordType("consumer group member", internal.ConsumerGroupMemberKey, internal.ConsumerGroupMemberMetadataValue),
+    6: RecordType("target assignment", internal.ConsumerGroupKey, internal.ConsumerGroupTargetAssignmentMetadataValue),
+    7: RecordType(
         "target assignment of a member",
         internal.ConsumerGroupMemberKey,
         internal.ConsumerGroupTargetAssignmentMemberValue,
     ),
-    8: Kind(
+    8: RecordType(
         "assignment of a member", internal.ConsumerGroupMemberKey, internal.ConsumerGroupCurrentMemberAssignmentValue
     ),
-    16: Kind("resolved expression", internal.ConsumerGroupMemberKey, internal.ConsumerGroupRegularExpressionValue),
+    16: RecordType(
+        "resolved expression", internal.ConsumerGroupMemberKey, internal.ConsumerGroupRegularExpressionValue
+    ),
 }
-TRANSACTIONS: Final = {0: Kind("transaction", internal.TransactionLogKey, internal.TransactionLogValue, 1, 1)}
+TRANSACTIONS: Final = {0: RecordType("transaction", internal.TransactionLogKey, internal.TransactionLogValue, 1, 1)}
 
 
-def read_stored(kinds: dict[int, Kind], key: bytes, value: bytes | None) -> Stored | None:
+def read_stored(kinds: dict[int, RecordType], key: bytes, value: bytes | None) -> Stored | None:
     """What a record of the topic with these kinds says; None for a kind or version that we do not know.
 
     Raises `ProtocolViolation` if it is cut short.

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 notices = Notices(logger)
 
 
-class Missing(NamedTuple):
+class MissingReplica(NamedTuple):
     """A partition that is ours and not here yet; `directory` is the id of the log folder it belongs into."""
 
     tp: TopicPartition
@@ -193,7 +193,7 @@ class Replicas:
             await self._remember()
 
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
-        missing: list[Missing] = []
+        missing: list[MissingReplica] = []
         gone: list[TopicPartition] = []
         for name in names:
             topic, hosts = image.topics.get(name), self._by_name.get(name)
@@ -201,7 +201,7 @@ class Replicas:
                 gone += self._drop(name)
             if topic is not None:
                 missing += [
-                    Missing(tp, topic.id, topic.partitions[tp.partition].directory_of(self._local))
+                    MissingReplica(tp, topic.id, topic.partitions[tp.partition].directory_of(self._local))
                     for tp in self._ours(topic)
                     if tp in gone or self._folders.folder_of(tp) is None
                 ]
@@ -229,7 +229,7 @@ class Replicas:
             replica.leave()
         return [replica.tp for replica in found]
 
-    def _change_folders(self, gone: list[TopicPartition], missing: list[Missing]) -> None:
+    def _change_folders(self, gone: list[TopicPartition], missing: list[MissingReplica]) -> None:
         now_ms = self._runtime.clock.now_ms()
         self._folders.delete(gone, now_ms)
         away = 0

@@ -34,7 +34,7 @@ class Fault(Enum):
     NO_SPACE = auto()
 
 
-class Call(NamedTuple):
+class DiskCall(NamedTuple):
     number: int
     operation: str
     name: str
@@ -50,19 +50,19 @@ class Faults:
         self.calls = 0
         self.covered: Counter[tuple[str, str]] = Counter()
         self.plan: dict[int, Fault] = {}
-        self.met: list[tuple[Fault, Call]] = []
-        self.watch: Callable[[Call], None] | None = None
+        self.met: list[tuple[Fault, DiskCall]] = []
+        self.watch: Callable[[DiskCall], None] | None = None
 
     def meet(self, name: str, path: Path) -> OSError | None:
         """A call is about to be made: how it fails, or None. Raises `PowerLoss`."""
         self.calls += 1
         self.covered[self.operation, name] += 1
         if self.watch is not None:
-            self.watch(Call(self.calls, self.operation, name, path))
+            self.watch(DiskCall(self.calls, self.operation, name, path))
         fault = self.plan.get(self.calls)
         if fault is None or (fault is Fault.NO_SPACE and name not in SPACE):
             return None
-        self.met.append((fault, Call(self.calls, self.operation, name, path)))
+        self.met.append((fault, DiskCall(self.calls, self.operation, name, path)))
         if fault is Fault.POWER_LOSS:
             raise PowerLoss(f"at call {self.calls}, {name} of {self.operation}")
         code = errno.EIO if fault is Fault.IO_ERROR else errno.ENOSPC

@@ -16,7 +16,7 @@ from moldau.broker import Broker
 from moldau.config import broker_config
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
-from moldau.simulation.faults import CHANGES, Call, Faults, PowerLoss
+from moldau.simulation.faults import CHANGES, DiskCall, Faults, PowerLoss
 from moldau.simulation.loop import CountedTask, SimulatedLoop
 from moldau.simulation.network import Network, Weather, current_host
 from moldau.simulation.ports import SimulatedClock, SimulatedRandom
@@ -134,7 +134,7 @@ class World:
         faults = host.disk.faults = Faults(self.random)
         left = calls
 
-        def watch(call: Call) -> None:
+        def watch(call: DiskCall) -> None:
             nonlocal left
             left -= call.name in CHANGES
             if left > 0:

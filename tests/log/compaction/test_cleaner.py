@@ -17,7 +17,7 @@ from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
-from moldau.simulation.faults import Call, Fault, Faults
+from moldau.simulation.faults import DiskCall, Fault, Faults
 from moldau.simulation.loop import SimulatedLoop
 from moldau.simulation.network import Network
 from tests.log.compaction.compacting import COMPACTED, put
@@ -68,11 +68,11 @@ class Place:
     def checkpoint(self) -> list[str]:
         return self.disk.open(CHECKPOINT).read(10_000, 0).decode().splitlines()[2:]
 
-    def during(self, which: Callable[[Call], bool], what: Callable[[], None]) -> None:
+    def during(self, which: Callable[[DiskCall], bool], what: Callable[[], None]) -> None:
         """Do something before the first call of the disk that is meant."""
         faults = self.disk.faults = Faults(random.Random(1))
 
-        def watch(call: Call) -> None:
+        def watch(call: DiskCall) -> None:
             if which(call):
                 faults.watch = None
                 what()
@@ -89,7 +89,7 @@ def is_cleaned(log: Log) -> bool:
     return len([record for record in read_all(log) if record.offset < log.active_segment.base_offset]) <= 1
 
 
-def written_cleaned(call: Call) -> bool:
+def written_cleaned(call: DiskCall) -> bool:
     return call.name == "write" and call.path.name.endswith(".log.cleaned")
 
 

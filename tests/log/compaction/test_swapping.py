@@ -12,7 +12,7 @@ from moldau.records.batch import Row
 from moldau.records.rows import Record
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
-from moldau.simulation.faults import CHANGES, READS, Call, Fault, Faults
+from moldau.simulation.faults import CHANGES, READS, DiskCall, Fault, Faults
 from tests.log.compaction.compacting import COMPACTED, compact, latest, put
 
 FOLDER = Path("/data/flights-0")
@@ -68,14 +68,14 @@ def check(log: Log, expected: dict[str, str]) -> None:
     assert put(log, ("new", "one")) == 82
 
 
-def forks_during_a_cleaning() -> list[tuple[Call, SimulatedDisk]]:
+def forks_during_a_cleaning() -> list[tuple[DiskCall, SimulatedDisk]]:
     """The disk as it is before each call that changes something."""
     disk = SimulatedDisk()
     log = filled(disk)
     faults = disk.faults = Faults(random.Random(1))
-    forks: list[tuple[Call, SimulatedDisk]] = []
+    forks: list[tuple[DiskCall, SimulatedDisk]] = []
 
-    def watch(call: Call) -> None:
+    def watch(call: DiskCall) -> None:
         if call.name in CHANGES:
             forks.append((call, disk.fork()))
 
@@ -125,7 +125,7 @@ def test_a_recovery_killed_at_any_step_is_finished_by_the_next(at: int) -> None:
     faults = disk.faults = Faults(random.Random(2))
     forks: list[SimulatedDisk] = []
 
-    def watch(call: Call) -> None:
+    def watch(call: DiskCall) -> None:
         if call.name in CHANGES:
             forks.append(disk.fork())
 

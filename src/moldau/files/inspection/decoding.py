@@ -12,7 +12,7 @@ from typing import Any, Final
 from moldau.errors import ProtocolViolation
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, short_id
 from moldau.protocol import consumer, stored
-from moldau.protocol.stored import Kind, read_stored
+from moldau.protocol.stored import RecordType, read_stored
 
 CONSUMERS: Final = "consumer"
 
@@ -41,7 +41,7 @@ DECODERS: Final = {"offsets": offsets, "transactions": transactions}
 OF_TOPIC: Final = {OFFSETS_TOPIC: offsets, TRANSACTIONS_TOPIC: transactions}
 
 
-def _decoded(kinds: dict[int, Kind], key: bytes | None, value: bytes | None) -> dict[str, Any]:
+def _decoded(kinds: dict[int, RecordType], key: bytes | None, value: bytes | None) -> dict[str, Any]:
     try:
         found = read_stored(kinds, key or b"", value)
     except ProtocolViolation as wrong:

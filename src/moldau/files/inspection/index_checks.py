@@ -19,7 +19,7 @@ Numbered: TypeAlias = tuple[int, tuple[int, ...]]
 """Position and fields of an entry."""
 
 
-class Place(NamedTuple):
+class IndexPlace(NamedTuple):
     """A batch by where it is and what it holds."""
 
     position: int
@@ -72,7 +72,7 @@ class OffsetIndexCheck:
         self._base = base_offset
         self._last = (-1, -1)
 
-    def batch(self, place: Place) -> Iterator[str]:
+    def batch(self, place: IndexPlace) -> Iterator[str]:
         entries = self._entries
         while entries.now is not None:
             relative, position = entries.now
@@ -105,7 +105,7 @@ class TimeIndexCheck:
         self._last = (-(1 << 63), -1)
         self._largest = NO_TIMESTAMP
 
-    def batch(self, place: Place) -> Iterator[str]:
+    def batch(self, place: IndexPlace) -> Iterator[str]:
         entries = self._entries
         while entries.now is not None:
             timestamp, relative = entries.now

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from moldau.errors import KafkaError
 from moldau.files.inspection import control, reading
 from moldau.files.inspection.findings import Finding, Seen
-from moldau.files.inspection.index_checks import OffsetIndexCheck, Place, TimeIndexCheck
+from moldau.files.inspection.index_checks import IndexPlace, OffsetIndexCheck, TimeIndexCheck
 from moldau.files.inspection.transaction_checks import OpenTransactions, TransactionIndexCheck
 from moldau.files.legacy import Damaged, LogEntry
 from moldau.log.epochs import NO_EPOCH, Epochs
@@ -129,7 +129,7 @@ def _open(disk: Disk, path: Path, stack: contextlib.ExitStack) -> File | Finding
         return Finding(path, f"it cannot be read: {error.strerror or error}")
 
 
-def _walk(files: SegmentFiles, log: File, walked: Walked) -> Iterator[tuple[Place, LogEntry, str]]:
+def _walk(files: SegmentFiles, log: File, walked: Walked) -> Iterator[tuple[IndexPlace, LogEntry, str]]:
     """The batches up to the first that recovery would not keep, and what is wrong with the records in each."""
     size = log.size()
     seen = walked.seen
@@ -147,7 +147,7 @@ def _walk(files: SegmentFiles, log: File, walked: Walked) -> Iterator[tuple[Plac
             walked.oldest_format = min(walked.oldest_format, entry.magic)
             seen.batches += 1
             seen.records += count
-            yield Place(entry.position, first, last, entry.timestamp_ms), entry, flaw
+            yield IndexPlace(entry.position, first, last, entry.timestamp_ms), entry, flaw
             position = entry.position + entry.size
     except Damaged as damaged:
         walked.damage = Damage(position, walked.end, damaged.what, damaged.at_end)
