@@ -20,7 +20,7 @@ def test_every_code_has_a_sentence_of_its_own(code: ErrorCode) -> None:
 
 def test_an_error_without_a_message_says_its_codes_sentence() -> None:
     error = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
-    assert str(error) == "nobody leads the partition at the moment (LEADER_NOT_AVAILABLE)"
+    assert str(error) == "the partition has no leader at the moment (LEADER_NOT_AVAILABLE)"
     assert error.message is None
     assert error.retriable
     assert str(KafkaError(ErrorCode.INVALID_CONFIG, "no")) == "no"
