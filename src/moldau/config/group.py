@@ -20,9 +20,9 @@ from moldau.errors import ConfigError
 class GroupConfig:
     """The settings of one group."""
 
-    consumer_session_timeout_ms: int = INT(45000, "A member that is silent for this long is removed from the group.", low=1, broker_names=("group.consumer.session.timeout.ms",))
-    consumer_heartbeat_interval_ms: int = INT(5000, "The interval at which members are asked to send a heartbeat.", low=1, broker_names=("group.consumer.heartbeat.interval.ms",))
-    consumer_assignment_interval_ms: int = INT(1000, "How long the group keeps an assignment at least, even if members join or leave.", low=0, broker_names=("group.consumer.assignment.interval.ms",))
+    consumer_session_timeout_ms: int = INT(45000, "A member without a heartbeat for this long is removed from the group.", low=1, broker_names=("group.consumer.session.timeout.ms",))
+    consumer_heartbeat_interval_ms: int = INT(5000, "The interval at which members send heartbeats.", low=1, broker_names=("group.consumer.heartbeat.interval.ms",))
+    consumer_assignment_interval_ms: int = INT(1000, "The minimum time between two assignments of the group, even if members join or leave.", low=0, broker_names=("group.consumer.assignment.interval.ms",))
 # fmt: on
 
 

@@ -32,39 +32,39 @@ from moldau.errors import ConfigError
 class TopicConfig:
     """The settings of one topic."""
 
-    cleanup_policy: tuple[str, ...] = LIST(("delete",), "What happens to old records: deleted, compacted by key, or both.", choices=("compact", "delete"), broker_names=("log.cleanup.policy",))
-    compression_type: str = STRING("producer", "How batches are kept: as the producer compressed them, or always in one way.", choices=COMPRESSION_TYPES, broker_names=("compression.type",))
-    compression_gzip_level: int = INT(-1, "The level of gzip, where the broker compresses.", low=1, high=9, also=-1, broker_names=("compression.gzip.level",))
-    compression_lz4_level: int = INT(9, "The level of lz4, where the broker compresses.", low=1, high=17, broker_names=("compression.lz4.level",))
-    compression_zstd_level: int = INT(3, "The level of zstd, where the broker compresses.", low=-131072, high=22, broker_names=("compression.zstd.level",))
-    delete_retention_ms: int = LONG(86400000, "How long compaction keeps the mark of a deleted key.", low=0, broker_names=("log.cleaner.delete.retention.ms",))
-    file_delete_delay_ms: int = LONG(60000, "How long a deleted file stays on the disk under another name.", low=0, broker_names=("log.segment.delete.delay.ms",))
-    flush_messages: int = LONG(LONG_MAX, "After so many records the log is forced to the disk.", low=1, broker_names=("log.flush.interval.messages",))
-    flush_ms: int = LONG(LONG_MAX, "A record waits at most so long until it is forced to the disk.", low=0, broker_names=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
-    follower_replication_throttled_replicas: tuple[str, ...] = LIST((), "Which replicas are throttled as followers, as PARTITION:BROKER or *.")
-    index_interval_bytes: int = INT(4096, "An index entry is written about every so many bytes of records.", low=0, broker_names=("log.index.interval.bytes",))
-    leader_replication_throttled_replicas: tuple[str, ...] = LIST((), "Which replicas are throttled as leaders, as PARTITION:BROKER or *.")
-    local_retention_bytes: int = LONG(-2, "How much a tiered topic keeps on the local disk; -2 means retention.bytes.", low=-2, broker_names=("log.local.retention.bytes",))
-    local_retention_ms: int = LONG(-2, "How long a tiered topic keeps records on the local disk; -2 means retention.ms.", low=-2, broker_names=("log.local.retention.ms",))
-    max_compaction_lag_ms: int = LONG(LONG_MAX, "How long a record may wait for compaction.", low=1, broker_names=("log.cleaner.max.compaction.lag.ms",))
-    max_message_bytes: int = INT(1048588, "The largest batch of records that is accepted, after compression.", low=0, broker_names=("message.max.bytes",))
-    message_timestamp_after_max_ms: int = LONG(3600000, "A record stamped further in the future than this is refused.", low=0, broker_names=("log.message.timestamp.after.max.ms",))
-    message_timestamp_before_max_ms: int = LONG(LONG_MAX, "A record stamped longer ago than this is refused.", low=0, broker_names=("log.message.timestamp.before.max.ms",))
-    message_timestamp_type: str = STRING("CreateTime", "Is a record's time the producer's, or when it was appended.", choices=TIMESTAMP_TYPES, broker_names=("log.message.timestamp.type",))
-    min_cleanable_dirty_ratio: float = DOUBLE(0.5, "The part of the log that must be uncompacted before it is compacted.", low=0, high=1, broker_names=("log.cleaner.min.cleanable.ratio",))
-    min_compaction_lag_ms: int = LONG(0, "How long a record is safe from compaction.", low=0, broker_names=("log.cleaner.min.compaction.lag.ms",))
-    min_insync_replicas: int = INT(1, "How many replicas must have a record before a Produce with acks=all is acknowledged.", low=1, broker_names=("min.insync.replicas",))
-    preallocate: bool = BOOLEAN(False, "Is the space of a new segment taken at once.", broker_names=("log.preallocate",))
-    remote_log_copy_disable: bool = BOOLEAN(False, "Are segments no longer copied to remote storage.")
-    remote_log_delete_on_disable: bool = BOOLEAN(False, "Is remote data deleted when remote storage is switched off.")
-    remote_storage_enable: bool = BOOLEAN(False, "Does the topic use remote storage; it cannot be switched on here.")
-    retention_bytes: int = LONG(-1, "A partition larger than this loses its oldest segments; -1 for no limit.", broker_names=("log.retention.bytes",))
-    retention_ms: int = LONG(604800000, "Records older than this are deleted, by the records' own time; -1 for never.", low=-1, broker_names=("log.retention.ms", "log.retention.minutes", "log.retention.hours"))
-    segment_bytes: int = INT(1073741824, "A segment that would grow beyond this is closed and a new one begun.", low=1048576, broker_names=("log.segment.bytes",))
-    segment_index_bytes: int = INT(10485760, "The size an index is created with; a segment whose index is full is closed.", low=4, broker_names=("log.index.size.max.bytes",))
-    segment_jitter_ms: int = LONG(0, "Up to this much is taken off segment.ms, so that segments do not all roll together.", low=0, broker_names=("log.roll.jitter.ms", "log.roll.jitter.hours"))
-    segment_ms: int = LONG(604800000, "A segment whose first record is older than this is closed and a new one begun.", low=1, broker_names=("log.roll.ms", "log.roll.hours"))
-    unclean_leader_election_enable: bool = BOOLEAN(False, "May a replica that lags behind become leader when no other is left, losing records.", broker_names=("unclean.leader.election.enable",))
+    cleanup_policy: tuple[str, ...] = LIST(("delete",), "Whether old records are deleted, compacted by key, or both.", choices=("compact", "delete"), broker_names=("log.cleanup.policy",))
+    compression_type: str = STRING("producer", "The compression of stored batches: the producer's, or always the same one.", choices=COMPRESSION_TYPES, broker_names=("compression.type",))
+    compression_gzip_level: int = INT(-1, "The gzip level, where the broker compresses.", low=1, high=9, also=-1, broker_names=("compression.gzip.level",))
+    compression_lz4_level: int = INT(9, "The lz4 level, where the broker compresses.", low=1, high=17, broker_names=("compression.lz4.level",))
+    compression_zstd_level: int = INT(3, "The zstd level, where the broker compresses.", low=-131072, high=22, broker_names=("compression.zstd.level",))
+    delete_retention_ms: int = LONG(86400000, "The time that compaction keeps tombstones (records that delete a key).", low=0, broker_names=("log.cleaner.delete.retention.ms",))
+    file_delete_delay_ms: int = LONG(60000, "The time that a deleted file stays on the disk under another name.", low=0, broker_names=("log.segment.delete.delay.ms",))
+    flush_messages: int = LONG(LONG_MAX, "The number of records after which the log is flushed to the disk.", low=1, broker_names=("log.flush.interval.messages",))
+    flush_ms: int = LONG(LONG_MAX, "The longest time before a record is flushed to the disk.", low=0, broker_names=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
+    follower_replication_throttled_replicas: tuple[str, ...] = LIST((), "The throttled follower replicas, as PARTITION:BROKER pairs or *.")
+    index_interval_bytes: int = INT(4096, "The number of bytes of records between two index entries, approximately.", low=0, broker_names=("log.index.interval.bytes",))
+    leader_replication_throttled_replicas: tuple[str, ...] = LIST((), "The throttled leader replicas, as PARTITION:BROKER pairs or *.")
+    local_retention_bytes: int = LONG(-2, "The bytes that a tiered topic keeps on the local disk; -2 means retention.bytes.", low=-2, broker_names=("log.local.retention.bytes",))
+    local_retention_ms: int = LONG(-2, "The time that a tiered topic keeps records on the local disk; -2 means retention.ms.", low=-2, broker_names=("log.local.retention.ms",))
+    max_compaction_lag_ms: int = LONG(LONG_MAX, "The maximum time before a record is compacted.", low=1, broker_names=("log.cleaner.max.compaction.lag.ms",))
+    max_message_bytes: int = INT(1048588, "The largest record batch that is accepted, after compression.", low=0, broker_names=("message.max.bytes",))
+    message_timestamp_after_max_ms: int = LONG(3600000, "A record whose timestamp is further in the future than this is refused.", low=0, broker_names=("log.message.timestamp.after.max.ms",))
+    message_timestamp_before_max_ms: int = LONG(LONG_MAX, "A record whose timestamp is further in the past than this is refused.", low=0, broker_names=("log.message.timestamp.before.max.ms",))
+    message_timestamp_type: str = STRING("CreateTime", "Whether a record's timestamp is the producer's or the time of the append.", choices=TIMESTAMP_TYPES, broker_names=("log.message.timestamp.type",))
+    min_cleanable_dirty_ratio: float = DOUBLE(0.5, "The dirty share of the log from which it is compacted.", low=0, high=1, broker_names=("log.cleaner.min.cleanable.ratio",))
+    min_compaction_lag_ms: int = LONG(0, "The minimum time before a record can be compacted.", low=0, broker_names=("log.cleaner.min.compaction.lag.ms",))
+    min_insync_replicas: int = INT(1, "The number of replicas that must have a record before a Produce with acks=all is acknowledged.", low=1, broker_names=("min.insync.replicas",))
+    preallocate: bool = BOOLEAN(False, "Whether the space of a new segment is allocated at once.", broker_names=("log.preallocate",))
+    remote_log_copy_disable: bool = BOOLEAN(False, "Whether copying segments to remote storage is switched off.")
+    remote_log_delete_on_disable: bool = BOOLEAN(False, "Whether remote data is deleted when remote storage is switched off.")
+    remote_storage_enable: bool = BOOLEAN(False, "Whether the topic uses remote storage, which this broker does not support.")
+    retention_bytes: int = LONG(-1, "The oldest segments of a partition larger than this are deleted; -1 means no limit.", broker_names=("log.retention.bytes",))
+    retention_ms: int = LONG(604800000, "Records whose timestamps are older than this are deleted; -1 means never.", low=-1, broker_names=("log.retention.ms", "log.retention.minutes", "log.retention.hours"))
+    segment_bytes: int = INT(1073741824, "The maximum size of a segment; the next append beyond it starts a new one.", low=1048576, broker_names=("log.segment.bytes",))
+    segment_index_bytes: int = INT(10485760, "The initial size of an index; a full index starts a new segment.", low=4, broker_names=("log.index.size.max.bytes",))
+    segment_jitter_ms: int = LONG(0, "The maximum random time subtracted from segment.ms, so that segments do not all roll together.", low=0, broker_names=("log.roll.jitter.ms", "log.roll.jitter.hours"))
+    segment_ms: int = LONG(604800000, "The maximum age of a segment's first record before a new segment starts.", low=1, broker_names=("log.roll.ms", "log.roll.hours"))
+    unclean_leader_election_enable: bool = BOOLEAN(False, "Whether a replica that is not in sync may become the leader if no other is left, which loses records.", broker_names=("unclean.leader.election.enable",))
 
     @property
     def compacts(self) -> bool:
@@ -95,12 +95,12 @@ def topic_config(broker: BrokerConfig, overrides: Mapping[str, str], *, judge: b
 
 @lru_cache(maxsize=8)
 def _defaults(broker: BrokerConfig) -> TopicConfig:
-    """What a topic has that says nothing itself."""
+    """The settings of a topic without overrides."""
     return TopicConfig(**all_inherited(TOPIC_SETTINGS, broker))
 
 
 def _check(config: TopicConfig) -> None:
-    """What no single setting can say of itself."""
+    """Check the rules that concern more than one setting."""
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         raise ConfigError("min.compaction.lag.ms must not be above max.compaction.lag.ms")
     if config.remote_storage_enable:
