@@ -68,7 +68,7 @@ def test_transactions_are_listed_by_state_producer_duration_and_name(
     assert table[0].split("  ")[0] == "TRANSACTIONAL ID"
     assert table[1].split() == [f"{name}-busy", "1", str(busy.producer_id), "Ongoing"]
     assert "invalid regular expression" in moldau("transactions", "list", "--transactional-id-pattern", "(").error
-    assert "no transaction is ever open" in moldau("transactions", "list", "--state", "open").error
+    assert "not a state of transactions: open" in moldau("transactions", "list", "--state", "open").error
 
 
 def test_a_transaction_is_described_with_its_partitions(

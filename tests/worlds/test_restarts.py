@@ -80,7 +80,7 @@ def test_a_broker_that_stays_away_is_named_by_log_and_by_what_was_not_delivered(
             assert failed.value.code is ErrorCode.REQUEST_TIMED_OUT
             return str(failed.value)
 
-    why = "asking who leads: cannot connect to broker:9092: Connection refused"
+    why = "refreshing metadata: cannot connect to broker:9092: Connection refused"
     assert World(1).run(story).endswith(f"; the last failure: {why}")
     lines = [record for record in caplog.records if record.getMessage().startswith(f"shop: {why} (attempt ")]
     loud = [record for record in lines if record.levelno == logging.WARNING]

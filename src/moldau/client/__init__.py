@@ -1,1 +1,2 @@
-"""Our own client: routing to leaders and coordinators, a batching producer, a consumer with groups, admin, columns."""
+"""The client library: routing to leaders and coordinators, producer, consumer with groups, admin, reading of
+columns."""

@@ -1,8 +1,8 @@
-"""Looking after a cluster: topics, partitions, groups, settings (in `configs`) and transactions (in `transactions`).
-`AsyncAdmin` on the caller's loop, `Admin` its synchronous face.
+"""Administration of a cluster: topics, partitions, groups, settings (in `configs`) and transactions (in
+`transactions`). `AsyncAdmin` runs on the caller's loop; `Admin` is its synchronous form.
 
-Every method is one question to the right broker, tried again while the answer is one that goes away; what does not go
-away is raised as `KafkaError` with the broker's own sentence if it gave one.
+Every method sends one request to the broker that is responsible for it. A retriable error is retried until `timeout_ms`
+is over. Any other error is raised as `KafkaError`, with the broker's message if the reply has one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -63,7 +63,7 @@ class ClusterDescription:
 
 
 class GroupListing(NamedTuple):
-    """`type`: "classic" or "consumer" (KIP-848); "" where the broker does not say."""
+    """One group. `type`: "classic" or "consumer" (KIP-848); "" if the broker does not report it."""
 
     group_id: str
     protocol_type: str
@@ -81,7 +81,7 @@ class GroupMember:
 
 @dataclass(frozen=True)
 class GroupDescription:
-    """`type`: "classic" or "consumer" (KIP-848); `protocol` is how its members' partitions are shared out."""
+    """One group and its members. `type`: "classic" or "consumer" (KIP-848); `protocol` is the name of its assignor."""
 
     group_id: str
     type: str
@@ -91,7 +91,7 @@ class GroupDescription:
 
 
 class AsyncAdmin:
-    """Use it in `async with`, on one loop."""
+    """An admin client. Use it in `async with`, on one loop."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class AsyncAdmin:
         await self.close()
 
     async def start(self) -> None:
-        """Make ready on the running loop."""
+        """Bind the client to the running loop; it dials no broker yet."""
         bootstrap, client_id, timeout_ms, runtime = self._arguments
         self._router = Router(
             bootstrap, client_id, request_timeout_ms=timeout_ms, api_timeout_ms=timeout_ms, runtime=runtime
@@ -129,12 +129,13 @@ class AsyncAdmin:
         return ClusterDescription(view.cluster_id, view.controller_id, dict(sorted(view.brokers.items())))
 
     async def list_topics(self, *, internal: bool = False) -> dict[str, TopicView]:
-        """All topics by name, in order; those of the broker itself only if asked for."""
+        """All topics, sorted by name. Internal topics such as `__consumer_offsets` are included only with
+        `internal`."""
         await self._router.retrying(lambda: self._router.refresh(None))
         return {n: t for n, t in sorted(self._router.view.topics.items()) if internal or not t.internal}
 
     async def describe_topics(self, topics: Iterable[str]) -> dict[str, TopicView]:
-        """These topics. Raises `KafkaError` for one that is not there."""
+        """These topics, by name. Raises `KafkaError` if one does not exist."""
         names = list(topics)
         await self._router.retrying(lambda: self._router.refresh(names))
         view = self._router.view
@@ -151,7 +152,7 @@ class AsyncAdmin:
         replication_factor: int = -1,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create it; -1 takes the broker's default. Raises `KafkaError(TOPIC_ALREADY_EXISTS)` and others."""
+        """Create a topic; -1 means the broker's default. Raises `KafkaError(TOPIC_ALREADY_EXISTS)` and others."""
         wanted = CreatableTopic(
             name=topic,
             num_partitions=partitions,
@@ -168,7 +169,7 @@ class AsyncAdmin:
         await self._ask_controller(DELETE_TOPICS, request, lambda reply: reply.responses, topic)
 
     async def create_partitions(self, topic: str, count: int) -> None:
-        """Let the topic have `count` partitions in all."""
+        """Raise the topic's total number of partitions to `count`."""
         wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
         request = CreatePartitionsRequest(topics=[wanted], timeout_ms=self._timeout_ms)
         await self._ask_controller(CREATE_PARTITIONS, request, lambda reply: reply.results, topic)
@@ -178,15 +179,15 @@ class AsyncAdmin:
         return await self.configs.describe(Resource.TOPIC, topic)
 
     async def alter_topic_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
-        """Set settings of a topic; None takes a setting back to its default."""
+        """Change settings of a topic; None resets a setting to its default."""
         await self.configs.alter(Resource.TOPIC, topic, changes)
 
     async def offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Offsets at `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or times in ms."""
+        """The offset of each partition at `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or a time in ms since 1970."""
         return await offsets_at(self._router, wanted)
 
     async def watermarks(self, topic: str) -> dict[TopicPartition, tuple[int, int]]:
-        """First offset and end offset of each partition."""
+        """The log start offset and the end offset of each partition."""
         view = (await self.describe_topics([topic]))[topic]
         partitions = [TopicPartition(topic, p) for p in view.partitions]
         first = await self.offsets(dict.fromkeys(partitions, EARLIEST))
@@ -194,7 +195,7 @@ class AsyncAdmin:
         return {tp: (first[tp], end[tp]) for tp in partitions}
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Delete what is below these offsets (-1: everything); the first offset that each partition has then."""
+        """Delete the records below these offsets (-1: all records). Returns each partition's new log start offset."""
         low: dict[TopicPartition, int] = {}
         for tp, offset in before.items():
             partition = DeleteRecordsPartition(partition_index=tp.partition, offset=offset)
@@ -211,7 +212,7 @@ class AsyncAdmin:
         return low
 
     async def list_groups(self) -> list[GroupListing]:
-        """The groups of every broker, by name."""
+        """The groups of all brokers, sorted by name."""
         await self._router.retrying(lambda: self._router.refresh([]))
         found: dict[str, GroupListing] = {}
         for broker_id in sorted(self._router.view.brokers):
@@ -229,12 +230,12 @@ class AsyncAdmin:
         return [found[name] for name in sorted(found)]
 
     async def describe_group(self, group_id: str) -> GroupDescription:
-        """State and members, of a group of either protocol. Raises `KafkaError(GROUP_ID_NOT_FOUND)` for a group that
-        nobody knows."""
+        """State and members of a classic group or a consumer group. Raises `KafkaError(GROUP_ID_NOT_FOUND)` if the
+        group does not exist."""
         return await self._describe_newer(group_id) or await self._describe_classic(group_id)
 
     async def _describe_newer(self, group_id: str) -> GroupDescription | None:
-        """None for a classic group, and where the broker knows no others."""
+        """The description of a consumer group (KIP-848); None if the group is classic or the broker lacks this API."""
         request = ConsumerGroupDescribeRequest(group_ids=[group_id])
         try:
             reply = await self._ask_coordinator(
@@ -270,7 +271,7 @@ class AsyncAdmin:
         return GroupDescription(group_id, "classic", group.group_state, group.protocol_data, members)
 
     async def group_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Everything the group has committed, by topic and partition."""
+        """All offsets the group has committed, by topic and partition."""
         group = OffsetFetchRequestGroup(group_id=group_id, topics=None)
         request = OffsetFetchRequest(group_id=group_id, topics=None, groups=[group])
         reply = await self._ask_coordinator(
@@ -286,16 +287,18 @@ class AsyncAdmin:
         return dict(sorted(found.items()))
 
     async def lags(self, committed: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Lag]:
-        """How far behind the ends of these partitions, of which each must be there, these offsets are."""
+        """Lag of these committed offsets behind their partitions' ends; every partition must exist."""
         return await lags(self._router, committed, self._router.runtime.clock.now_ms())
 
     async def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Let a group without members go on at these offsets. Raises `KafkaError`: UNKNOWN_MEMBER_ID if it has some."""
+        """Commit these offsets for a group without members. Raises `KafkaError`: UNKNOWN_MEMBER_ID if it has
+        members."""
         membership = Membership(self._router, GroupSettings(group_id=group_id), lambda: None)
         await membership.commit({tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()})
 
     async def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Forget what a group committed for partitions that no member of it subscribes to. Raises `KafkaError`."""
+        """Delete a group's committed offsets of these partitions, which no member may subscribe to. Raises
+        `KafkaError`."""
         topics: dict[str, OffsetDeleteRequestTopic] = {}
         for tp in partitions:
             topic = topics.setdefault(tp.topic, OffsetDeleteRequestTopic(name=tp.topic))
@@ -304,7 +307,7 @@ class AsyncAdmin:
         await self._ask_coordinator(group_id, OFFSET_DELETE, request, lambda r: r.error_code or _first_error(r))
 
     async def delete_group(self, group_id: str) -> None:
-        """Forget a group without members. Raises `KafkaError(NON_EMPTY_GROUP)` and others."""
+        """Delete a group without members. Raises `KafkaError(NON_EMPTY_GROUP)` and others."""
         request = DeleteGroupsRequest(groups_names=[group_id])
         await self._ask_coordinator(group_id, DELETE_GROUPS, request, lambda r: r.results[0].error_code)
 
@@ -334,7 +337,7 @@ def _checked(reply: Any, results: Callable[[Any], list[Any]], about: str) -> Any
 
 
 def _first_error(reply: Any) -> int:
-    """Of the partitions in a reply."""
+    """The first error code among the partitions of a reply, else 0."""
     return next((p.error_code for topic in reply.topics for p in topic.partitions if p.error_code), ErrorCode.NONE)
 
 
@@ -343,7 +346,7 @@ def _partitions(group: DescribedGroup, assignment: bytes) -> list[TopicPartition
 
 
 class Admin:
-    """The synchronous face: use it in a with-statement. Every method is that of `AsyncAdmin`."""
+    """The synchronous form of `AsyncAdmin`, with the same methods. Use it in a with-statement."""
 
     def __init__(
         self,

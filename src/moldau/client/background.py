@@ -1,6 +1,6 @@
-"""A loop in a thread of its own: how the synchronous faces run the asyncio ones.
+"""An event loop in a background thread, on which the synchronous clients run the asyncio ones.
 
-The thread is a daemon and ends with `stop`, which may be called twice. `run` is interrupted by Ctrl-C like any wait.
+The thread is a daemon. `stop` ends it and may be called twice. Ctrl-C interrupts `run` like any other wait.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Starts with its first use in `with` or by `start`."""
+    """An event loop and its thread; `start` starts both."""
 
     def __init__(self, name: str):
         self._loop = asyncio.new_event_loop()
@@ -28,7 +28,7 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run to its end on the loop and return its result in this thread."""
+        """Run the coroutine on the loop, wait for it in the calling thread, and return its result."""
         if not self.running:
             work.close()
             raise ClientClosed("this client is closed")
@@ -40,7 +40,7 @@ class LoopThread:
             raise
 
     def call(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Call it on the loop and return its result in this thread."""
+        """Call the function on the loop, wait for it in the calling thread, and return its result."""
 
         async def work() -> T:
             return function(*arguments, **named)
@@ -48,7 +48,7 @@ class LoopThread:
         return self.run(work())
 
     def soon(self, callback: Callable[[], object]) -> None:
-        """Call it on the loop, without waiting."""
+        """Call it on the loop, without waiting for the result."""
         self._loop.call_soon_threadsafe(callback)
 
     def stop(self) -> None:

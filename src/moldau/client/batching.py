@@ -1,16 +1,15 @@
-"""Records waiting to be sent: one queue of batches for each partition, and what a sender may take from it when.
+"""Records waiting to be sent: one queue of batches for each partition, and the rules for when a batch may be sent.
 
-Holds no socket and no clock; `now_s` is the loop's time. Producers append under `lock` from any thread, the sender
-takes on its loop. Invariants, for each partition:
+The module holds no socket and no clock; `now_s` is the loop's time. Producers append under `lock` from any thread; the
+sender takes batches on its loop. Invariants, for each partition:
 
-- Batches are taken in the order they were filled, and taken again, after a failure, in that same order.
-- With idempotence a batch keeps producer id, epoch and sequence once it was sent, until it is acknowledged or is known
-not
-  to have been appended; only then may a new epoch number it anew.
-- At most `MAX_IN_FLIGHT` batches are unacknowledged: what a broker remembers to recognise duplicates. The first batch
-of an
-  epoch flies alone, because a broker that does not know the producer yet would accept its successor first.
-- While a batch waits to be sent again, nothing newer is sent, and it is sent only when nothing is in flight.
+- Batches are sent in the order they were filled. After a failure they are sent again in the same order.
+- With idempotence, a batch that was sent keeps its producer id, epoch and sequence until it is acknowledged or known
+  not to have been appended. Only then may it get a new epoch and sequence.
+- At most `MAX_IN_FLIGHT` batches are unacknowledged: a broker remembers five batches of a producer to recognise
+  duplicates. The first batch of an epoch is sent alone, because a broker that does not know the producer yet would
+  accept a later batch first.
+- A batch that waits to be sent again blocks newer batches, and is sent only when nothing is in flight.
 """
 
 import struct
@@ -39,38 +38,38 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class BufferFull(MoldauError):
-    """The producer holds as much as it may: wait until something is acknowledged."""
+    """The producer's buffer is full: wait until a batch is acknowledged."""
 
 
 class Ack(NamedTuple):
-    """Where a batch went; -1 where the broker did not say."""
+    """The broker's acknowledgement of a batch; -1 in fields that the broker did not fill."""
 
     base_offset: int
     append_time_ms: int
 
 
 class Parts(NamedTuple):
-    """What a batch became that was too large for its topic: its first and its second half."""
+    """The two halves of a batch that was split because it was too large for its topic."""
 
     first: "Batch"
     second: "Batch"
 
     def holding(self, index: int) -> "tuple[Batch, int]":
-        """The part that has the record of that place in the whole, and the record's place there."""
+        """The half that holds the record at `index` of the whole batch, and the record's index in that half."""
         if index < self.first.count:
             return self.first, index
         return self.second, index - self.first.count
 
 
 class Identity(NamedTuple):
-    """An idempotent producer."""
+    """The producer id and epoch of an idempotent producer."""
 
     producer_id: int
     epoch: int
 
 
 class Batch:
-    """Records of one partition that are sent, and acknowledged or not, together."""
+    """Records of one partition that are sent in one piece and succeed or fail together."""
 
     __slots__ = (
         "attempts",
@@ -98,10 +97,11 @@ class Batch:
         self.identity: Identity | None = None
         self.sequence = -1
         self.outcome: Future[Ack | Parts] = Future()
-        self.outcome.set_running_or_notify_cancel()  # whoever stops waiting for it does not cancel it
+        self.outcome.set_running_or_notify_cancel()  # a caller that stops waiting cannot cancel it
 
     def bytes_to_send(self, codec: int) -> bytearray:
-        """The batch as it goes out, encoded once; stamped with identity and sequence."""
+        """The batch's bytes for the Produce request, encoded on the first call and stamped with producer id, epoch and
+        sequence."""
         if self.encoded is None:
             self.encoded = encode_batch(self.rows, codec=codec)
             self.rows = []
@@ -114,7 +114,7 @@ class Batch:
 
 @dataclass
 class PartitionQueue:
-    """What waits for, and what is on its way to, one partition."""
+    """The waiting batches and the batches in flight of one partition."""
 
     tp: TopicPartition
     waiting: deque[Batch] = field(default_factory=deque)
@@ -129,7 +129,7 @@ class PartitionQueue:
     orders: int = 0
 
     def due_s(self, now_s: float, hurry: bool, idempotent: bool) -> float | None:
-        """From when on the next batch may be taken; None while that depends on a reply or a record to come."""
+        """The time from which the next batch may be sent; None while that depends on a reply or on another record."""
         if self.again:
             return None if self.in_flight else self.not_before_s
         if not self.waiting:
@@ -141,7 +141,7 @@ class PartitionQueue:
         return self.not_before_s if full else max(self.waiting[0].due_s, self.not_before_s)
 
     def take(self, identity: Identity | None) -> Batch:
-        """The next batch, numbered; it is in flight from now on."""
+        """Remove and return the next batch, with its sequence set; from now on it is in flight."""
         if self.again:
             if self.renew and self.identity is not None and identity is not None:
                 identity = identity if self.exhausted else Identity(self.identity.producer_id, self.identity.epoch + 1)
@@ -168,11 +168,11 @@ class PartitionQueue:
             self.epoch_acknowledged = True
 
     def failed(self, batch: Batch, code: ErrorCode, not_before_s: float) -> bool:
-        """An attempt failed. Returns whether the batch will be sent again; if not, it has failed for good.
+        """Record a failed attempt. Returns whether the batch will be sent again; if not, it has failed for good.
 
-        A sequence that the broker does not expect was not appended. If an earlier batch is still to come, that is why;
-        if an earlier one was given up, or the broker forgot the producer, everything unacknowledged goes out in a new
-        epoch.
+        OUT_OF_ORDER_SEQUENCE_NUMBER and UNKNOWN_PRODUCER_ID mean that the batch was not appended. If an earlier batch
+        is still unacknowledged, that is the cause. If an earlier batch was given up, or the broker has forgotten the
+        producer, all unacknowledged batches are sent in a new epoch.
         """
         if code in _LOST_SEQUENCE and batch.sequence >= 0:
             if self.again or self.in_flight[0] is not batch:
@@ -190,9 +190,10 @@ class PartitionQueue:
         return False
 
     def split(self, batch: Batch, code: ErrorCode) -> Parts | None:
-        """Put the halves of a batch that the broker finds too large in its place, if it has more than one record.
+        """If the broker refused a batch as too large, replace it by its two halves; None if it has only one record or
+        failed for another reason.
 
-        It was not appended, so the halves share its sequences and nothing behind them has to be numbered anew.
+        The batch was not appended, so the halves share its sequences and later batches keep theirs.
         """
         if code not in _TOO_LARGE or batch.count < 2:
             return None
@@ -210,12 +211,12 @@ class PartitionQueue:
         return parts
 
     def gave_up(self, batch: Batch) -> None:
-        """A batch failed for good, or its outcome will never be known: its successors' sequences may leave a gap."""
+        """Note that a batch failed for good or that its outcome stays unknown: later sequences may now leave a gap."""
         self.gap = self.gap or batch.sequence >= 0
 
     @property
     def exhausted(self) -> bool:
-        """Whether the producer id has no further epoch for this partition."""
+        """Whether the producer id has used its last epoch in this partition."""
         return self.identity is not None and self.identity.epoch >= LAST_EPOCH
 
     def _send_again(self, batch: Batch, not_before_s: float) -> None:
@@ -224,7 +225,7 @@ class PartitionQueue:
         self.not_before_s = not_before_s
 
     def _begin_epoch(self, identity: Identity) -> None:
-        """Number everything anew: none of it can have been appended."""
+        """Begin a new epoch and give the batches that are to be sent again new sequences: none of them was appended."""
         assert not self.in_flight
         self.identity, self.next_sequence, self.epoch_acknowledged, self.gap, self.renew = (
             identity,
@@ -238,7 +239,7 @@ class PartitionQueue:
 
 
 class Accumulator:
-    """All queues of one producer, and how many bytes they hold."""
+    """The queues of one producer, and the total size of their batches in bytes."""
 
     def __init__(self, *, batch_bytes: int, linger_ms: int, buffer_bytes: int, delivery_timeout_ms: int):
         self.lock = threading.Lock()
@@ -261,9 +262,9 @@ class Accumulator:
         headers: Headers,
         now_s: float,
     ) -> tuple[Batch, int, bool]:
-        """Add a record: its batch, its place there, and whether the sender has to look. Call under `lock`.
+        """Add a record. Returns its batch, its index in the batch, and whether to wake the sender. Call under `lock`.
 
-        Raises `BufferFull`; a record larger than the whole buffer is refused with `KafkaError(MESSAGE_TOO_LARGE)`.
+        Raises `BufferFull`, and `KafkaError(MESSAGE_TOO_LARGE)` for a record larger than the whole buffer.
         """
         size = RECORD_OVERHEAD_BYTES + (len(key) if key else 0) + (len(value) if value else 0)
         for name, content in headers:
@@ -283,7 +284,7 @@ class Accumulator:
         return batch, batch.count - 1, opens
 
     def append_encoded(self, tp: TopicPartition, encoded: bytearray, count: int, now_s: float) -> Batch:
-        """Add a whole batch that was encoded elsewhere. Call under `lock`. Raises `BufferFull`."""
+        """Add a batch that is already encoded. Call under `lock`. Raises `BufferFull`."""
         self._reserve(len(encoded))
         queue = self.queues.get(tp)
         if queue is None:
@@ -295,12 +296,12 @@ class Accumulator:
 
     @property
     def pressing(self) -> bool:
-        """Whether batches go out without lingering: someone waits for them, or the buffer fills up."""
+        """Whether to send batches without lingering: a caller waits for them, or the buffer is filling up."""
         return self.hurry or self.held_bytes * 2 > self._buffer_bytes
 
     def take(self, queue: PartitionQueue, identity: Identity | None) -> Batch:
-        """The queue's next batch; the queue goes to the end of the row, so that all have their turn. Call under
-        `lock`."""
+        """Take the queue's next batch and move the queue behind all others, so that each partition has its turn. Call
+        under `lock`."""
         self.queues[queue.tp] = self.queues.pop(queue.tp)
         return queue.take(identity)
 
@@ -310,11 +311,11 @@ class Accumulator:
                 ErrorCode.MESSAGE_TOO_LARGE, f"a record of {size} bytes does not fit into the producer's buffer"
             )
         if self.held_bytes + size > self._buffer_bytes:
-            raise BufferFull(f"the producer already holds {self.held_bytes} bytes that are not acknowledged")
+            raise BufferFull(f"the producer's buffer is full: {self.held_bytes} bytes are not acknowledged yet")
         self.held_bytes += size
 
     def release(self, batch: Batch) -> None:
-        """A batch is done with: give its bytes back and wake those who wait for them."""
+        """Free the buffer space of a finished batch and wake the callers that wait for space."""
         with self.lock:
             self.held_bytes -= batch.size
             self.space.notify_all()
@@ -322,13 +323,13 @@ class Accumulator:
             self.on_space()
 
     def outstanding(self) -> list[Batch]:
-        """Every batch that is not acknowledged yet."""
+        """All batches that are not acknowledged yet."""
         with self.lock:
             return [b for q in self.queues.values() for b in (*q.in_flight, *q.again, *q.waiting)]
 
     def expired(self, now_s: float) -> Iterable[tuple[PartitionQueue, Batch]]:
-        """Take out the batches whose delivery took too long. Those in flight are left: their reply or time-out
-        comes."""
+        """Remove and yield the waiting batches whose delivery time-out is over. Batches in flight stay: their reply or
+        time-out settles them."""
         found: list[tuple[PartitionQueue, Batch]] = []
         with self.lock:
             for queue in self.queues.values():

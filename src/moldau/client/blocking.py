@@ -1,8 +1,8 @@
-"""A small client on blocking sockets, for processes that run no event loop: Spark's driver and its tasks.
+"""A small client on blocking sockets, for processes without an event loop: Spark's driver and its tasks.
 
-It uses one connection for each broker and does nothing in the background. `Caller` finds leaders and repeats what is
-retriable with backoff until `timeout_ms` is over. It hands out a `BlockingLink` for each broker, which receives every
-reply into the same buffer: the frame that `BlockingLink.receive` returns is valid until the next `receive`.
+It uses one connection for each broker and does nothing in the background. `Caller` finds leaders and retries retriable
+errors with backoff until `timeout_ms` is over. It opens a `BlockingLink` for each broker, which receives all replies
+into one buffer: the frame that `BlockingLink.receive` returns is valid until the next `receive`.
 """
 
 import socket
@@ -61,19 +61,19 @@ class BlockingLink:
         self._socket.close()
 
     def send(self, api: Api, request: Any) -> int:
-        """Write a request; returns the version it is in. Replies come in the order of the requests."""
+        """Send a request and return its version. Replies come in the order of the requests."""
         version = self.versions.of(api)
         self._correlation_id += 1
         self._write(write_request(api, version, self._correlation_id, self._client_id, request))
         return version
 
     def call(self, api: Api, request: Any) -> Any:
-        """One request, one reply."""
+        """Send a request and return its reply."""
         version = self.send(api, request)
         return read_reply(api, version, self.receive())
 
     def receive(self) -> memoryview:
-        """The next reply's frame, from the correlation id on; valid until the next `receive`."""
+        """The frame of the next reply, starting at the correlation id; valid until the next `receive`."""
         self._fill(memoryview(self._buffer)[:4])
         size = _SIZE.unpack_from(self._buffer)[0]
         if not 4 <= size <= MAX_REPLY_BYTES:
@@ -108,7 +108,7 @@ class BlockingLink:
 
 
 class Caller:
-    """Requests to the right broker, tried again until they succeed or `timeout_ms` is over. Use it in a
+    """Sends requests to the brokers responsible for them and retries until `timeout_ms` is over. Use it in a
     with-statement."""
 
     def __init__(self, bootstrap: str | Iterable[str], *, client_id: str = "moldau", timeout_ms: int = 30_000):
@@ -130,8 +130,8 @@ class Caller:
             self._links.popitem()[1].close()
 
     def retrying(self, attempt: Callable[[], T]) -> T:
-        """Call `attempt` until it succeeds, fails with an error that is not retriable, or the time is over. Connections
-        are dialled again in between."""
+        """Call `attempt` until it succeeds, fails with an error that is not retriable, or `timeout_ms` is over. Broken
+        connections are dialled again in between."""
         deadline = time.monotonic() + self._timeout_ms / 1000
         backoff = Backoff(RealRandom(), self._retries)
         while True:
@@ -171,7 +171,7 @@ class Caller:
         raise failure
 
     def refresh(self, topics: Iterable[str] | None) -> None:
-        """Ask any broker about some topics, or all (None). A missing topic is not created."""
+        """Request metadata of these topics, or of all (None), from any broker. Missing topics are not created."""
         asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         link = self.any()
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)

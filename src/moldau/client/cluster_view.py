@@ -1,7 +1,7 @@
-"""A client's view of the cluster: where brokers listen, and which broker leads each partition. No I/O, no clock.
+"""A client's view of the cluster: the brokers' addresses and the leader of each partition. No I/O, no clock.
 
-Built up from Metadata replies; a newer leader epoch is never replaced by an older one (KIP-320). The view names topics
-and does not look them up by id, so this client uses no version of an API that has topic ids only.
+The view is built from Metadata replies. An older leader epoch never replaces a newer one (KIP-320). The view finds
+topics by name, not by id, so this client uses no API version that has topic ids only.
 """
 
 import uuid
@@ -16,11 +16,11 @@ from moldau.protocol.apis import FETCH, OFFSET_COMMIT, OFFSET_FETCH, PRODUCE
 from moldau.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 NEWEST_WITH_NAMES = {PRODUCE.key: 12, FETCH.key: 12, OFFSET_COMMIT.key: 9, OFFSET_FETCH.key: 9}
-"""API key -> its newest version that names topics."""
+"""API key -> the newest version that has topic names."""
 
 
 class PartitionView(NamedTuple):
-    """The leader and replicas of one partition; `leader` is -1 while it has none."""
+    """The leader and replicas of one partition; `leader` is -1 while the partition has none."""
 
     leader: int
     leader_epoch: int
@@ -29,7 +29,7 @@ class PartitionView(NamedTuple):
 
 
 class TopicView(NamedTuple):
-    """One topic that exists."""
+    """An existing topic."""
 
     name: str
     topic_id: uuid.UUID
@@ -39,7 +39,7 @@ class TopicView(NamedTuple):
 
 @dataclass
 class ClusterView:
-    """Brokers by id, topics by name; `missing` has the error of each topic that was asked for and not returned."""
+    """Brokers by id, topics by name, and in `missing` the error of each requested topic that cannot be used."""
 
     brokers: dict[int, Address] = field(default_factory=dict)
     racks: dict[int, str | None] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class ClusterView:
     controller_id: int = -1
 
     def apply(self, reply: MetadataResponse, everything: bool) -> None:
-        """Take over a reply; `everything` if it was asked for all topics."""
+        """Merge a reply into the view; `everything` if the request was for all topics."""
         if reply.brokers:
             self.brokers = {b.node_id: Address(b.host, b.port) for b in reply.brokers}
             self.racks = {b.node_id: b.rack for b in reply.brokers}

@@ -1,7 +1,7 @@
-"""From Arrow columns to encoded batches for partitions: the producer's way in for whole tables (needs pyarrow).
+"""Encodes Arrow columns into batches for each partition, so that a producer can send whole tables (needs pyarrow).
 
-Rows keep their order within a partition. A key is hashed once however often it occurs. Each batch holds about
-`batch_bytes`, and never more than one record if it is larger than that.
+Rows keep their order within a partition. Each distinct key is hashed once. A batch holds about `batch_bytes`; only a
+batch of a single record may be larger.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ class EncodedBatch(NamedTuple):
 
 
 class FetchedColumns(NamedTuple):
-    """Columns of one length; keys, values and headers may be missing, timestamps may not."""
+    """Columns of equal length. Keys, values and headers may be missing; timestamps may not."""
 
     keys: pa.Array | None
     values: pa.Array | None
@@ -39,16 +39,17 @@ class FetchedColumns(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About the bytes of these rows in a batch, headers aside; Arrow counts what a slice refers to."""
+        """Approximate size of these rows in a batch, in bytes, without headers. Arrow counts only the slice's bytes."""
         contents = sum(column.nbytes for column in (self.keys, self.values) if column is not None)
         return len(self.timestamps_ms) * RECORD_OVERHEAD_BYTES + int(contents)
 
 
 def columns_of(keys: Any, values: Any, timestamps_ms: Any, headers: Any, now_ms: int) -> FetchedColumns:
-    """Columns as we encode them: text as binary, in one piece each. Raises `ValueError` if they do not fit together."""
+    """The columns in the types that the encoder takes: text as binary, chunks combined. Raises `ValueError` if their
+    lengths differ."""
     given = [column for column in (keys, values, timestamps_ms, headers) if column is not None]
     if not given or any(len(column) != len(given[0]) for column in given):
-        raise ValueError("the columns of a table must have one length")
+        raise ValueError("the columns of a table must all have the same length")
     stamps = pa.repeat(pa.scalar(now_ms, pa.int64()), len(given[0])) if timestamps_ms is None else timestamps_ms
     return FetchedColumns(_binary(keys), _binary(values), _whole(stamps), None if headers is None else _whole(headers))
 
@@ -75,8 +76,8 @@ def encoded_batches(
     batch_bytes: int,
     codec: int,
 ) -> Iterator[EncodedBatch]:
-    """The batches of all rows. Rows go to `partition`, or by their key, or where `sticky(bytes)` says for those
-    without."""
+    """Yield the batches of all rows. A row goes to `partition` if given, else to its key's partition, else (without a
+    key) to the partition that `sticky(bytes)` returns."""
     if partition is None and columns.keys is not None and columns.keys.null_count < len(columns.keys):
         targets = _by_key(columns.keys, partitions, sticky(0))
         for target in range(partitions):
@@ -97,7 +98,7 @@ def _by_key(keys: pa.Array, partitions: int, without_key: int) -> pa.Array:
 
 
 def _pieces(columns: FetchedColumns, batch_bytes: int) -> Iterator[FetchedColumns]:
-    """Slices of about `batch_bytes`: as many rows as should fit, halved where they are larger than the rest."""
+    """Slices of about `batch_bytes`, with row counts from the average row size; larger slices are halved."""
     count = len(columns.timestamps_ms)
     if not count:
         return

@@ -1,7 +1,7 @@
-"""Settings as an administrator sees them: described and changed, of topics, brokers, loggers of brokers, and groups.
+"""Describes and changes the settings of topics, brokers, brokers' loggers, and groups.
 
-Requests about one broker and its loggers go to that broker, all others to any broker. A change that the broker refuses
-is raised as `KafkaError` with the broker's own sentence.
+Requests about one broker or its loggers go to that broker, all others to any broker. If the broker refuses a change,
+`KafkaError` is raised with the broker's message.
 """
 
 import enum
@@ -32,11 +32,11 @@ SOURCES = {
     6: "logger",
     8: "group",
 }
-"""Names for Kafka's numbers of a value's source; `file` includes the command line."""
+"""Names of Kafka's codes for the source of a value; `file` includes the command line."""
 
 
 class Resource(enum.IntEnum):
-    """Kafka's numbers of resource types that have settings."""
+    """Kafka's codes for the types of resources that have settings."""
 
     TOPIC = 2
     BROKER = 4
@@ -45,7 +45,7 @@ class Resource(enum.IntEnum):
 
 
 class ConfigEntry(NamedTuple):
-    """A setting's value. `is_default` if it was not set for this resource itself; `source` is where it comes from."""
+    """One setting. `is_default` is true if the value is not set on this resource; `source` says where it is set."""
 
     name: str
     value: str | None
@@ -60,14 +60,14 @@ _ALL_BROKERS = 3
 
 
 class AsyncConfigs:
-    """`router` finds the broker that each question goes to. `timeout_ms` is for one question."""
+    """Reads and changes settings. `router` finds the broker for each request; `timeout_ms` limits one request."""
 
     def __init__(self, router: Router, timeout_ms: int):
         self._router = router
         self._timeout_ms = timeout_ms
 
     async def describe(self, kind: Resource, name: str) -> list[ConfigEntry]:
-        """Every setting, by name. An empty name means the settings that were changed for all brokers."""
+        """All settings of a resource, sorted by name. An empty name stands for the defaults set for all brokers."""
         resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
         result = await self._ask(DESCRIBE_CONFIGS, kind, name, DescribeConfigsRequest(resources=[resource]), "results")
         own = _ALL_BROKERS if kind is Resource.BROKER and not name else _OWN[kind]
@@ -84,7 +84,7 @@ class AsyncConfigs:
         )
 
     async def alter(self, kind: Resource, name: str, changes: Mapping[str, str | None]) -> None:
-        """Set settings; None resets one to its default."""
+        """Change settings; None resets a setting to its default."""
         configs = [
             AlterableConfig(name=setting, config_operation=DELETE if value is None else SET, value=value)
             for setting, value in changes.items()
@@ -94,7 +94,7 @@ class AsyncConfigs:
         await self._ask(INCREMENTAL_ALTER_CONFIGS, kind, name, request, "responses")
 
     async def _ask(self, api: Api, kind: Resource, name: str, request: Any, results: str) -> Any:
-        """The result for the one resource that the request names."""
+        """Send the request and return the result of its only resource."""
         about = f"{kind.name.lower()} {name}" if name else "all brokers"
 
         async def attempt() -> Any:
@@ -108,7 +108,8 @@ class AsyncConfigs:
         return await self._router.retrying(attempt)
 
     async def _link(self, kind: Resource, name: str) -> Link:
-        """Send to the broker that the resource belongs to, if the cluster has it; any other answers with the error."""
+        """The link to the broker that the resource belongs to. If the cluster lacks that broker, any other one replies
+        with the error."""
         if kind in (Resource.BROKER, Resource.LOGGER) and name.isdecimal():
             await self._router.refresh([])
             if int(name) in self._router.view.brokers:
@@ -117,7 +118,7 @@ class AsyncConfigs:
 
 
 class Configs:
-    """The synchronous face of `AsyncConfigs`."""
+    """The synchronous form of `AsyncConfigs`."""
 
     def __init__(self, core: AsyncConfigs, thread: LoopThread):
         self._core = core

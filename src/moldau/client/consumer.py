@@ -1,8 +1,8 @@
-"""Consumers: `AsyncConsumer` on the caller's loop, and `Consumer`, its synchronous face, with a loop in a thread.
+"""Consumers: `AsyncConsumer` on the caller's loop, and `Consumer`, its synchronous form, with a loop in a thread.
 
-Either `subscribe` to topics as a member of a group, which shares the partitions out, or `assign` partitions by hand.
-`poll` hands out records and is the only place where anything is decided: rebalances happen inside it, and automatic
-commits cover what earlier polls handed out, so a record counts as processed when `poll` is called again.
+Either `subscribe` to topics as a member of a group, whose members share the partitions, or `assign` partitions by hand.
+`poll` returns records. Rebalances happen only inside `poll`. An automatic commit covers the records that earlier polls
+returned, so a record counts as processed once `poll` is called again.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ RESETS = {"earliest": EARLIEST, "latest": LATEST}
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumerSettings:
-    """How a consumer behaves. Without `group_id` there is no subscribing and no committing."""
+    """Settings of a consumer. `subscribe` and `commit` need a `group_id`."""
 
     group_id: str | None = None
     client_id: str = "moldau"
@@ -49,21 +49,21 @@ class ConsumerSettings:
     request_timeout_ms: int = 30_000
 
     def check(self) -> None:
-        """Raises `ConfigError` for what cannot be."""
+        """Raises `ConfigError` for a value that is not allowed."""
         if self.auto_offset_reset not in (*RESETS, "none"):
-            raise ConfigError(f"auto_offset_reset={self.auto_offset_reset} is none of earliest, latest, none")
+            raise ConfigError(f"auto_offset_reset={self.auto_offset_reset} is not one of earliest, latest, none")
         if self.isolation_level not in ISOLATION_LEVELS:
-            raise ConfigError(f"isolation_level={self.isolation_level} is none of {', '.join(ISOLATION_LEVELS)}")
+            raise ConfigError(f"isolation_level={self.isolation_level} is not one of {', '.join(ISOLATION_LEVELS)}")
 
     @property
     def committed(self) -> bool:
-        """Whether only records of transactions that were committed are wanted, and those of none."""
+        """Whether the consumer reads with isolation level read_committed."""
         return self.isolation_level == ISOLATION_LEVELS[1]
 
 
 class AsyncConsumer:
-    """A consumer on the running loop; use it in `async with`, which commits, if that is automatic, and leaves the
-    group."""
+    """A consumer on the running loop. Use it in `async with`: on exit the consumer makes its automatic commit, if that
+    is enabled, and leaves the group."""
 
     def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
         self.settings = ConsumerSettings(**settings)
@@ -88,7 +88,7 @@ class AsyncConsumer:
         await self.close()
 
     async def start(self) -> None:
-        """Make ready on the running loop; nothing is dialled before the first use."""
+        """Bind the consumer to the running loop; it dials no broker before the first use."""
         s = self.settings
         self._awake = asyncio.Event()
         self._router = Router(
@@ -120,24 +120,24 @@ class AsyncConsumer:
         on_assigned: Callable[[list[TopicPartition]], object] | None = None,
         on_revoked: Callable[[list[TopicPartition]], object] | None = None,
     ) -> None:
-        """Read these topics as a member of the group. The callbacks run inside `poll`, on its loop."""
+        """Read these topics as a member of the group. The callbacks run inside `poll`, on the consumer's loop."""
         self._group()
         self._topics = sorted(set(topics))
         self._callbacks = [on_assigned, on_revoked]
         self._membership.rejoin_needed = True
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions, whatever a group does."""
+        """Read these partitions, without group membership."""
         self._check_open()
         self._topics = []
         self._poller.assign(list(partitions))
 
     def assignment(self) -> list[TopicPartition]:
-        """What this consumer reads now."""
+        """The partitions that this consumer reads now."""
         return sorted(self._poller.assigned)
 
     async def poll(self, timeout_ms: int = 1_000, max_records: int = 500) -> list[ConsumedRecord]:
-        """Records that are there, at most `max_records`; waits up to `timeout_ms` for the first. Raises
+        """The next records, at most `max_records`; waits up to `timeout_ms` if none are fetched yet. Raises
         `KafkaError`."""
         self._check_open()
         loop = asyncio.get_running_loop()
@@ -173,19 +173,20 @@ class AsyncConsumer:
                 yield record
 
     def position(self, tp: TopicPartition) -> int | None:
-        """The offset of the next record that `poll` hands out; None while that is not known."""
+        """The offset of the next record that `poll` will return; None while it is unknown."""
         return self._poller.assigned[tp].position
 
     def end_offset(self, tp: TopicPartition) -> int:
-        """Up to where records could be read at the last fetch, -1 before the first."""
+        """The end of the readable records at the last fetch (high watermark or last stable offset); -1 before the
+        first."""
         return self._poller.assigned[tp].end_offset
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Go on from `offset`."""
+        """Continue reading at `offset`."""
         self._poller.assigned[tp].move(offset)
 
     async def seek_to(self, where: Mapping[TopicPartition, int]) -> None:
-        """Go on from `EARLIEST`, `LATEST` or the first record at or after a time in ms (the end if there is none)."""
+        """Continue at `EARLIEST`, `LATEST` or the first record at or after a time in ms (the end if no record is)."""
         found = await offsets_at(self._router, where, committed=self.settings.committed)
         late = [tp for tp, offset in found.items() if offset < 0]
         if late:
@@ -194,24 +195,25 @@ class AsyncConsumer:
             self.seek(tp, offset)
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
-        """Hand out nothing of these partitions until they are resumed (`paused=False`)."""
+        """Return no records of these partitions from `poll` until they are resumed (`paused=False`)."""
         for tp in partitions:
             self._poller.assigned[tp].paused = paused
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> None:
-        """Commit these offsets, or the positions. Raises `KafkaError`, not retriable if the group has moved on."""
+        """Commit these offsets, or the current positions. Raises `KafkaError`; it is not retriable if the group has
+        rebalanced without this consumer."""
         self._group()
         chosen = self._positions() if offsets is None else dict(offsets)
         if chosen:
             await self._membership.commit(chosen)
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed; partitions without a commit are left out."""
+        """The group's committed offsets; partitions without a commit are left out."""
         self._group()
         return await self._membership.committed(partitions)
 
     async def close(self) -> None:
-        """Commit, if that is automatic, leave the group, and close the connections."""
+        """Make the automatic commit, if enabled, leave the group, and close the connections."""
         if self._closed or not self._started:
             return
         self._closed = True
@@ -235,7 +237,8 @@ class AsyncConsumer:
         return any(state.position is None for state in self._poller.assigned.values())
 
     async def _prepare(self) -> None:
-        """Everything that `poll` needs and that takes a while: the group, the topics' metadata, where to begin."""
+        """Do the slow work that `poll` depends on: join the group, get the topics' metadata, find the start
+        positions."""
         loop = asyncio.get_running_loop()
         if self._topics and loop.time() >= self._watch_at_s:
             await self._watch_topics()
@@ -255,7 +258,7 @@ class AsyncConsumer:
         await self._locate()
 
     async def _watch_topics(self) -> None:
-        """A subscribed topic that appears, goes, or grows makes the group share out its partitions anew."""
+        """Start a rebalance if a subscribed topic was created or deleted or its number of partitions changed."""
         await self._router.retrying(lambda: self._router.refresh(self._topics))
         view = self._router.view
         for topic in self._topics:
@@ -268,7 +271,7 @@ class AsyncConsumer:
             self._membership.rejoin_needed = True
 
     async def _locate(self) -> None:
-        """Find where to begin: what the group committed, else as `auto_offset_reset` says."""
+        """Find the start positions: the group's committed offsets, else as `auto_offset_reset` says."""
         unknown = {tp: s for tp, s in self._poller.assigned.items() if s.position is None}
         fresh = [tp for tp, s in unknown.items() if not s.out_of_range]
         if fresh and self.settings.group_id:
@@ -280,7 +283,7 @@ class AsyncConsumer:
         if reset == "none":
             tp = min(unknown)
             raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"{tp} has no committed offset in range, and no reset is allowed"
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"{tp} has no committed offset in range, and auto_offset_reset is none"
             )
         begin = dict.fromkeys(unknown, RESETS[reset])
         for tp, offset in (await offsets_at(self._router, begin, committed=self.settings.committed)).items():
@@ -300,7 +303,8 @@ class AsyncConsumer:
         self._commit_at_s = now_s + self.settings.auto_commit_interval_ms / 1000
 
     async def _commit_quietly(self) -> None:
-        """An automatic commit that fails is made good by the next one, or by reading again after a rebalance."""
+        """Commit automatically. A failure is only logged: the next commit covers it, or the records are read again
+        after a rebalance."""
         positions = self._positions()
         if positions and self._membership.generation >= 0:
             try:
@@ -313,7 +317,7 @@ class AsyncConsumer:
     def _group(self) -> None:
         self._check_open()
         if not self.settings.group_id:
-            raise ConfigError("this needs a group: give the consumer a group_id")
+            raise ConfigError("the consumer has no group_id, which subscribe and commit need")
 
     def _check_open(self) -> None:
         if self._closed or not self._started:
@@ -321,7 +325,7 @@ class AsyncConsumer:
 
 
 class Consumer:
-    """The synchronous face: use it in a with-statement, from one thread. Methods are those of `AsyncConsumer`."""
+    """The synchronous form of `AsyncConsumer`, with the same methods. Use it in a with-statement, from one thread."""
 
     def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
         self._core = AsyncConsumer(bootstrap, runtime=runtime, **settings)
@@ -380,7 +384,7 @@ class Consumer:
         return self._thread.run(self._core.committed(partitions))
 
     def close(self) -> None:
-        """Commit, if that is automatic, leave the group, close the connections and end the thread."""
+        """Make the automatic commit, if enabled, leave the group, close the connections and end the thread."""
         if self._thread.running:
             try:
                 self._thread.run(self._core.close())

@@ -1,4 +1,4 @@
-"""The promise of a record's offset. It follows its record when a batch that was too large is sent in halves."""
+"""The future result of sending one record. It follows the record when a batch that was too large is split."""
 
 import asyncio
 from collections.abc import Generator
@@ -9,7 +9,7 @@ from moldau.names import TopicPartition
 
 
 class Delivered(NamedTuple):
-    """Where a record is; offset -1 if the broker was not asked (acks=0)."""
+    """The position of a delivered record; offset -1 with acks=0, where the broker does not report it."""
 
     topic: str
     partition: int
@@ -17,7 +17,7 @@ class Delivered(NamedTuple):
 
 
 class Delivery:
-    """The promise of a record's offset: ask for its `result`, or await it."""
+    """The future result of sending one record: call `result`, or await it."""
 
     __slots__ = ("_batch", "_index", "_tp")
 
@@ -36,12 +36,12 @@ class Delivery:
 
     @property
     def done(self) -> bool:
-        """Whether it is known what became of the record."""
+        """Whether the record was delivered or has failed."""
         batch, _ = self._placed()
         return batch.outcome.done()
 
     def result(self, timeout_s: float | None = None) -> Delivered:
-        """Wait for it. Raises `KafkaError` if the record was not delivered, `TimeoutError` if that is not known yet."""
+        """Wait for the result. Raises `KafkaError` if the delivery failed, `TimeoutError` if it is still open."""
         while True:
             batch, index = self._placed()
             outcome = batch.outcome.result(timeout_s)
@@ -56,7 +56,7 @@ class Delivery:
                 return self._delivered(outcome.base_offset, index)
 
     def _placed(self) -> tuple[Batch, int]:
-        """The batch that the record is in by now, and its place there."""
+        """The batch that now holds the record, and the record's index in it."""
         batch, index = self._batch, self._index
         while batch.outcome.done() and batch.outcome.exception() is None:
             outcome = batch.outcome.result()

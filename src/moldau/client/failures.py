@@ -1,5 +1,4 @@
-"""A client's treatment of failures: names for unknown error codes, the wait before the next attempt, and the log
-lines."""
+"""Failures in a client: checking of error codes, the wait before the next attempt, and the log lines."""
 
 import logging
 import math
@@ -24,7 +23,7 @@ STALE_METADATA = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     }
 )
-"""After these, ask who leads before the next try."""
+"""After one of these errors the client refreshes its metadata before it tries again."""
 
 _ERRORS: dict[int, ErrorCode] = {int(error): error for error in ErrorCode}
 
@@ -34,12 +33,12 @@ class ClientClosed(MoldauError):
 
 
 def error_of(code: int) -> ErrorCode:
-    """The error code of that number; one that a newer broker made up is UNKNOWN_SERVER_ERROR."""
+    """The error code with this number; UNKNOWN_SERVER_ERROR for a number that this client does not know."""
     return _ERRORS.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def check(code: int, about: str, message: str | None = None) -> None:
-    """Raise `KafkaError` unless the code is NONE; its text is `about: what is wrong`."""
+    """Raise `KafkaError` unless the code is NONE. Its text is `about: message`; without a message, the code's name."""
     if code:
         error = error_of(code)
         raise KafkaError(error, f"{about}: {message or sentence(error)}")
@@ -57,16 +56,16 @@ class Missing(KafkaError):
 
 
 def sentence(error: ErrorCode) -> str:
-    """An error code for people: `NOT_LEADER_OR_FOLLOWER` is "not leader or follower"."""
+    """The name of an error code as words: `NOT_LEADER_OR_FOLLOWER` is "not leader or follower"."""
     return error.name.lower().replace("_", " ")
 
 
 class RetryLog:
-    """The log lines about failures that one client tries again.
+    """Writes the log lines about failures that one client retries.
 
-    Every such failure is logged at DEBUG. Once failures have lasted for `QUIET_S` one is a WARNING, and then one
-    every `QUIET_S` at most, so that a broker's restart causes no warning and a longer absence does. `latest` is
-    the last failure's sentence. `client_id` begins each line; `now_s` is any clock that only goes forward.
+    Each failure is logged at DEBUG. Once failures have lasted `QUIET_S` seconds, at most one in `QUIET_S` seconds is
+    logged as a WARNING: a broker's restart causes no warning, a longer absence does. `latest` is the text of the last
+    failure. `client_id` begins each line; `now_s` is a monotonic clock.
     """
 
     QUIET_S = 5.0
@@ -78,7 +77,7 @@ class RetryLog:
         self._warned_s = -math.inf
 
     def failed(self, what: str, attempt: int, since_s: float, wait_ms: int) -> None:
-        """Something failed for the `attempt`th time in a row, the first time at `since_s`."""
+        """Log that `what` failed for the `attempt`th time in a row, the first time at `since_s`."""
         self.latest = what
         now_s = self.now_s()
         loud = now_s - max(since_s, self._warned_s) >= self.QUIET_S
@@ -90,8 +89,8 @@ class RetryLog:
 
 
 class Backoff:
-    """Waits that double from `first_ms` to `last_ms`, each shortened by up to a fifth so that clients do not march in
-    step. `about` names the attempted action in the log, where failures do not name it themselves."""
+    """Waits that double from `first_ms` to `last_ms`. Each is shortened by up to a fifth at random, so that clients do
+    not retry in step. `about` names the attempted action in the log, for failures that do not name it themselves."""
 
     def __init__(self, random: Random, log: RetryLog, about: str = "", first_ms: int = 50, last_ms: int = 1_000):
         self._random = random
@@ -104,7 +103,7 @@ class Backoff:
         self._since_s = 0.0
 
     def next_ms(self) -> int:
-        """How long to wait before the next attempt."""
+        """The wait before the next attempt, in ms."""
         wait_ms = self._next_ms
         self._next_ms = min(wait_ms * 2, self._last_ms)
         if not self._attempts:
@@ -118,12 +117,12 @@ class Backoff:
         self._log.failed(what, self._attempts, self._since_s, wait_ms)
 
     def after_ms(self, failure: MoldauError) -> int:
-        """How long to wait after this failure, which is logged."""
+        """Log this failure and return the wait before the next attempt, in ms."""
         wait_ms = self.next_ms()
         self.say(failure, wait_ms)
         return wait_ms
 
     def reset(self) -> None:
-        """An attempt succeeded."""
+        """Start again at the shortest wait, because an attempt succeeded."""
         self._next_ms = self._first_ms
         self._attempts = 0

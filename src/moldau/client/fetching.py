@@ -1,12 +1,12 @@
-"""How columns leave the log: `read_columns` yields a range of one partition as Arrow batches; and what a reader asks
-before.
+"""Reading of columns: `read_columns` yields an offset range of one partition as Arrow batches. `list_offsets` and
+`topic_partitions` find the ranges.
 
-Everything here is synchronous, on blocking sockets and in the caller's thread: it runs in Spark's driver and tasks.
-While one reply is decoded the next one is already asked for, so the broker works and the kernel receives meanwhile. A
-reply lands in a buffer that is used again; decoding copies out of it once, into Arrow's memory.
+Everything here is synchronous, on blocking sockets and in the caller's thread: it runs in Spark's driver and tasks. The
+next Fetch is sent before the current reply is decoded, so that the broker and the kernel work meanwhile. Replies are
+received into a reused buffer; decoding copies them once, into Arrow's memory.
 
-Invariants: batches come in offset order, without a gap but for what compaction and control batches leave; nothing
-below `start` or from `end` on is yielded; a batch whose CRC does not hold is never decoded.
+Invariants: batches come in offset order; the only gaps are those that compaction and control batches leave. No record
+below `start` or at or above `end` is yielded. A batch with a wrong CRC is never decoded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ FETCH_WAIT_MS = 500
 
 
 def fetch_request(tp: TopicPartition, offset: int, max_bytes: int, *, wait_ms: int = FETCH_WAIT_MS) -> FetchRequest:
-    """A Fetch of one partition, outside of any session."""
+    """A Fetch request for one partition, without a fetch session."""
     partition = FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     return FetchRequest(
         max_wait_ms=wait_ms,
@@ -43,7 +43,7 @@ def fetch_request(tp: TopicPartition, offset: int, max_bytes: int, *, wait_ms: i
 
 
 class _Range:
-    """Walks one partition from an offset on, one Fetch ahead."""
+    """Reads one partition in offset order, with one Fetch sent ahead."""
 
     def __init__(self, caller: Caller, tp: TopicPartition, max_bytes: int):
         self._caller = caller
@@ -52,14 +52,14 @@ class _Range:
         self._asked: tuple[BlockingLink, int, int] | None = None
 
     def ask(self, offset: int) -> None:
-        """Send the Fetch whose reply the next `records` takes."""
+        """Send a Fetch; the next call of `records` takes its reply."""
         link = self._caller.leader(self._tp)
         version = link.send(FETCH, fetch_request(self._tp, offset, self._max_bytes))
         self._asked = link, version, offset
 
     def records(self, offset: int) -> tuple[memoryview | bytes, int]:
-        """The whole batches from the one that holds `offset` on, and the offset after them; nothing at the log's
-        end."""
+        """The complete batches of the reply, beginning with the one that holds `offset`, and the offset after them. No
+        bytes at the end of the log."""
         if self._asked is None or self._asked[2] != offset:
             self.ask(offset)
         assert self._asked is not None
@@ -74,7 +74,7 @@ class _Range:
         records = memoryview(partition.records)
         after = max((header.last_offset + 1 for _, header in batches(records)), default=offset)
         if after <= offset:
-            raise ProtocolViolation(f"a Fetch of {self._tp} from offset {offset} brought no whole batch from there on")
+            raise ProtocolViolation(f"the reply to a Fetch of {self._tp} has no complete batch from offset {offset} on")
         return records, after
 
 
@@ -89,11 +89,11 @@ def read_columns(
     timeout_ms: int = 30_000,
     client_id: str = "moldau",
 ) -> Iterator["pyarrow.RecordBatch"]:
-    """The records with start <= offset < end, in Kafka's columns (`records.arrow`), one Arrow batch a Fetch of
+    """The records with start <= offset < end, in the columns of `records.arrow`; one Arrow batch per Fetch of
     `max_bytes`.
 
-    Raises `KafkaError`: OFFSET_OUT_OF_RANGE when `start` is gone, REQUEST_TIMED_OUT when the log ends before `end` and
-    nothing comes for `timeout_ms`, and what else does not go away within that time.
+    Raises `KafkaError`: OFFSET_OUT_OF_RANGE if `start` was deleted, REQUEST_TIMED_OUT if the log ends before `end` and
+    no record arrives for `timeout_ms`, and any error that lasts longer than `timeout_ms`.
     """
     from moldau.records.arrow import to_record_batches
 
@@ -122,7 +122,7 @@ def list_offsets(
     client_id: str = "moldau",
 ) -> dict[TopicPartition, int]:
     """For each partition the offset at `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or of the first record at or after a time
-    in ms since 1970; -1 where there is no such record. Raises `KafkaError`."""
+    in ms since 1970; -1 if no record is at or after it. Raises `KafkaError`."""
     found: dict[TopicPartition, int] = {}
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
 
@@ -142,8 +142,8 @@ def list_offsets(
 
 
 def list_offsets_request(wanted: Mapping[TopicPartition, int], *, committed: bool = False) -> ListOffsetsRequest:
-    """Partitions of one leader, each with its time. `committed`: behind what is there for readers of committed
-    records."""
+    """A ListOffsets request for partitions of one leader, each with its time. With `committed`, LATEST is the last
+    stable offset."""
     topics: dict[str, ListOffsetsTopic] = {}
     for tp, time_ms in wanted.items():
         topic = topics.setdefault(tp.topic, ListOffsetsTopic(name=tp.topic))
@@ -158,7 +158,7 @@ def offsets_of(link: BlockingLink, wanted: Mapping[TopicPartition, int]) -> dict
     for topic in link.call(LIST_OFFSETS, list_offsets_request(wanted)).topics:
         for p in topic.partitions:
             tp = TopicPartition(topic.name, p.partition_index)
-            check(p.error_code, f"asking for the offsets of {tp}")
+            check(p.error_code, f"listing the offsets of {tp}")
             found[tp] = p.offset
     return found
 
@@ -170,8 +170,8 @@ def topic_partitions(
     timeout_ms: int = 30_000,
     client_id: str = "moldau",
 ) -> dict[str, list[int]]:
-    """The partitions of the named topics, or of all that are not internal. Raises `KafkaError` for one that is not
-    there."""
+    """The partitions of the named topics, or of all topics that are not internal. Raises `KafkaError` if a named topic
+    does not exist."""
     names = None if topics is None else list(topics)
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
 

@@ -1,8 +1,8 @@
-"""Where a group shall go on: what each way of saying it means for partitions whose first and last offsets are known.
+"""Parses the targets of `groups reset-offsets` (durations, times, offsets, partitions) and limits offsets to the log.
 Pure.
 
-As Kafka's tool does, an offset outside of what is there is brought back to the nearer end, and a time behind the last
-record means the end.
+As in Kafka's tool, an offset outside the log becomes the nearer end of the log, and a time after the last record means
+the end.
 """
 
 import csv
@@ -23,47 +23,48 @@ _UNITS_MS: Final = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000
 
 
 def duration_ms(text: str) -> int:
-    """An ISO 8601 duration such as PT1H30M or P7D. Raises `ConfigError`."""
+    """An ISO 8601 duration such as PT1H30M or P7D, in ms. Raises `ConfigError`."""
     match = _DURATION.fullmatch(text)
     parts = {unit: match[unit] for unit in _UNITS_MS if match[unit]} if match else {}
     if not match or not parts or match["sign"] or text.endswith("T"):
-        raise ConfigError(f"{text!r} is no duration such as PT30M, PT12H or P7D")
+        raise ConfigError(f"{text!r} is not an ISO 8601 duration such as PT30M, PT12H or P7D")
     return int(sum(float(number) * _UNITS_MS[unit] for unit, number in parts.items()))
 
 
 def time_ms(text: str) -> int:
-    """An ISO 8601 time such as 2026-11-21T08:00:00; UTC unless it says otherwise. Raises `ConfigError`."""
+    """An ISO 8601 time such as 2026-11-21T08:00:00 in ms since 1970; UTC if it has no zone. Raises `ConfigError`."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError(f"{text!r} is no time such as 2026-11-21T08:00:00") from None
+        raise ConfigError(f"{text!r} is not an ISO 8601 time such as 2026-11-21T08:00:00") from None
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def parse_offsets(lines: Iterable[str], name: str) -> dict[TopicPartition, int]:
-    """Lines of TOPIC,PARTITION,OFFSET, as Kafka's tool writes and reads them. Raises `ConfigError`."""
+    """Offsets from lines of TOPIC,PARTITION,OFFSET, the format of Kafka's tool. `name` names the source in errors.
+    Raises `ConfigError`."""
     found: dict[TopicPartition, int] = {}
     for number, row in enumerate(csv.reader(lines), 1):
         if not row:
             continue
         if len(row) != 3 or not all(re.fullmatch(r"\d{1,18}", cell.strip(), re.ASCII) for cell in row[1:]):
-            raise ConfigError(f"line {number} of {name} is no TOPIC,PARTITION,OFFSET")
+            raise ConfigError(f"line {number} of {name} is not TOPIC,PARTITION,OFFSET")
         found[TopicPartition(row[0].strip(), int(row[1]))] = int(row[2])
     return found
 
 
 def parse_partitions(text: str) -> tuple[str, list[int] | None]:
-    """TOPIC, or TOPIC:0,2 for some of its partitions. Raises `ConfigError`."""
+    """A topic and its partitions from TOPIC (all of them: None) or TOPIC:0,2. Raises `ConfigError`."""
     topic, colon, numbers = text.partition(":")
     if not colon:
         return topic, None
     if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", numbers, re.ASCII):
-        raise ConfigError(f"{text!r} is no TOPIC or TOPIC:PARTITION,PARTITION")
+        raise ConfigError(f"{text!r} is neither TOPIC nor TOPIC:PARTITION,PARTITION")
     return topic, [int(number) for number in numbers.split(",")]
 
 
 def within(
     wanted: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Each offset, or the nearer end of what is there."""
+    """Each offset, or the nearer end of its partition's log if it is outside."""
     return {tp: min(max(offset, starts[tp]), ends[tp]) for tp, offset in wanted.items()}

@@ -1,8 +1,8 @@
-"""How far a group is behind: records it has not read, and since when the oldest of them is there.
+"""The lag of a group: the number of records it has not read, and the age of the oldest of them.
 
-The records are counted from what is still there: what was deleted before it was read is no lag. Compaction leaves
-offsets without records, which count, as in Kafka. The time is that since the oldest unread record's timestamp, so a
-quiet partition that was read to its end has none, and one record that nobody reads gets older and older.
+Deleted records do not count. Offsets whose records compaction removed do count, as in Kafka. The age is the time since
+the timestamp of the oldest unread record: it is 0 in a partition that was read to its end, and it grows while a record
+stays unread.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ from moldau.records.batch import batches
 from moldau.records.rows import iterate
 
 ONE_BATCH_BYTES = 1
-"""A Fetch of so little brings the first batch, whole."""
+"""Size limit of a Fetch that is to return one batch: the first batch comes complete whatever the limit."""
 
 
 class Lag(NamedTuple):
-    """`start` and `end` of the partition; `records` and `seconds` are None where nothing is committed, `seconds` also
-    where the oldest unread record has no timestamp."""
+    """Lag in one partition, whose log goes from `start` to `end`. `records` and `seconds` are None if no offset is
+    committed; `seconds` is also None if the oldest unread record has no timestamp."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ class Lag(NamedTuple):
 async def lags(
     router: Router, committed: Mapping[TopicPartition, int | None], now_ms: int
 ) -> dict[TopicPartition, Lag]:
-    """For each partition, of which each must be there, the lag behind its committed offset. Raises `KafkaError`."""
+    """The lag of each partition behind its committed offset; every partition must exist. Raises `KafkaError`."""
     starts = await offsets_at(router, dict.fromkeys(committed, EARLIEST))
     ends = await offsets_at(router, dict.fromkeys(committed, LATEST))
     found: dict[TopicPartition, Lag] = {}
@@ -48,7 +48,7 @@ async def lags(
             found[tp] = Lag(start, end, 0, 0.0)
             continue
         timestamp_ms = await first_timestamp(router, tp, position, end)
-        if timestamp_ms is None:  # nothing but holes and markers up to the end
+        if timestamp_ms is None:  # only compacted offsets and markers up to the end
             seconds: float | None = 0.0
         else:
             seconds = max(now_ms - timestamp_ms, 0) / 1000 if timestamp_ms >= 0 else None
@@ -57,7 +57,7 @@ async def lags(
 
 
 async def first_timestamp(router: Router, tp: TopicPartition, offset: int, end: int) -> int | None:
-    """The time of the first record with offset <= its offset < end; None if there is none."""
+    """The timestamp of the first record from `offset` up to `end` (excluded), in ms; None without such a record."""
     while offset < end:
         following = offset
 

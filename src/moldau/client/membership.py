@@ -1,9 +1,9 @@
-"""One member of a consumer group, by the classic protocol: join, be assigned partitions, keep alive, commit, leave.
+"""One member of a classic group: it joins, is assigned partitions, sends heartbeats, commits and leaves.
 
-The member that the coordinator names leader assigns partitions for all (`assignors`, by the name "range" that every
-client knows). `Membership` does the exchanges and keeps member id and generation; when to call what is the consumer's
-decision. While a member is in a generation, a task sends heartbeats; what they bring (a rebalance, a lost membership)
-is in `rejoin_needed`.
+The member that the coordinator elects as leader assigns partitions for all members, with the assignor "range" that
+every client supports (`assignors`). `Membership` sends the requests and keeps the member id and the generation; the
+consumer decides when. While the member is in a generation, a task sends heartbeats. If a heartbeat reports a rebalance
+or a lost membership, `rejoin_needed` is set.
 
 Sources: "Consumer Rebalance Protocol" of Kafka's protocol guide; KIP-62 (heartbeats), KIP-345 (static members), KIP-394
 (MEMBER_ID_REQUIRED).
@@ -66,7 +66,7 @@ class OffsetAndMetadata(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSettings:
-    """How a member behaves towards its group."""
+    """Settings of a group member."""
 
     group_id: str
     group_instance_id: str | None = None
@@ -76,7 +76,8 @@ class GroupSettings:
 
 
 class Membership:
-    """See the module. `wake` is called on the loop when a heartbeat brought something to look at."""
+    """One membership, described in the module. `wake` is called on the loop when heartbeats stop, for example because
+    of a rebalance."""
 
     def __init__(self, router: Router, settings: GroupSettings, wake: Callable[[], object]):
         self._router = router
@@ -91,11 +92,12 @@ class Membership:
         self._polled_s = 0.0
 
     def polled(self, now_s: float) -> None:
-        """The application is alive. One that does not poll within the rebalance time-out loses its partitions."""
+        """Note that the application polled. If it does not poll again within the rebalance time-out, the member
+        leaves."""
         self._polled_s = now_s
 
     async def join(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """Take part in a rebalance to its end: what this member owns from now on. Raises `KafkaError`."""
+        """Take part in a rebalance and return the partitions assigned to this member. Raises `KafkaError`."""
         await self._stop_heartbeats()
         backoff = self._router.backoff(f"joining group {self._settings.group_id}")
         while True:
@@ -111,7 +113,7 @@ class Membership:
                 return assigned
 
     async def leave(self) -> None:
-        """Tell the group, so that it need not wait for the session to end. A static member stays."""
+        """Leave the group, so that it need not wait for the session time-out. A static member stays in the group."""
         await self._stop_heartbeats()
         await self._say_goodbye("the consumer is closing")
 
@@ -127,15 +129,15 @@ class Membership:
         self.forget()
 
     def forget(self) -> None:
-        """The group does not know us any more."""
+        """Discard the member id and generation, because the group no longer has this member."""
         self.member_id, self.generation, self.rejoin_needed = "", -1, True
 
     async def stop(self) -> None:
-        """No more heartbeats; the group finds out by itself."""
+        """Stop the heartbeats without leaving; the member's session ends by its time-out."""
         await self._stop_heartbeats()
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit as a member of the current generation, or from outside if the group is only used for offsets."""
+        """Commit offsets as a member of the current generation, or as a non-member if the group only stores offsets."""
         topics: dict[str, OffsetCommitRequestTopic] = {}
         for tp, (offset, metadata) in offsets.items():
             topics.setdefault(tp.topic, OffsetCommitRequestTopic(name=tp.topic)).partitions.append(
@@ -159,8 +161,9 @@ class Membership:
                 check(p.error_code, f"committing {topic.name}-{p.partition_index} for group {self._settings.group_id}")
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group committed of these partitions; those without a commit are left out. Waits for transactions
-        that are about to change one (KIP-447): who went on from the offset of before would do its work again."""
+        """The group's committed offsets of these partitions; partitions without a commit are left out. Waits until no
+        open transaction is about to change one of them (KIP-447): a consumer that started from the older offset would
+        process records twice."""
         by_topic: dict[str, list[int]] = {}
         for tp in partitions:
             by_topic.setdefault(tp.topic, []).append(tp.partition)
@@ -189,7 +192,7 @@ class Membership:
         return found
 
     async def call(self, api: Api, request: Any, *, timeout_ms: int | None = None) -> Any:
-        """One request to the coordinator. Raises `KafkaError` when it does not answer."""
+        """Send one request to the coordinator. Raises `KafkaError` if it does not answer."""
         try:
             if self._coordinator is None:
                 self._coordinator = await self._router.coordinator(self._settings.group_id)
@@ -201,7 +204,7 @@ class Membership:
             raise
 
     async def retrying(self, api: Api, request: Any, errors: Callable[[Any], list[int]]) -> Any:
-        """A request to the coordinator, until none of the `errors` of its reply is one that goes away."""
+        """Send a request to the coordinator, and retry while `errors` of the reply has a retriable error."""
 
         async def attempt() -> Any:
             reply = await self.call(api, request)
@@ -255,7 +258,7 @@ class Membership:
         return read_assignment(answer.assignment)
 
     async def _assign(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """As the group's leader: who owns what."""
+        """Assign the partitions to all members, as the group's leader."""
         wanted = {m.member_id: read_subscription(m.metadata).topics for m in joined.members}
         topics = sorted({topic for topics in wanted.values() for topic in topics})
         await self._router.retrying(lambda: self._router.refresh(topics))
@@ -268,7 +271,7 @@ class Membership:
         ]
 
     def _again(self, failure: KafkaError) -> bool:
-        """Whether a rebalance that failed is worth another try; what it taught us is noted."""
+        """Note the failure of a rebalance or heartbeat, and return whether to try again."""
         self._note(failure.code)
         lost = failure.code in _LOST_MEMBERSHIP or failure.code == ErrorCode.REBALANCE_IN_PROGRESS
         return lost or failure.retriable
@@ -304,7 +307,7 @@ class Membership:
             )
             try:
                 reply = await self.call(HEARTBEAT, request, timeout_ms=settings.session_timeout_ms)
-                check(reply.error_code, f"staying in group {settings.group_id}")
+                check(reply.error_code, f"heartbeat to group {settings.group_id}")
                 backoff.reset()
             except KafkaError as failure:
                 self._note(failure.code)
@@ -318,7 +321,7 @@ class Membership:
 
 
 def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """A member's subscription. Raises `KafkaError` (INCONSISTENT_GROUP_PROTOCOL) if it is not a consumer's."""
+    """A member's subscription. Raises `KafkaError(INCONSISTENT_GROUP_PROTOCOL)` if the bytes are not a subscription."""
     try:
         return consumer.read_subscription(data)
     except ProtocolViolation as violation:
@@ -338,7 +341,7 @@ def read_assignment(data: bytes) -> list[TopicPartition]:
 
 def _other_protocol(violation: ProtocolViolation) -> KafkaError:
     code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    return KafkaError(code, f"a member of the group speaks another protocol: {violation}")
+    return KafkaError(code, f"a member of the group does not use the consumer protocol: {violation}")
 
 
 def assignment_of(partitions: Iterable[TopicPartition]) -> ConsumerProtocolAssignment:
@@ -351,7 +354,7 @@ def assignment_of(partitions: Iterable[TopicPartition]) -> ConsumerProtocolAssig
 
 
 def _unsettled(reply: Any) -> list[int]:
-    """What an OffsetFetch may be asked again for."""
+    """The error codes of an OffsetFetch reply that `retrying` should check."""
     group = reply.groups[0] if reply.groups else reply
     codes = [p.error_code for topic in group.topics for p in topic.partitions]
     return [group.error_code, *(code for code in codes if code == ErrorCode.UNSTABLE_OFFSET_COMMIT)]

@@ -1,4 +1,4 @@
-"""Which offsets partitions have: the earliest, the latest, the first at or after a time. On asyncio, by leader."""
+"""Looks up offsets of partitions: the earliest, the latest, the first at or after a time. On asyncio."""
 
 from collections.abc import Mapping
 
@@ -14,8 +14,8 @@ __all__ = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", "offsets_at"]
 async def offsets_at(
     router: Router, wanted: Mapping[TopicPartition, int], *, committed: bool = False
 ) -> dict[TopicPartition, int]:
-    """For each partition the offset at its `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or time in ms; -1 if no record is
-    there. `committed`: among those that readers of committed records see."""
+    """For each partition the offset at its `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or time in ms; -1 if no record is at
+    or after the time. With `committed`, LATEST is the last stable offset."""
     found: dict[TopicPartition, int] = {}
 
     async def ask() -> None:
@@ -32,7 +32,7 @@ async def offsets_at(
                     if error_of(p.error_code) in STALE_METADATA:
                         router.stale(topic.name)
                     tp = TopicPartition(topic.name, p.partition_index)
-                    check(p.error_code, f"asking for the offsets of {tp}")
+                    check(p.error_code, f"listing the offsets of {tp}")
                     found[tp] = p.offset
 
     await router.retrying(ask)

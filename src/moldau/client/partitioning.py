@@ -1,9 +1,8 @@
-"""Which partition a record without one goes to: by its key's hash as in Java's client, or, without a key, where we
-stick.
+"""Chooses the partition of a record: by the hash of its key, or by the sticky partitioner if it has no key.
 
 The hash is MurmurHash2 with the seed of Kafka's Java client, so that all clients put a key into the same partition.
-Records without a key stay with one partition until a batch of bytes has gone there (KIP-480, KIP-794): full batches,
-even shares.
+Records without a key go to one partition until it has received `switch_bytes`, then to another one (KIP-480, KIP-794):
+batches are full and partitions get equal shares.
 """
 
 from functools import lru_cache
@@ -14,7 +13,7 @@ _SEED, _MIX, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit hash, unsigned."""
+    """MurmurHash2 of the data, as an unsigned 32-bit number."""
     length = len(data)
     h = (_SEED ^ length) & _MASK
     whole = length & ~3
@@ -34,7 +33,7 @@ def positive_hash(key: bytes) -> int:
 
 
 class Sticky:
-    """Where records of one topic without a key go."""
+    """The sticky partitioner for the records of one topic without a key."""
 
     def __init__(self, random: Random, switch_bytes: int):
         self._random = random

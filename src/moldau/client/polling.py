@@ -1,9 +1,9 @@
-"""What a consumer has fetched and not yet handed out: positions, buffers, and the long polls that fill them.
+"""Fetched records that the consumer has not returned yet: positions, buffers, and the long polls that fill them.
 
-One Fetch at a time to each leader, for the partitions of which fewer than `CHUNKS_AHEAD` replies wait to be read; so
-memory is bounded by that many `partition_max_bytes` for each partition. `position` is the offset of the next record to
-hand out; offsets that are handed out never go back unless someone seeks. A reply for a position that was moved
-meanwhile is dropped. Who wants committed records only is not given those of transactions that were aborted.
+Each leader has at most one Fetch in flight, for the partitions that have fewer than `CHUNKS_AHEAD` unread replies. This
+bounds memory to `CHUNKS_AHEAD * partition_max_bytes` for each partition. `position` is the offset of the next record to
+return; it never goes back unless the application seeks. A reply for a position that a seek has changed meanwhile is
+dropped. With isolation level read_committed, records of aborted transactions are left out.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ CHUNKS_AHEAD = 2
 
 
 class ConsumedRecord(NamedTuple):
-    """A record as a consumer hands it out; `timestamp_type` 0 is the producer's time, 1 the broker's."""
+    """A record as `poll` returns it; `timestamp_type` 0 is the producer's time, 1 the broker's."""
 
     topic: str
     partition: int
@@ -38,11 +38,11 @@ class ConsumedRecord(NamedTuple):
 
 
 Chunk: TypeAlias = tuple[memoryview, list[tuple[int, int]]]
-"""The records of one reply, and which transactions in it were aborted: their producer ids and first offsets."""
+"""The records of one reply, and producer id and first offset of each aborted transaction in it."""
 
 
 class Assigned:
-    """One assigned partition. `position` is None until it is known where to begin."""
+    """One assigned partition. `position` is None until the start position has been found."""
 
     __slots__ = ("asked", "chunks", "end_offset", "fetch_from", "out_of_range", "paused", "position", "rows", "tp")
 
@@ -54,7 +54,7 @@ class Assigned:
         self.move(position)
 
     def move(self, position: int | None) -> None:
-        """Go on from there; what was fetched is dropped."""
+        """Continue at this position; fetched records are dropped."""
         self.position = position
         self.fetch_from = position
         self.chunks: deque[Chunk] = deque()
@@ -62,7 +62,7 @@ class Assigned:
         self.asked: object = None
 
     def next_rows(self) -> bool:
-        """Open the next buffered reply, if there is one."""
+        """Open the next buffered reply; False if none is left."""
         if not self.chunks:
             return False
         records, aborted = self.chunks.popleft()
@@ -98,7 +98,7 @@ class Poller:
         self.assigned: dict[TopicPartition, Assigned] = {}
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """From now on these; a partition that was assigned before keeps its position and buffers."""
+        """Fetch these partitions from now on. A partition that was assigned before keeps its position and buffers."""
         self.assigned = {tp: self.assigned.get(tp) or Assigned(tp, None) for tp in partitions}
 
     async def close(self) -> None:
@@ -108,8 +108,7 @@ class Poller:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def take(self, max_records: int) -> list[ConsumedRecord]:
-        """Hand out buffered records, one partition after the other. Raises the failure of a fetch that does not go
-        away."""
+        """Return buffered records, partition by partition. Raises the last failure of a Fetch that is not retriable."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -144,7 +143,7 @@ class Poller:
         return len(taken) > before
 
     def fetch(self) -> None:
-        """Ask each leader that is not being asked for what the buffers lack."""
+        """Send a Fetch to each leader that has none in flight, for the partitions whose buffers have room."""
         by_leader: dict[int, list[Assigned]] = {}
         unled: dict[str, None] = {}
         for state in self.assigned.values():
@@ -222,7 +221,7 @@ class Poller:
             self._wake()
 
     def _received(self, state: Assigned, offset: int, data: PartitionData) -> KafkaError | None:
-        """Keep what came for a partition. Returns why the next fetch has to wait, if it does."""
+        """Buffer a partition's part of a reply. Returns the failure if the next Fetch has to wait, else None."""
         if self.assigned.get(state.tp) is not state or state.fetch_from != offset:
             return None
         error = error_of(data.error_code)

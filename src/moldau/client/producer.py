@@ -1,8 +1,8 @@
-"""Producers: `AsyncProducer` on the caller's loop, and `Producer`, its synchronous face, with a loop in a thread.
+"""Producers: `AsyncProducer` on the caller's loop, and `Producer`, its synchronous form, with a loop in a thread.
 
-`send` puts a record into a batch and returns a `Delivery` at once; a sender sends the batches (`sending`). Idempotent
-unless told otherwise: every record lands once and in order, whatever breaks in between, as long as the delivery
-time-out allows. A producer holds at most `buffer_bytes`; beyond that, `send` waits.
+`send` puts a record into a batch and returns a `Delivery` at once; a sender sends the batches (`sending`). Producers
+are idempotent by default: retries until the delivery time-out never duplicate or reorder records. A producer buffers at
+most `buffer_bytes`; when the buffer is full, `send` waits.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from moldau.client.columnar import EncodedBatch
 
 T = TypeVar("T")
-FULL = "the producer's buffer stayed full: the broker does not keep up"
+FULL = "the producer's buffer is still full: the broker does not acknowledge records fast enough"
 Content = bytes | bytearray | memoryview | str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerSettings:
-    """How a producer behaves. `batch_bytes` is for records, `column_batch_bytes` for `send_columns`. `acks`: "all", 1
-    or 0. `idempotent`: None is yes with acks="all" and no with others."""
+    """Settings of a producer. `batch_bytes` applies to `send`, `column_batch_bytes` to `send_columns`. `acks`: "all", 1
+    or 0. `idempotent`: None means True with acks="all" and False otherwise."""
 
     client_id: str = "moldau"
     acks: str | int = "all"
@@ -55,13 +55,13 @@ class ProducerSettings:
         return {"all": -1, "-1": -1, "0": 0, "1": 1}[str(self.acks)]
 
     def check(self) -> None:
-        """Raises `ConfigError` for what cannot be."""
+        """Raises `ConfigError` for a value that is not allowed."""
         if str(self.acks) not in ("all", "-1", "0", "1"):
-            raise ConfigError(f"acks={self.acks} is none of all, 1, 0")
+            raise ConfigError(f"acks={self.acks} is not one of all, 1, 0")
         if self.idempotent and self.acks_number != -1:
             raise ConfigError("an idempotent producer needs acks=all")
         if self.compression not in CODECS:
-            raise ConfigError(f"compression {self.compression!r} is none of {', '.join(CODECS)}")
+            raise ConfigError(f"compression {self.compression!r} is not one of {', '.join(CODECS)}")
         for name in (
             "batch_bytes",
             "column_batch_bytes",
@@ -79,7 +79,7 @@ class ProducerSettings:
 
 
 class AsyncProducer:
-    """A producer on the running loop; use it in `async with`, which delivers everything before it leaves."""
+    """A producer on the running loop. Use it in `async with`, which delivers all records before it exits."""
 
     def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
         self.settings = ProducerSettings(**settings)
@@ -113,7 +113,7 @@ class AsyncProducer:
         await self.close(0 if failed else None)
 
     async def start(self) -> None:
-        """Start the sender on the running loop; nothing is dialled before the first record."""
+        """Start the sender on the running loop; it dials no broker before the first record."""
         self._loop = asyncio.get_running_loop()
         self._sender = Sender(
             self._router,
@@ -135,9 +135,9 @@ class AsyncProducer:
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Delivery:
-        """Put a record into a batch; waits while the buffer is full. Awaiting the `Delivery` waits for the broker.
+        """Put a record into a batch; waits while the buffer is full. Await the `Delivery` to wait for the broker.
 
-        Raises `KafkaError` if the topic cannot be found or made, or the record is too large.
+        Raises `KafkaError` if the topic can be neither found nor created, or if the record is too large.
         """
         count = self.known_partitions(topic) or await self.learn_partitions(topic)
         record = as_bytes(key), as_bytes(value), timestamp_ms, headers
@@ -167,11 +167,11 @@ class AsyncProducer:
         headers: Any = None,
         partition: int | None = None,
     ) -> list[Delivery]:
-        """Send Arrow columns, one record a row, in order within each partition; a `Delivery` for each batch's last
-        record.
+        """Send Arrow columns, one record per row, in order within each partition. Returns a `Delivery` for the last
+        record of each batch.
 
-        Keys and values are binary or text, timestamps int64 in ms or Arrow's, headers list<struct<key, value>>. Waits
-        while the buffer is full. Raises `KafkaError`, and `ValueError` for columns that do not fit together.
+        Keys and values are binary or text; timestamps are int64 in ms or Arrow timestamps; headers are list<struct<key,
+        value>>. Waits while the buffer is full. Raises `KafkaError`, and `ValueError` if the columns' lengths differ.
         """
         count = self.known_partitions(topic) or await self.learn_partitions(topic)
         deliveries = []
@@ -190,7 +190,7 @@ class AsyncProducer:
         return deliveries
 
     async def flush(self) -> None:
-        """Send what waits, and wait until each record sent so far is delivered or has failed."""
+        """Send the waiting batches, and wait until each record sent so far is delivered or has failed."""
         self.accumulator.hurry = True
         try:
             self.wake()
@@ -203,7 +203,8 @@ class AsyncProducer:
             self.accumulator.hurry = False
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Deliver what waits, for at most `timeout_s` (None: the delivery time-out), then stop; what is left fails."""
+        """Deliver the waiting records for at most `timeout_s` (None: the delivery time-out), then stop. Records that
+        are not delivered by then fail."""
         if self.closed:
             return
         self.closed = True
@@ -218,19 +219,19 @@ class AsyncProducer:
             await self._router.close()
 
     def wake(self) -> None:
-        """The sender looks again. On the loop only."""
+        """Wake the sender. Call on the loop only."""
         if self._sender is not None:
             self._sender.wake()
 
     def known_partitions(self, topic: str) -> int | None:
-        """How many partitions a topic has, unless that is not known, or not fresh."""
+        """The topic's number of partitions; None if it is unknown or its metadata is too old."""
         if self.closed or self._loop is None:
             raise ClientClosed("this producer is closed" if self.closed else "this producer was not started")
         count, until_s = self._partitions.get(topic, (None, 0.0))
         return count if count is not None and self._loop.time() < until_s else None
 
     async def learn_partitions(self, topic: str) -> int:
-        """Ask for it; the broker makes the topic if it does that."""
+        """Request the topic's number of partitions; the broker may create the topic (`auto.create.topics.enable`)."""
 
         async def ask() -> int:
             await self._router.refresh([topic], create=True)
@@ -254,7 +255,7 @@ class AsyncProducer:
         timestamp_ms: int | None,
         headers: Headers,
     ) -> tuple[Delivery, bool]:
-        """Put a record into its batch, from any thread; says whether the sender has to be woken. Raises
+        """Put a record into its batch, from any thread. Also returns whether to wake the sender. Raises
         `BufferFull`."""
         assert self._loop is not None
         if timestamp_ms is None:
@@ -279,7 +280,7 @@ class AsyncProducer:
         headers: Any,
         partition: int | None,
     ) -> "Iterator[EncodedBatch]":
-        """The batches that these columns make, encoded one by one, from any thread."""
+        """Encode these columns into batches, one by one, in the calling thread."""
         from moldau.client.columnar import columns_of, encoded_batches
 
         columns = columns_of(keys, values, timestamps_ms, headers, self._runtime.clock.now_ms())
@@ -305,15 +306,15 @@ class AsyncProducer:
 
 
 def as_bytes(content: Content) -> bytes | None:
-    """Text as UTF-8, and a copy of what its owner might change later."""
+    """The content as bytes: text in UTF-8, and a copy of a buffer that its owner might change later."""
     if content is None or type(content) is bytes:
         return content
     return content.encode() if isinstance(content, str) else bytes(content)
 
 
 class Producer:
-    """The synchronous face: use it in a with-statement, which delivers everything before it leaves. Threads may share
-    it."""
+    """The synchronous form of `AsyncProducer`. Use it in a with-statement, which delivers all records before it exits.
+    Threads may share it."""
 
     def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
         self._core = AsyncProducer(bootstrap, runtime=runtime, **settings)
@@ -337,7 +338,7 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Delivery:
-        """As `AsyncProducer.send`: returns at once, or when the buffer has room again."""
+        """As `AsyncProducer.send`; blocks only while the buffer is full."""
         core = self._core
         count = core.known_partitions(topic) or self._thread.run(core.learn_partitions(topic))
         if type(value) is not bytes:
@@ -390,7 +391,8 @@ class Producer:
         self._thread.run(self._core.flush())
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Deliver what waits, for at most `timeout_s`, then stop."""
+        """Deliver the waiting records for at most `timeout_s`, then stop. Records that are not delivered by then
+        fail."""
         if self._thread.running:
             try:
                 self._thread.run(self._core.close(timeout_s))

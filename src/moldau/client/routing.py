@@ -1,9 +1,9 @@
-"""Requests to the right broker, on asyncio: the links of one client, and which broker leads or coordinates.
+"""The connections of one client, on asyncio: links to brokers, and look-up of leaders and coordinators.
 
-`Router` keeps one `Link` for each broker and purpose (a long poll must not delay a heartbeat, so requests to
-coordinators have links of their own), dials on first use, and forgets a link that broke. Its `ClusterView` says where
-brokers and leaders are, and is refreshed once it is known to be stale. `retrying` is the one place where a failed
-attempt is repeated: with backoff, until it succeeds, fails with an error that is not retriable, or its time is over.
+`Router` keeps one `Link` for each broker and purpose; requests to coordinators have their own links, because a long
+poll must not delay a heartbeat. It dials on first use and forgets a broken link. Its `ClusterView` knows the brokers'
+addresses and the leaders, and is refreshed when it turns out to be stale. `retrying` is the only place where an attempt
+is repeated: with backoff, until it succeeds, fails with an error that is not retriable, or its time is over.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 API_TIMEOUT_MS = 60_000
 METADATA_MAX_AGE_MS = 300_000
 GROUP_KEY, TRANSACTION_KEY = 0, 1
-"""Kinds of coordinators, as FindCoordinator numbers them."""
+"""Key types of FindCoordinator: group and transactional id."""
 T = TypeVar("T")
 
 
@@ -79,7 +79,7 @@ class Router:
                 result.connection.close()
 
     async def link(self, address: Address, purpose: str = "") -> Link:
-        """The link to a broker for a purpose. Calls made while it is being dialled share it."""
+        """The link to a broker for a purpose. Concurrent callers share one attempt to dial."""
         if self._closed:
             raise ClientClosed("this client is closed")
         key = (address, purpose)
@@ -122,8 +122,8 @@ class Router:
         raise failure
 
     async def refresh(self, topics: Iterable[str] | None, *, create: bool = False) -> None:
-        """Ask any broker about some topics, or all (None); with `create` the broker may create those that are missing,
-        if `auto.create.topics.enable` is on."""
+        """Request metadata of these topics, or of all (None), from any broker. With `create`, the broker may create
+        missing topics if `auto.create.topics.enable` is on."""
         link = await self.any()
         asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=create)
@@ -132,8 +132,8 @@ class Router:
         self.view.apply(reply, everything=asked is None)
 
     async def leader(self, tp: TopicPartition, *, create: bool = False) -> int:
-        """The id of the broker that leads the partition, from a broker if the view does not have it. Raises
-        `KafkaError`, retriable while the partition has no leader."""
+        """The id of the partition's leader; refreshes the view if it does not know the leader. Raises `KafkaError`,
+        retriable while the partition has no leader."""
         leader = self.view.leader(tp)
         if isinstance(leader, ErrorCode):
             await self.refresh([tp.topic], create=create)
@@ -143,7 +143,7 @@ class Router:
         return leader
 
     def stale(self, topic: str) -> None:
-        """Forget the leaders of this topic: the next request for one asks the cluster first."""
+        """Forget the leaders of this topic: the next look-up refreshes the view."""
         self.view.topics.pop(topic, None)
 
     async def coordinator(self, key: str, key_type: int = GROUP_KEY) -> int:

@@ -1,8 +1,8 @@
-"""The producer's sender: takes due batches, sends them to the leaders, and settles them when the replies come.
+"""The producer's sender: takes due batches, sends them to the leaders, and completes them when the replies arrive.
 
-One task on one loop. `_pump` decides and posts without awaiting; what has to be awaited (a connection, metadata, the
-producer's identity) runs as a task of its own and wakes the pump when it is there, so that one slow broker delays no
-other.
+The sender is one task on one loop. `_pump` decides and sends without awaiting. Connecting, refreshing metadata and
+requesting a producer id run as separate tasks that wake the pump when they finish, so that one slow broker does not
+delay the others.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ Taken = dict[TopicPartition, tuple[PartitionQueue, Batch]]
 
 
 class Sender:
-    """Sends what an `Accumulator` holds. `start` it on the loop of its router."""
+    """Sends the batches of an `Accumulator`. Call `start` on the loop of its router."""
 
     def __init__(
         self,
@@ -62,18 +62,21 @@ class Sender:
         self._task = self._loop.create_task(self._run())
 
     def wake(self) -> None:
-        """Look again. To be called on the loop."""
+        """Check again for due batches. Call on the loop only."""
         self._awake.set()
 
     async def close(self) -> None:
-        """Stop; what is not acknowledged fails."""
+        """Stop; batches that are not acknowledged fail."""
         tasks = [t for t in (self._task, *self._waiting_for.values()) if t is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for batch in self._accumulator.outstanding():
             self._settle(
-                batch, KafkaError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed before this was acknowledged")
+                batch,
+                KafkaError(
+                    ErrorCode.NETWORK_EXCEPTION, "the producer was closed before the broker acknowledged the record"
+                ),
             )
 
     async def _run(self) -> None:
@@ -88,7 +91,7 @@ class Sender:
                 pass
 
     def _pump(self, now_s: float) -> float | None:
-        """Send everything that is due; returns when something will be, if that is known."""
+        """Send all due batches. Returns the time when the next batch is due, None if unknown."""
         for queue, batch in self._accumulator.expired(now_s):
             queue.gave_up(batch)
             about = f"{queue.tp}: not acknowledged within the delivery time-out after {batch.attempts} attempts"
@@ -101,7 +104,7 @@ class Sender:
                 return earliest
 
     def _round(self, now_s: float) -> tuple[bool, float | None]:
-        """At most one request to each leader. Returns whether anything was sent, and when something else is due."""
+        """Send at most one request to each leader. Returns whether one was sent, and when the next batch is due."""
         earliest: float | None = None
         by_leader: dict[int, list[PartitionQueue]] = {}
         unled: dict[str, None] = {}
@@ -121,9 +124,9 @@ class Sender:
             else:
                 by_leader.setdefault(leader, []).append(queue)
         if unled:
-            self._background("asking who leads", lambda: self._ask_who_leads(list(unled)))
+            self._background("refreshing metadata", lambda: self._ask_who_leads(list(unled)))
         if by_leader and self._idempotent and self._identity is None:
-            self._background("asking for a producer id", self._introduce)
+            self._background("requesting a producer id", self._introduce)
             return False, earliest
         sent = [self._send_to(leader, ready) for leader, ready in by_leader.items()]
         return any(sent), earliest
@@ -152,13 +155,18 @@ class Sender:
         return True
 
     def _encode(self, taken: Taken) -> None:
-        """A batch that cannot be encoded (a header whose value is no bytes) fails alone, and is sent no more."""
+        """Encode the batches. One that cannot be encoded (a header value that is not bytes, say) fails for good,
+        alone."""
         for queue, batch in list(taken.values()):
             try:
                 batch.bytes_to_send(self._codec)
             except (TypeError, ValueError, OverflowError) as wrong:
                 del taken[queue.tp]
-                self._fail(queue, batch, KafkaError(ErrorCode.INVALID_RECORD, f"{queue.tp}: no record: {wrong}"))
+                self._fail(
+                    queue,
+                    batch,
+                    KafkaError(ErrorCode.INVALID_RECORD, f"{queue.tp}: a record cannot be encoded: {wrong}"),
+                )
 
     def _post(self, link: Link, taken: Taken) -> None:
         if not taken:
@@ -186,7 +194,7 @@ class Sender:
         except ProtocolViolation as violation:
             link.connection.close()
             self._failed(
-                taken, KafkaError(ErrorCode.NETWORK_EXCEPTION, f"a broker sent what is no Produce: {violation}")
+                taken, KafkaError(ErrorCode.NETWORK_EXCEPTION, f"a broker sent an invalid Produce reply: {violation}")
             )
         except KafkaError as failure:
             self._failed(taken, failure)
@@ -212,7 +220,7 @@ class Sender:
             self._fail(queue, batch, failure)
 
     def _fail(self, queue: PartitionQueue, batch: Batch, failure: MoldauError) -> None:
-        """One attempt failed: again later, again in a new epoch, or for good."""
+        """Handle a failed attempt: split the batch, send it again (perhaps in a new epoch), or fail it for good."""
         code = failure.code if isinstance(failure, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
         if code in STALE_METADATA:
             self._router.stale(queue.tp.topic)
@@ -241,13 +249,13 @@ class Sender:
             batch.outcome.set_exception(outcome)
 
     def _backoff(self, about: str, first_ms: int = 50, last_ms: int = 1_000) -> Backoff:
-        """The waits between the attempts at something, until it succeeds."""
+        """The waits between attempts at the named action; kept until the action succeeds."""
         if about not in self._backoffs:
             self._backoffs[about] = self._router.backoff(about, first_ms, last_ms)
         return self._backoffs[about]
 
     def _background(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """Run something that has to be awaited, once at a time by its name; the pump looks again when it is over."""
+        """Run a coroutine as a task, one at a time for each name; the pump runs again when it ends."""
         if name not in self._waiting_for:
             self._waiting_for[name] = self._loop.create_task(self._guarded(name, work))
 
@@ -268,8 +276,8 @@ class Sender:
             self._awake.set()
 
     def _give_up(self, failure: KafkaError, topic: str | None = None) -> None:
-        """What these batches need is refused for good (an identity, a version, the topic): nothing that waits can be
-        sent."""
+        """Fail all waiting batches, or those of one topic: the broker has refused the producer id, the version or the
+        topic for good."""
         hopeless: list[Batch] = []
         with self._accumulator.lock:
             for queue in self._accumulator.queues.values():
@@ -283,7 +291,7 @@ class Sender:
             self._settle(batch, failure)
 
     async def _ask_who_leads(self, topics: list[str]) -> None:
-        """Refresh; what can never be sent fails, and a topic without leaders is asked for again after a while."""
+        """Refresh the metadata. Batches of a refused topic fail; a topic without leaders is retried after a wait."""
         await self._router.refresh(topics, create=True)
         for topic in topics:
             why = self._router.view.missing.get(topic)
@@ -311,5 +319,5 @@ class Sender:
         reply = await link.call(INIT_PRODUCER_ID, request)
         if reply.error_code:
             error = error_of(reply.error_code)
-            raise KafkaError(error, f"no producer id: {sentence(error)}")
+            raise KafkaError(error, f"the broker assigned no producer id: {sentence(error)}")
         self._identity = Identity(reply.producer_id, reply.producer_epoch)

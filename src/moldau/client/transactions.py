@@ -1,8 +1,8 @@
-"""Transactions as an administrator sees them: listed, described, producers of partitions, those that hang, and ending
-those. On asyncio, each question to the broker that knows.
+"""Administration of transactions: list and describe them, describe producers, find hanging transactions and abort them.
 
-A transaction hangs if a partition holds it open, longer than any transaction may last, and its coordinator knows
-nothing of it: its readers of committed records wait for an end that nobody will write. Ending it is a marker by hand.
+A transaction hangs if it is open in a partition for longer than any transaction may last and its coordinator does not
+know it. No marker will ever end it, so readers with isolation level read_committed wait in that partition forever.
+`abort` writes the missing marker.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from moldau.protocol.messages.write_txn_markers import (
 )
 
 DURATIONS_SINCE, PATTERNS_SINCE = 1, 2
-"""Versions of ListTransactions that filter by duration, and by a pattern."""
+"""The first versions of ListTransactions that filter by duration and by pattern."""
 NONE = -1
 
 
@@ -36,7 +36,8 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
-    """`start_ms` is None where nothing was begun; `partitions` are those that it has written to and not ended yet."""
+    """`start_ms` is None if no transaction is open; `partitions` are those in which the transaction is not ended
+    yet."""
 
     transactional_id: str
     coordinator: int
@@ -49,7 +50,7 @@ class TransactionDescription(NamedTuple):
 
 
 class ProducerDescription(NamedTuple):
-    """What a partition knows of a producer; -1 where it knows nothing. `start_offset` is None without a transaction."""
+    """A partition's state of one producer; -1 in unknown fields. `start_offset` is None without an open transaction."""
 
     producer_id: int
     producer_epoch: int
@@ -60,7 +61,7 @@ class ProducerDescription(NamedTuple):
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that a partition holds open."""
+    """A transaction that is open in one partition."""
 
     partition: TopicPartition
     producer: ProducerDescription
@@ -72,7 +73,7 @@ Hanging = list[OpenTransaction]
 
 
 class AsyncTransactions:
-    """Of `AsyncAdmin`: questions about the transactions of a cluster."""
+    """The part of `AsyncAdmin` for transactions."""
 
     def __init__(self, router: Router):
         self._router = router
@@ -85,8 +86,8 @@ class AsyncTransactions:
         lasting_ms: int | None = None,
         pattern: str | None = None,
     ) -> Listings:
-        """Those of every broker, by transactional id. Raises `KafkaError`, also if a broker cannot filter like that or
-        knows no such state."""
+        """The transactions of all brokers, sorted by transactional id. Raises `KafkaError`, also if a broker does not
+        support one of the filters or states."""
         await self._router.retrying(lambda: self._router.refresh([]))
         request = ListTransactionsRequest(
             state_filters=[*states],
@@ -101,12 +102,13 @@ class AsyncTransactions:
             async def attempt(broker_id: int = broker_id) -> Listings:
                 link = await self._router.broker(broker_id)
                 if link.versions.of(LIST_TRANSACTIONS) < needed:
-                    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {broker_id} cannot filter transactions so")
+                    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {broker_id} does not support this filter")
                 reply = await link.call(LIST_TRANSACTIONS, request, self._router.request_timeout_ms)
                 check(reply.error_code, "listing transactions")
                 if reply.unknown_state_filters:
                     raise KafkaError(
-                        ErrorCode.INVALID_REQUEST, f"no transaction is ever {' or '.join(reply.unknown_state_filters)}"
+                        ErrorCode.INVALID_REQUEST,
+                        f"not a state of transactions: {', '.join(reply.unknown_state_filters)}",
                     )
                 return [
                     TransactionListing(t.transactional_id, broker_id, t.producer_id, t.transaction_state)
@@ -117,7 +119,7 @@ class AsyncTransactions:
         return sorted(found)
 
     async def describe(self, transactional_id: str) -> TransactionDescription:
-        """Raises `KafkaError(TRANSACTIONAL_ID_NOT_FOUND)` and others."""
+        """Describe one transactional id. Raises `KafkaError(TRANSACTIONAL_ID_NOT_FOUND)` and others."""
 
         async def attempt() -> TransactionDescription:
             coordinator = await self._router.coordinator(transactional_id, TRANSACTION_KEY)
@@ -140,7 +142,7 @@ class AsyncTransactions:
         return await self._router.retrying(attempt)
 
     async def producers(self, partitions: Iterable[TopicPartition], broker_id: int | None = None) -> Producers:
-        """What these partitions know of their producers, as their leaders say, or one broker of them all."""
+        """The state of all producers of these partitions, from the partitions' leaders or from the given broker."""
         found: Producers = {}
         wanted = [*dict.fromkeys(partitions)]
 
@@ -159,7 +161,7 @@ class AsyncTransactions:
                 for topic in reply.topics:
                     for p in topic.partitions:
                         tp = TopicPartition(topic.name, p.partition_index)
-                        check(p.error_code, f"asking for the producers of {tp}", p.error_message)
+                        check(p.error_code, f"describing the producers of {tp}", p.error_message)
                         found[tp] = [
                             ProducerDescription(
                                 one.producer_id,
@@ -178,7 +180,8 @@ class AsyncTransactions:
     async def hanging(
         self, partitions: Iterable[TopicPartition], older_than_ms: int, broker_id: int | None = None
     ) -> Hanging:
-        """Transactions that are open in these partitions, whose last record is older, and that no coordinator knows."""
+        """Hanging transactions: open in these partitions, last record older than `older_than_ms`, unknown to every
+        coordinator."""
         latest_ms = self._router.runtime.clock.now_ms() - older_than_ms
         by_partition = await self.producers(partitions, broker_id)
         old = [
@@ -215,13 +218,13 @@ class AsyncTransactions:
         async def attempt() -> None:
             link = await self._router.broker(await self._router.leader(tp))
             reply = await link.call(WRITE_TXN_MARKERS, request, self._router.request_timeout_ms)
-            check(reply.markers[0].topics[0].partitions[0].error_code, f"ending the transaction in {tp}")
+            check(reply.markers[0].topics[0].partitions[0].error_code, f"aborting the transaction in {tp}")
 
         await self._router.retrying(attempt)
 
 
 class Transactions:
-    """Of `Admin`: the same, synchronous. Every method is that of `AsyncTransactions`."""
+    """The synchronous form of `AsyncTransactions`, with the same methods."""
 
     def __init__(self, core: AsyncTransactions, thread: LoopThread):
         self._core = core
