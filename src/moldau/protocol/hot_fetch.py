@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from moldau.errors import ProtocolViolation
 from moldau.protocol import codec
 from moldau.protocol.apis import FETCH
-from moldau.protocol.hot_topics import WIDE, append_topic, few, fits
+from moldau.protocol.hot_topics import WIDE, append_topic, misfit, too_many
 from moldau.protocol.primitives import (
     ZERO_UUID,
     Detached,
@@ -147,7 +147,8 @@ def _read_topics(frame: memoryview, version: int, at: int, most: int) -> tuple[l
     for _ in range(topic_count):
         name, topic_id, count, at = _topic(frame, version, at)
         elements += count
-        few(elements, most)
+        if elements > most:
+            raise too_many(elements)
         parts: list[FetchPartition] = []
         for _ in range(count):
             fields = unpack(frame, at)
@@ -174,7 +175,8 @@ def _topic(frame: memoryview, version: int, at: int) -> tuple[str | None, bytes 
 def _count(frame: memoryview, version: int, at: int) -> tuple[int, int]:
     """How many elements follow."""
     count, at = _READ_COUNT[version >= FLEXIBLE_SINCE](frame, at)
-    fits(count, len(frame) - at)
+    if not 0 <= count <= len(frame) - at:
+        raise misfit(count, len(frame) - at)
     return count, at
 
 
@@ -189,7 +191,8 @@ def _read_forgotten(frame: memoryview, version: int, at: int, most: int) -> tupl
     for _ in range(topic_count):
         name, topic_id, count, at = _topic(frame, version, at)
         elements += count
-        few(elements, most)
+        if elements > most:
+            raise too_many(elements)
         topics.append((name, topic_id, list(struct.unpack_from(f">{count}i", frame, at))))
         at += 4 * count
         if version >= FLEXIBLE_SINCE:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from moldau.errors import ProtocolViolation
 from moldau.protocol import codec
 from moldau.protocol.apis import PRODUCE
-from moldau.protocol.hot_topics import WIDE, append_topic, few, fits
+from moldau.protocol.hot_topics import WIDE, append_topic, misfit, too_many
 from moldau.protocol.primitives import ZERO_UUID, read_uvarint, skip_tagged_fields, write_uvarint
 from moldau.protocol.schema import is_wide
 
@@ -104,7 +104,8 @@ def _read_produce_plain(frame: memoryview, at: int, most: int) -> Produce:
     at += 10
     if topic_count < 0 or topic_count > end - at:
         raise ProtocolViolation(f"{topic_count} topics in {end - at} bytes")
-    few(topic_count, most)
+    if topic_count > most:
+        raise too_many(topic_count)
     topics: list[ProduceTopic] = []
     elements = topic_count
     for _ in range(topic_count):
@@ -118,7 +119,8 @@ def _read_produce_plain(frame: memoryview, at: int, most: int) -> Produce:
         if count < 0 or count > end - at:
             raise ProtocolViolation(f"{count} partitions in {end - at} bytes")
         elements += count
-        few(elements, most)
+        if elements > most:
+            raise too_many(elements)
         partitions: list[ProducePartition] = []
         for _ in range(count):
             index, size = _TWO_INT32(frame, at)
@@ -139,15 +141,18 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int, most: int) 
     length, at = read_uvarint(frame, at)
     transactional_id = None
     if length:
-        fits(length - 1, end - at)
+        if not 0 <= length - 1 <= end - at:
+            raise misfit(length - 1, end - at)
         transactional_id = str(frame[at : at + length - 1], "utf-8")
         at += length - 1
     (acks,) = _INT16(frame, at)
     (timeout_ms,) = _INT32(frame, at + 2)
     count, at = read_uvarint(frame, at + 6)
-    fits(count - 1, end - at)
+    if not 0 <= count - 1 <= end - at:
+        raise misfit(count - 1, end - at)
     elements = count - 1
-    few(elements, most)
+    if elements > most:
+        raise too_many(elements)
     topics: list[ProduceTopic] = []
     for _ in range(count - 1):
         name = topic_id = None
@@ -156,20 +161,24 @@ def _read_produce_flexible(frame: memoryview, version: int, at: int, most: int) 
             at += 16
         else:
             length, at = read_uvarint(frame, at)
-            fits(length - 1, end - at)
+            if not 0 <= length - 1 <= end - at:
+                raise misfit(length - 1, end - at)
             name = str(frame[at : at + length - 1], "utf-8")
             at += length - 1
         count, at = read_uvarint(frame, at)
-        fits(count - 1, end - at)
+        if not 0 <= count - 1 <= end - at:
+            raise misfit(count - 1, end - at)
         elements += count - 1
-        few(elements, most)
+        if elements > most:
+            raise too_many(elements)
         partitions: list[ProducePartition] = []
         for _ in range(count - 1):
             (index,) = _INT32(frame, at)
             size, at = read_uvarint(frame, at + 4)
             records = None
             if size:
-                fits(size - 1, end - at)
+                if not 0 <= size - 1 <= end - at:
+                    raise misfit(size - 1, end - at)
                 records = frame[at : at + size - 1]
                 at += size - 1
             at = at + 1 if frame[at] == 0 else skip_tagged_fields(frame, at)

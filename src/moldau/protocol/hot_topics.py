@@ -11,22 +11,21 @@ WIDE = 500
 """A request of more topics and partitions is wide: it is read, and its reply packed, in the executor."""
 
 
-def fits(length: int, remaining: int) -> None:
-    """Raises `ProtocolViolation` if so many bytes, or elements of at least one byte, cannot follow."""
-    if not 0 <= length <= remaining:
-        raise ProtocolViolation(f"{length} bytes or elements where {remaining} bytes remain")
+def misfit(length: int, remaining: int) -> ProtocolViolation:
+    """The error of a request whose `length` bytes, or elements of at least one byte, cannot follow."""
+    return ProtocolViolation(f"{length} bytes or elements where {remaining} bytes remain")
 
 
 class Wide(Exception):
     """A request has more elements than its reader wants to read at once."""
 
 
-def few(elements: int, most: int) -> None:
-    """Raises `Wide` for more than `most` elements, `ProtocolViolation` if objects for them would fill the memory."""
-    if elements > most:
-        if elements > ELEMENTS_MAX:
-            raise ProtocolViolation("the request has more elements than any client sends")
-        raise Wide
+def too_many(elements: int) -> Exception:
+    """The error of a request with more elements than its reader accepts: `Wide`, or `ProtocolViolation` if objects for
+    them would fill the memory."""
+    if elements > ELEMENTS_MAX:
+        return ProtocolViolation("the request has more elements than any client sends")
+    return Wide()
 
 
 def append_topic(
