@@ -82,7 +82,7 @@ def test_settings_that_cannot_be_are_one_sentence(moldau: Moldau, topic: str) ->
         (["alter", "broker", "1", "--config", "num.partitions=3"], "num.partitions cannot be changed while the broker"),
         (["alter", "group", "g", "--config", "no.such=3"], "there is no group setting 'no.such'"),
         (["alter", "logger", "1", "--config", "root=loud"], "must be one of TRACE, DEBUG, INFO"),
-        (["alter", "topic", topic, "--config", "retention.ms"], "is no NAME=VALUE"),
+        (["alter", "topic", topic, "--config", "retention.ms"], "is not of the form NAME=VALUE"),
     ):
         assert sentence in moldau("configs", *arguments).error, arguments
 

@@ -102,7 +102,7 @@ def test_a_second_run_leaves_out_what_is_there_and_another_topic_of_the_name_is_
     fill(other)
     (other / "flights-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAA7w")
     said = offline("log", "adopt", str(other), "--data-dir", str(ours)).error
-    assert said == "topic flights exists already: delete it here, or choose others with --topic"
+    assert said == "topic flights already exists: delete it here, or choose others with --topic"
 
 
 def test_what_was_interrupted_is_gone_on_with(
@@ -134,8 +134,8 @@ def test_settings_may_come_from_a_file_and_are_checked(offline: Moldau, theirs: 
     assert [line for line in said if "segment.bytes=2000000" in line] == [said[1]]
     base = ("log", "adopt", str(theirs), "--data-dir", str(tmp_path / "ours"))
     assert "did you mean retention.ms" in offline(*base, "--set", "retention.m=1").error
-    assert "there is no topic nobody to take in" in offline(*base, "--set", "nobody/retention.ms=1").error
-    assert "there is no topic nobody" in offline(*base, "--topic", "nobody").error
+    assert "these folders have no topic nobody" in offline(*base, "--set", "nobody/retention.ms=1").error
+    assert "these folders have no topic nobody" in offline(*base, "--topic", "nobody").error
 
 
 def test_settings_come_from_kafkas_metadata_log_if_it_is_there(offline: Moldau, theirs: Path, tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_max_messages_ends_it_and_from_offset_goes_on(
     first = moldau(*whole, "-n", "2", "--json")
     assert (first.code, first.json["imported"]) == (0, 2)
     assert first.json["go_on"] == {"paths": [str(one), str(other)], "from_offset": 4}
-    assert f"there is more: go on with '{one}' {other} --from-offset 4" in first.err
+    assert f"more records follow: continue with '{one}' {other} --from-offset 4" in first.err
     second = moldau(*whole, "--from-offset", "4", "-n", "3", "--json")
     assert second.json["go_on"] == {"paths": [str(other)], "from_offset": 1}
     third = moldau("log", "import", str(other), "--topic", topic, "--from-offset", "1")

@@ -60,11 +60,11 @@ def test_a_group_without_a_command_shows_what_there_is(group: list[str], offline
         (["topics", "list", "--all"], "No such option: --all"),
         (["consume"], "Missing argument 'TOPIC'"),
         (["topics", "create", "t", "--partitions", "x"], "Invalid value for '--partitions'"),
-        (["topics", "list", "-b", "nowhere:x"], "'nowhere:x' is no HOST:PORT"),
+        (["topics", "list", "-b", "nowhere:x"], "'nowhere:x' is not HOST:PORT"),
         (["topics", "list", "-b", "127.0.0.1:1"], "cannot connect to 127.0.0.1:1: Connection refused"),
         (["server", "start", "no-such-file.properties"], "cannot read no-such-file.properties"),
         (["server", "start", "--port", "x"], "argument --port: invalid int value: 'x'"),
-        (["server", "start", "--set", "x"], "--set 'x' is no NAME=VALUE"),
+        (["server", "start", "--set", "x"], "--set 'x' is not of the form NAME=VALUE"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(arguments: list[str], sentence: str, offline: Moldau) -> None:

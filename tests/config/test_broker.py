@@ -94,7 +94,7 @@ def test_a_name_that_nobody_knows_is_refused_with_the_closest_one(name: str, clo
 
 
 def test_a_name_like_no_other_is_refused_without_advice() -> None:
-    with pytest.raises(ConfigError, match=r"there is no setting 'qqqqqqqq'$"):
+    with pytest.raises(ConfigError, match=r"unknown setting 'qqqqqqqq'$"):
         broker_config({"qqqqqqqq": "1"})
 
 

@@ -28,7 +28,7 @@ class EntityType(enum.StrEnum):
 Of = Annotated[EntityType, typer.Argument(metavar="KIND", help="topic, broker, logger (of a broker) or group.")]
 Named = Annotated[
     str,
-    typer.Argument(metavar="[NAME]", help="The topic, the broker's number, or the group; none means all brokers."),
+    typer.Argument(metavar="[NAME]", help="The topic, the broker's id, or the group; without it, all brokers."),
 ]
 
 
@@ -37,7 +37,7 @@ def describe(
     kind: Of,
     name: Named = "",
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    everything: Annotated[bool, typer.Option("--all", help="Also settings that are at their defaults.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also print settings at their defaults.")] = False,
     as_json: Json = False,
 ) -> None:
     """

@@ -24,16 +24,22 @@ _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where from.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Also what is there already.")] = False,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Also print the records that already exist.")
+    ] = False,
     group: Annotated[str, typer.Option(metavar="NAME", help="Read as a member of this group, and commit.")] = "",
     partition: Annotated[int | None, typer.Option(help="Only this partition.")] = None,
-    offset: Annotated[int | None, typer.Option(help="Begin there; needs --partition.")] = None,
-    max_messages: Annotated[int | None, typer.Option("--max-messages", "-n", min=0, help="Then end.")] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="End when nothing came for so long.")] = None,
+    offset: Annotated[int | None, typer.Option(help="The first offset to print; needs --partition.")] = None,
+    max_messages: Annotated[
+        int | None, typer.Option("--max-messages", "-n", min=0, help="Stop after this number of records.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="End after this time without a record.")
+    ] = None,
     record_format: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="Text with placeholders, or json.")
+        str, typer.Option("--format", metavar="FORMAT", help="A text with placeholders such as {value}, or json.")
     ] = "{value}",
     as_json: Json = False,
 ) -> None:
@@ -104,7 +110,9 @@ def line_format(text: str) -> Callable[[ConsumedRecord], bytes]:
         elif piece in _FIELDS:
             pieces.append(_FIELDS[piece])
         else:
-            raise ConfigError(f"--format knows no {{{piece}}}, only {' '.join(f'{{{name}}}' for name in _FIELDS)}")
+            raise ConfigError(
+                f"--format has no placeholder {{{piece}}}, only {' '.join(f'{{{name}}}' for name in _FIELDS)}"
+            )
     pieces.append(b"\n")
     return lambda record: b"".join(piece if isinstance(piece, bytes) else piece(record) for piece in pieces)
 

@@ -142,4 +142,4 @@ def delete(
     with Admin(bootstrap_server) as admin:
         for group in groups:
             admin.delete_group(group)
-            note(f"group {group} is gone")
+            note(f"group {group} is deleted")

@@ -27,20 +27,23 @@ Offsets = dict[TopicPartition, int]
 Topics = Annotated[
     list[str] | None, typer.Option("--topic", "-t", metavar="TOPIC[:P,P]", help="A topic, or some partitions of it.")
 ]
-AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition the group committed.")]
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="All partitions with an offset committed by the group.")]
 ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first record.")]
-ToLatest = Annotated[bool, typer.Option("--to-latest", help="Behind the last record.")]
-ToCurrent = Annotated[bool, typer.Option("--to-current", help="Where it is, within what is there.")]
+ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the end, after the last record.")]
+ToCurrent = Annotated[
+    bool, typer.Option("--to-current", help="To the current offset, limited to the range of existing records.")
+]
 ToOffset = Annotated[int | None, typer.Option(metavar="N", min=0, help="To an offset.")]
-ShiftBy = Annotated[int | None, typer.Option(metavar="N", help="On, or back if N is negative.")]
+ShiftBy = Annotated[int | None, typer.Option(metavar="N", help="N records forward, or back if N is negative.")]
 ToDatetime = Annotated[
     str | None, typer.Option(metavar="TIME", help="To the first record at or after 2026-11-21T08:00:00 (UTC).")
 ]
 ByDuration = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="To the first record that is no older than PT1H30M or P7D.")
+    str | None,
+    typer.Option(metavar="DURATION", help="To the first record within this time before now, such as PT1H30M or P7D."),
 ]
 FromFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="To the offsets in lines of TOPIC,PARTITION,OFFSET.")
+    Path | None, typer.Option(metavar="FILE", help="To the offsets in a file of TOPIC,PARTITION,OFFSET lines.")
 ]
 Execute = Annotated[bool, typer.Option("--execute", help="Carry out the changes; otherwise they are only shown.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, as without --execute.")]
@@ -84,11 +87,11 @@ def reset_offsets(
     given |= {"offset": to_offset, "shift": shift_by, "time": to_datetime, "duration": by_duration, "file": from_file}
     ways = {way: value for way, value in given.items() if value is not None}
     if len(ways) != 1:
-        raise ConfigError(f"say where to: one of {WAYS}")
+        raise ConfigError(f"give one of {WAYS}")
     if execute and dry_run:
         raise ConfigError("--execute and --dry-run exclude each other")
     if not (topic or all_topics or from_file) or (topic and all_topics):
-        raise ConfigError("say which partitions: either --topic or --all-topics")
+        raise ConfigError("give either --topic or --all-topics")
     listed = parse_offsets(from_file.read_text().splitlines(), str(from_file)) if from_file else {}
     with Admin(bootstrap_server) as admin:
         if execute:
@@ -136,7 +139,7 @@ def _partitions(admin: Admin, topics: list[str], known: Mapping[TopicPartition, 
         wanted += [TopicPartition(name, number) for number in (everything if numbers is None else numbers)]
     for tp in wanted:
         if tp.topic not in views or tp.partition not in views[tp.topic].partitions:
-            raise ConfigError(f"there is no partition {tp}")
+            raise ConfigError(f"partition {tp} does not exist")
     return sorted(set(wanted))
 
 
@@ -166,6 +169,6 @@ def _targets(
         return within({tp: listed[tp] for tp in partitions if tp in listed}, starts, ends)
     missing = [tp for tp in partitions if tp not in committed]
     if missing:
-        raise ConfigError(f"the group committed nothing for {missing[0]}, so that cannot be its starting point")
+        raise ConfigError(f"the group has no committed offset for {missing[0]} to start from")
     shift = int(str(value)) if way == "shift" else 0
     return within({tp: committed[tp] + shift for tp in partitions}, starts, ends)

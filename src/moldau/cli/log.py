@@ -42,12 +42,16 @@ class Decoder(enum.StrEnum):
 
 def dump(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, partitions' folders, log folders.")],
-    records: Annotated[bool, typer.Option("--records", "-r", help="Also every record.")] = False,
+    records: Annotated[bool, typer.Option("--records", "-r", help="Also print every record.")] = False,
     decoder: Annotated[
-        Decoder | None, typer.Option(help="Records are those of __consumer_offsets or __transaction_state.")
+        Decoder | None, typer.Option(help="Decode the records of __consumer_offsets or __transaction_state.")
     ] = None,
-    arrow: Annotated[Path | None, typer.Option(metavar="FILE", help="Records as columns into an Arrow file.")] = None,
-    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Records as columns into Parquet.")] = None,
+    arrow: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the records as columns to an Arrow file.")
+    ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the records as columns to a Parquet file.")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> int:
@@ -96,7 +100,7 @@ def _dump_columns(disk: RealDisk, files: list[Path], arrow: Path | None, parquet
 
 def verify(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Log folders, or partitions' folders.")],
-    strict: Annotated[bool, typer.Option("--strict", help="Notes count as errors.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat notes as errors.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> int:

@@ -48,20 +48,20 @@ class AdoptionPlan:
 
 def adopt(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="The log folders of a stopped broker.")],
-    data_dir: Annotated[Path, typer.Option(metavar="OURS", help="Our log folder, the one with the metadata.")] = Path(
-        "moldau-data"
-    ),
+    data_dir: Annotated[
+        Path, typer.Option(metavar="OURS", help="Moldau's log folder, the one with the metadata.")
+    ] = Path("moldau-data"),
     topic: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this topic; repeatable.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="[TOPIC/]NAME=VALUE", help="A topic setting, of one or all; repeatable."),
+        typer.Option("--set", metavar="[TOPIC/]NAME=VALUE", help="A setting of one topic or of all; repeatable."),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of such lines.")] = None,
     default_settings: Annotated[
-        bool, typer.Option("--default-settings", help="Nothing of the settings that topics have in Kafka.")
+        bool, typer.Option("--default-settings", help="Ignore the settings that the topics have in Kafka.")
     ] = False,
-    node_id: Annotated[int | None, typer.Option(help="Our node.id, if OURS is new (1).")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    node_id: Annotated[int | None, typer.Option(help="The node.id, if the folder is new (1).")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
     as_json: Json = False,
 ) -> None:
     """
@@ -130,7 +130,7 @@ def _carry_out(plan: AdoptionPlan, found: Survey, data_dir: Path, runtime: Runti
 def _chosen(found: Survey, names: list[str] | None) -> list[ForeignTopic]:
     missing = [name for name in names or () if name not in found.topics]
     if missing:
-        raise ConfigError(f"there is no topic {missing[0]} in these folders")
+        raise ConfigError(f"these folders have no topic {missing[0]}")
     return [topic for name, topic in sorted(found.topics.items()) if not names or name in names]
 
 
@@ -154,7 +154,7 @@ def _without_known(
         elif topic.name in INTERNAL_TOPICS:
             found.skipped.append((topic.folder, f"there is a {topic.name} of our own"))
         else:
-            raise StorageError(f"topic {topic.name} exists already: delete it here, or choose others with --topic")
+            raise StorageError(f"topic {topic.name} already exists: delete it here, or choose others with --topic")
     return new
 
 

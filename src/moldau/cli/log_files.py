@@ -13,7 +13,7 @@ from moldau.files.inspection.kinds import file_name_of
 from moldau.log.folder import LOCK
 from moldau.runtime import File, RealDisk, is_locked
 
-Force = Annotated[bool, typer.Option("--force", help="Look even if a broker is using the files.")]
+Force = Annotated[bool, typer.Option("--force", help="Read the files even if a broker is using them.")]
 
 
 class FilesOnly(RealDisk):

@@ -32,14 +32,21 @@ LAST_ACKNOWLEDGEMENTS_S = 10.0
 
 def import_files(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Log files, or folders of partitions.")],
-    topic: Annotated[str, typer.Option("--topic", "-t", metavar="TOPIC", help="Where to.")],
+    topic: Annotated[str, typer.Option("--topic", "-t", metavar="TOPIC", help="The topic to write to.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    partition: Annotated[int | None, typer.Option(min=0, help="All records go to this partition.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Write all records to this partition.")] = None,
     keep_partitions: Annotated[
-        bool, typer.Option("--keep-partitions", help="Each folder's records go to the partition it is named by.")
+        bool,
+        typer.Option(
+            "--keep-partitions", help="Write each folder's records to the partition that the folder's name ends in."
+        ),
     ] = False,
-    from_offset: Annotated[int, typer.Option(min=0, help="Where to begin in the first partition's files.")] = 0,
-    max_messages: Annotated[int | None, typer.Option("--max-messages", "-n", min=0, help="Then end.")] = None,
+    from_offset: Annotated[
+        int, typer.Option(min=0, help="The first offset to import from the first partition's files.")
+    ] = 0,
+    max_messages: Annotated[
+        int | None, typer.Option("--max-messages", "-n", min=0, help="Stop after this number of records.")
+    ] = None,
     compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
     force: Force = False,
     as_json: Json = False,
@@ -257,7 +264,7 @@ def _report(work: _Import, passed: Passed, found: list[ImportSource], as_json: b
         imported = f"{counted(work.imported, 'record')} imported into {work.topic}"
         note(f"error: {work.stopped}; {imported}{_how_to_go_on(work, resume)}")
     elif resume:
-        note(f"there is more: go on with {_command(resume)}")
+        note(f"more records follow: continue with {_command(resume)}")
     if work.interrupted:
         raise KeyboardInterrupt
     return 1 if work.stopped else 0

@@ -20,12 +20,10 @@ EVERYTHING = "all"
 
 
 def repair(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="All log folders of one stopped broker.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Every log folder of one stopped broker.")],
     accept_empty: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TOPIC-N", help="A lost partition (or a topic, or `all`) that may start empty; repeatable."
-        ),
+        typer.Option(metavar="TOPIC-N", help="A lost partition (or a topic, or `all`) that starts empty; repeatable."),
     ] = None,
     node_id: Annotated[int | None, typer.Option(help="The broker's node.id, used only if no file names it.")] = None,
     execute: Annotated[

@@ -46,7 +46,7 @@ def settings_of(names: Sequence[str], kafkas: Settings | None, given: Sequence[s
     for name, value in pairs(list(given), "--set").items():
         topic, slash, setting = name.rpartition("/")
         if slash and topic not in of_one:
-            raise ConfigError(f"--set {name}: there is no topic {topic} to take in")
+            raise ConfigError(f"--set {name}: these folders have no topic {topic}")
         (of_one[topic] if slash else of_all)[setting] = value
     settings = {}
     for name, own in of_one.items():

@@ -28,7 +28,7 @@ BootstrapServer = Annotated[
         envvar="MOLDAU_BOOTSTRAP_SERVER",
         metavar="HOST:PORT",
         callback=reachable,
-        help="A broker to ask first; several with commas between.",
+        help="The brokers to connect to first, separated by commas.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -58,7 +58,7 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise ConfigError(f"{option} {text!r} is no NAME=VALUE")
+            raise ConfigError(f"{option} {text!r} is not of the form NAME=VALUE")
         found[name] = value
     return found
 

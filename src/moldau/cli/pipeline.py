@@ -21,8 +21,8 @@ app = typer.Typer(name="pipeline", help="The Spark pipeline: load, demo.", no_ar
 
 @app.command()
 def load(
-    topics: Annotated[str, typer.Option(metavar="TOPIC,...", help="Which topics, with commas between.")],
-    warehouse: Annotated[Path, typer.Option(help="The warehouse's folder; made if it is not there.")],
+    topics: Annotated[str, typer.Option(metavar="TOPIC,...", help="The topics, separated by commas.")],
+    warehouse: Annotated[Path, typer.Option(help="The warehouse's folder; it is created if missing.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     master: Annotated[str, typer.Option(help="Spark's master: local[*], or spark://HOST:PORT.")] = "local[*]",
     allow_data_loss: Annotated[
@@ -63,7 +63,9 @@ def load(
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where everything is left; emptied first.")] = Path("build", "demo"),
+    folder: Annotated[Path, typer.Option(help="The folder for all results; its content is deleted first.")] = Path(
+        "build", "demo"
+    ),
 ) -> int:
     """
     The whole journey on real data: broker, replay, load, streams, books and a report.

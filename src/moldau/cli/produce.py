@@ -19,14 +19,16 @@ SETTLED_AT_ONCE = 10_000
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to.")],
-    files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE...]", help="Standard input if none.")] = None,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to write to.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE...]", help="Files to read; standard input if none.")
+    ] = None,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    key_separator: Annotated[str, typer.Option(metavar="TEXT", help="What is before it is the key.")] = "",
-    partition: Annotated[int | None, typer.Option(help="All records go to this partition.")] = None,
+    key_separator: Annotated[str, typer.Option(metavar="TEXT", help="The text between key and value.")] = "",
+    partition: Annotated[int | None, typer.Option(help="Write all records to this partition.")] = None,
     compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
     acks: Annotated[str, typer.Option(help="all, 1 or 0.")] = "all",
-    linger_ms: Annotated[int, typer.Option(help="How long a record waits for others.")] = 5,
+    linger_ms: Annotated[int, typer.Option(help="How long a record waits for others in its batch.")] = 5,
     as_json: Json = False,
 ) -> int:
     """

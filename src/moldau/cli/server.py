@@ -42,8 +42,8 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     found.add_argument("file", nargs="?", metavar="FILE.properties", help="a server.properties of Kafka's")
-    found.add_argument("--host", help="where to listen (localhost)")
-    found.add_argument("--port", type=int, help="the port, 0 takes a free one (9092)")
+    found.add_argument("--host", help="the host to listen on (localhost)")
+    found.add_argument("--port", type=int, help="the port; 0 takes a free one (9092)")
     found.add_argument("--data-dir", metavar="DIR", help="the folder of the log and the metadata (moldau-data)")
     found.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one setting; may be repeated")
     found.add_argument(
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=LEVEL",
-        help="what one part logs, from debug to error; moldau.groups=debug logs every answer about a group",
+        help="the log level of one part, from debug to error; moldau.groups=debug logs every answer about a group",
     )
     return found
 
@@ -70,7 +70,7 @@ def _properties(given: argparse.Namespace) -> dict[str, str]:
     for pair in given.set:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"--set {pair!r} is no NAME=VALUE")
+            raise ConfigError(f"--set {pair!r} is not of the form NAME=VALUE")
         properties[name.strip()] = value.strip()
     if given.data_dir is not None:
         if "," in given.data_dir:
@@ -102,7 +102,9 @@ def levels_of(pairs: Sequence[str]) -> Mapping[str, str]:
     for pair in pairs:
         name, _, level = pair.partition("=")
         if name.partition(".")[0] != "moldau" or level.upper() not in LEVELS:
-            raise ConfigError(f"--log-level {pair!r} is no moldau.PART=LEVEL; levels are {', '.join(LEVELS).lower()}")
+            raise ConfigError(
+                f"--log-level {pair!r} is not of the form moldau.PART=LEVEL; levels are {', '.join(LEVELS).lower()}"
+            )
         levels[name] = level.upper()
     return levels
 

@@ -17,7 +17,7 @@ Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="One or mo
 @app.command("list")
 def list_topics(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    internal: Annotated[bool, typer.Option("--internal", help="Also the broker's own topics.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Also list internal topics.")] = False,
     as_json: Json = False,
 ) -> None:
     """
@@ -50,10 +50,16 @@ def list_topics(
 def create(
     topics: Topics,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many; -1 is the broker's default.")] = -1,
-    replication_factor: Annotated[int, typer.Option(help="How many; -1 is the broker's default.")] = -1,
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", help="The number of partitions; -1 means the broker's default.")
+    ] = -1,
+    replication_factor: Annotated[
+        int, typer.Option(help="The number of partitions; -1 means the broker's default.")
+    ] = -1,
     config: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting; repeatable.")] = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="No error if it is there.")] = False,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Succeed if the topic already exists.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """
@@ -74,7 +80,7 @@ def create(
             except KafkaError as failure:
                 if failure.code != ErrorCode.TOPIC_ALREADY_EXISTS or not if_not_exists:
                     raise
-                note(f"topic {topic} exists already")
+                note(f"topic {topic} already exists")
             else:
                 created.append(topic)
     if as_json:
@@ -130,7 +136,8 @@ def alter(
     topics: Topics,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="The new number of partitions; it can only grow.")
+        int | None,
+        typer.Option("--partitions", "-p", min=1, help="The new number of partitions, larger than the old one."),
     ] = None,
     config: ChangedConfig = None,
     delete_config: DeletedConfig = None,
@@ -165,7 +172,7 @@ def alter(
 def delete(
     topics: Topics,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="No error if it is not there.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Succeed if the topic does not exist.")] = False,
     as_json: Json = False,
 ) -> None:
     """

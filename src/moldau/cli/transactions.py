@@ -17,9 +17,9 @@ from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 
 MINUTE_MS = 60_000
-Topic = Annotated[str | None, typer.Option("--topic", help="Look at the partitions of this topic.")]
-Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Look at this one alone; with --topic.")]
-BrokerId = Annotated[int | None, typer.Option("--broker-id", min=0, help="Look at this broker.")]
+Topic = Annotated[str | None, typer.Option("--topic", help="Check the partitions of this topic.")]
+Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Check only this partition; needs --topic.")]
+BrokerId = Annotated[int | None, typer.Option("--broker-id", min=0, help="Check the partitions of this broker.")]
 
 app = typer.Typer(
     name="transactions",
@@ -31,15 +31,25 @@ app = typer.Typer(
 @app.command("list")
 def list_transactions(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    state: Annotated[list[str] | None, typer.Option("--state", help="Only those in this state; repeatable.")] = None,
+    state: Annotated[
+        list[str] | None, typer.Option("--state", help="Only transactions in this state; repeatable.")
+    ] = None,
     producer_id: Annotated[
-        list[int] | None, typer.Option("--producer-id", help="Only those of this producer; repeatable.")
+        list[int] | None, typer.Option("--producer-id", help="Only transactions of this producer id; repeatable.")
     ] = None,
     duration_filter: Annotated[
-        int | None, typer.Option("--duration-filter", min=0, metavar="MS", help="Only those that last longer.")
+        int | None,
+        typer.Option(
+            "--duration-filter", min=0, metavar="MS", help="Only transactions that are open longer than this."
+        ),
     ] = None,
     transactional_id_pattern: Annotated[
-        str | None, typer.Option("--transactional-id-pattern", metavar="RE2", help="Only ids that match as a whole.")
+        str | None,
+        typer.Option(
+            "--transactional-id-pattern",
+            metavar="RE2",
+            help="Only transactional ids that match this expression as a whole.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -111,7 +121,7 @@ def _named(partitions: list[dict[str, Any]]) -> str | None:
 @app.command("describe-producers")
 def describe_producers(
     topic: Annotated[str, typer.Option("--topic", help="The topic.")],
-    partition: Annotated[int, typer.Option("--partition", min=0, help="Its partition.")],
+    partition: Annotated[int, typer.Option("--partition", min=0, help="The partition of the topic.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     broker_id: BrokerId = None,
     as_json: Json = False,
@@ -168,9 +178,9 @@ def find_hanging(
       moldau transactions find-hanging --topic orders
     """
     if broker_id is None and topic is None:
-        raise ConfigError("say where to look: --broker-id or --topic")
+        raise ConfigError("give --broker-id or --topic")
     if partition is not None and topic is None:
-        raise ConfigError("--partition belongs to a --topic")
+        raise ConfigError("--partition needs --topic")
     with Admin(bootstrap_server) as admin:
         partitions = _partitions(admin, broker_id, topic, partition)
         found = admin.transactions.hanging(partitions, max_transaction_timeout * MINUTE_MS, broker_id)
@@ -212,7 +222,7 @@ def _seconds_since(time_ms: int) -> int:
 def _partitions(admin: Admin, broker_id: int | None, topic: str | None, partition: int | None) -> list[TopicPartition]:
     """Those that are meant, of which each is there."""
     if broker_id is not None and broker_id not in admin.describe_cluster().brokers:
-        raise ConfigError(f"there is no broker {broker_id}")
+        raise ConfigError(f"broker {broker_id} does not exist")
     if topic is not None and partition is not None:
         _check_there(admin, TopicPartition(topic, partition))
     topics = admin.list_topics(internal=True) if topic is None else admin.describe_topics([topic])
@@ -232,10 +242,12 @@ def _check_there(admin: Admin, tp: TopicPartition) -> None:
 @app.command()
 def abort(
     topic: Annotated[str, typer.Option("--topic", help="The topic.")],
-    partition: Annotated[int, typer.Option("--partition", min=0, help="Its partition.")],
+    partition: Annotated[int, typer.Option("--partition", min=0, help="The partition of the topic.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    start_offset: Annotated[int | None, typer.Option(min=0, help="Where the transaction started.")] = None,
-    producer_id: Annotated[int | None, typer.Option(min=0, help="Its producer, if no --start-offset is known.")] = None,
+    start_offset: Annotated[int | None, typer.Option(min=0, help="The first offset of the transaction.")] = None,
+    producer_id: Annotated[
+        int | None, typer.Option(min=0, help="The transaction's producer id, if --start-offset is unknown.")
+    ] = None,
     producer_epoch: Annotated[int | None, typer.Option(min=0, max=32767, help="With --producer-id.")] = None,
     coordinator_epoch: Annotated[int | None, typer.Option(min=-1, help="With --producer-id.")] = None,
 ) -> None:
@@ -252,9 +264,9 @@ def abort(
     tp = TopicPartition(topic, partition)
     by_hand = (producer_id, producer_epoch, coordinator_epoch)
     if (start_offset is None) == (producer_id is None):
-        raise ConfigError("say which: --start-offset, or --producer-id with its epochs")
+        raise ConfigError("give --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch")
     if start_offset is not None and by_hand != (None, None, None):
-        raise ConfigError("--start-offset says it all: leave the epochs out")
+        raise ConfigError("--start-offset cannot be combined with epochs")
     with Admin(bootstrap_server) as admin:
         _check_there(admin, tp)
         if start_offset is not None:
@@ -274,4 +286,4 @@ def _started_at(admin: Admin, tp: TopicPartition, offset: int) -> ProducerDescri
     for producer in admin.transactions.producers([tp])[tp]:
         if producer.start_offset == offset:
             return producer
-    raise ConfigError(f"no transaction that is open in {tp} started at offset {offset}")
+    raise ConfigError(f"no open transaction in {tp} started at offset {offset}")

@@ -191,7 +191,7 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
             import difflib  # no start needs it
 
             close = difflib.get_close_matches(name, [*SETTINGS, *kafka_names.NAMES], 1)
-            raise ConfigError(f"there is no setting {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
+            raise ConfigError(f"unknown setting {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
     given = _NUMBER.union(name for name in properties if name in SETTINGS)
     _agree_on_node_id(values)
     config = BrokerConfig(**values, given=given)

@@ -65,7 +65,7 @@ def chosen_listeners(config: _Asked) -> tuple[Listener, Listener, list[str]]:
     plain = [one for one in listed if protocols.get(one.name) == "PLAINTEXT" and one.name != "CONTROLLER"]
     if not plain:
         names = ", ".join(one.name for one in listed) or "none"
-        raise ConfigError(f"listeners must have one that speaks PLAINTEXT to clients (there is: {names})")
+        raise ConfigError(f"listeners must have one that speaks PLAINTEXT to clients (found: {names})")
     served = plain[0]
     others = [one.name for one in listed if one is not served]
     warnings = [f"only the listener {served.name} is served, not {', '.join(others)}"] if others else []

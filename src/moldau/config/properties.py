@@ -21,7 +21,7 @@ def read_properties(path: str | Path) -> dict[str, str]:
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     if len(data) > _FILE_MAX_BYTES:
-        raise ConfigError(f"{path} is larger than {_FILE_MAX_BYTES} bytes: that is no file of settings")
+        raise ConfigError(f"{path} is larger than {_FILE_MAX_BYTES} bytes, which is too large for a settings file")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -82,7 +82,7 @@ def _unescape(text: str) -> str:
             if char == "u":
                 digits = text[at : at + 4]
                 if not re.fullmatch("[0-9A-Fa-f]{4}", digits):
-                    raise ConfigError(f"\\u{digits} is no escape: four hexadecimal digits must follow \\u")
+                    raise ConfigError(f"\\u{digits} is not a valid escape: four hexadecimal digits must follow \\u")
                 char = chr(int(digits, 16))
                 at += 4
             else:
