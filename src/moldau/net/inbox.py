@@ -20,7 +20,7 @@ MAPPED_BYTES = 4 << 20
 
 
 class Inbox:
-    """What one connection has received and nobody has served yet.
+    """The received bytes of one connection that are not served yet.
 
     The order of calls: `buffer`, `arrived`, `frames` as far as the caller wants, `park`.
     """
@@ -93,8 +93,8 @@ class Inbox:
         return shared[4:count]
 
     def frames(self) -> Iterator[memoryview]:
-        """The whole frames that are here, without their sizes, each valid until the next is asked for. Whoever wants no
-        more stops asking: the rest stays.
+        """The whole frames that have arrived, without their sizes, each valid until the next is taken. Frames that the
+        caller does not take stay.
 
         Raises `ProtocolViolation` on a size that is negative or beyond the limit.
         """

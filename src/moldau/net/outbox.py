@@ -1,11 +1,11 @@
-"""What a connection still has to send, in order: bytes, and slices of files that leave by `sendfile`.
+"""The unsent replies of a connection, in order: bytes, and slices of files, which are sent by `sendfile`.
 
-Two outboxes with one face. `SocketOutbox` writes to a descriptor of its own (a `dup` of the transport's, so that it
-can never be somebody else's after the transport closed) at once, and waits for writability only when the kernel takes
-no more. `TransportOutbox` goes through the transport, reading file slices piece by piece: for TLS and for simulated
-networks. `on_room` is called when everything handed in has left after it once had not; until then the connection takes
-no request. `on_lost` is called when nothing more can be sent: with nothing if the peer is gone, else with what is wrong
-with a file. The file's owner hears of that by the slice's `on_failed`.
+Two outboxes have one interface. `SocketOutbox` writes at once, to its own descriptor (a `dup` of the transport's: the
+number cannot be reused by another connection after the transport closed), and waits for writability only when the
+kernel takes no more. `TransportOutbox` writes to the transport and reads file slices piece by piece; TLS and simulated
+networks need it. `on_room` is called when all replies have been sent after some had to wait; until then the connection
+handles no request. `on_lost` is called when nothing more can be sent: without an argument if the peer is gone, else with
+the file's error. The slice's `on_failed` tells the owner of the file.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ Piece: TypeAlias = bytes | bytearray | memoryview | FileSlice
 
 MSG_MORE = getattr(socket, "MSG_MORE", 0)  # Linux: a header waits for what follows it, and leaves with it
 SENDFILE_BYTES = 48 << 10
-"""How much of a file one system call sends: less than a segment of the loopback device, 64 KB. Waking up a reader that
-sleeps takes the call 20 us with less than one and 50 with a full one, and is most of what sending 200 KB takes."""
+"""The bytes of a file that one system call sends: less than a segment of the loopback device, 64 KB. A call that wakes
+a sleeping reader takes 20 us below a full segment and 50 us from one on, which is most of the time for 200 KB."""
 BURST_BYTES_MAX = 8 << 20
-"""One turn of the loop sends no more to one connection, so that the others get theirs."""
+"""The most bytes sent to one connection in one turn of the loop, so that other connections get their share."""
 COPY_BYTES = 256 << 10
 """How much of a file slice is read at a time where `sendfile` cannot be used."""
 OF_FILES = frozenset(

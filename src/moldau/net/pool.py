@@ -45,10 +45,10 @@ CLOSED_MAX = 500
 
 
 class Owner(Protocol):
-    """A connection, as far as its memory goes."""
+    """A connection, as the pool sees it."""
 
     def resume(self) -> None:
-        """There may be room again: ask for it."""
+        """Memory may be free again: ask for it."""
 
     def give_up(self) -> str:
         """Close; returns the peer's host."""

@@ -50,7 +50,7 @@ HEAD_BYTES = 128
 
 
 class Peer(NamedTuple):
-    """Who is at the other end of a connection."""
+    """The address at the other end of a connection."""
 
     host: str
     port: int
@@ -71,7 +71,7 @@ class Server:
     limits: Limits = field(default_factory=Limits)
     watchdog: Watchdog = field(default_factory=Watchdog)
     stopwatch: Callable[[], float] = time.perf_counter
-    """Seconds that requests take are told by this."""
+    """The clock that measures how long requests take, in seconds."""
     connections: dict["Connection", None] = field(default_factory=dict)
     per_host: dict[str, int] = field(default_factory=dict)
 
