@@ -4,8 +4,8 @@ Two outboxes have one interface. `SocketOutbox` writes at once, to its own descr
 number cannot be reused by another connection after the transport closed), and waits for writability only when the
 kernel takes no more. `TransportOutbox` writes to the transport and reads file slices piece by piece; TLS and simulated
 networks need it. `on_room` is called when all replies have been sent after some had to wait; until then the connection
-handles no request. `on_lost` is called when nothing more can be sent: without an argument if the peer is gone, else with
-the file's error. The slice's `on_failed` tells the owner of the file.
+handles no request. `on_lost` is called when nothing more can be sent: without an argument if the peer is gone, else
+with the file's error. The slice's `on_failed` tells the owner of the file.
 """
 
 import asyncio
