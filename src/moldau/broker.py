@@ -24,7 +24,7 @@ from moldau.config import BrokerConfig
 from moldau.coordinators.assembly import Coordinators
 from moldau.descriptors import share_out
 from moldau.errors import MoldauError, StartInterrupted
-from moldau.handlers.table import Parts, handlers
+from moldau.handlers.table import BrokerParts, handlers
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
@@ -159,7 +159,7 @@ class Broker:
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.metadata.config, runtime)
         undo.push_async_callback(cleaner.stop)
         turns = Turns(runtime)
-        parts = Parts(
+        parts = BrokerParts(
             cluster,
             replicas,
             lambda: coordinators.groups,

@@ -10,7 +10,7 @@ from typing import Any
 
 from moldau import broker
 from moldau.cli import main
-from moldau.handlers.table import Parts, handlers
+from moldau.handlers.table import BrokerParts, handlers
 from moldau.protocol.apis import DESCRIBE_CLUSTER
 from moldau.requests.gate import Handler
 from moldau.requests.session import Call
@@ -45,8 +45,10 @@ def holding(answer: Handler) -> Handler:
     return held
 
 
-def with_holding(original: Callable[[Parts], Mapping[int, Handler]]) -> Callable[[Parts], dict[int, Handler]]:
-    def table(parts: Parts) -> dict[int, Handler]:
+def with_holding(
+    original: Callable[[BrokerParts], Mapping[int, Handler]],
+) -> Callable[[BrokerParts], dict[int, Handler]]:
+    def table(parts: BrokerParts) -> dict[int, Handler]:
         found = dict(original(parts))
         found[DESCRIBE_CLUSTER.key] = holding(found[DESCRIBE_CLUSTER.key])
         return found

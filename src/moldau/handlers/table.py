@@ -1,13 +1,17 @@
-"""The handler of every API, one line each.
+"""The handler of every API, one row each.
 
-A handler is made, and its module and messages imported, when its API is first asked for: a broker that starts is not
-kept waiting by what few clients ever ask.
+A handler is made, and its module and messages imported, when its API is first asked for: a broker that starts does not
+wait for modules that few clients need. Produce and Fetch are made at the start.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.cluster.cluster import Cluster
+from moldau.cluster.image import Image
+from moldau.cluster.metadata_cache import MetadataCache
+from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
 from moldau.handlers.group_trace import traced
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -24,8 +28,8 @@ if TYPE_CHECKING:
     from moldau.replication.markers import MarkerWriter
 
 
-class Parts(NamedTuple):
-    """What handlers are made of."""
+class BrokerParts(NamedTuple):
+    """The parts of a broker that handlers work with."""
 
     cluster: Cluster
     replicas: Replicas
@@ -35,131 +39,82 @@ class Parts(NamedTuple):
     runtime: Runtime
     turns: Turns
 
+    @property
+    def metadata(self) -> MetadataCache:
+        return self.cluster.metadata
+
+    def image(self) -> Image:
+        """The cluster as this broker knows it now."""
+        return self.cluster.metadata.image
+
+    def config(self) -> BrokerConfig:
+        """The settings in force now."""
+        return self.cluster.metadata.config
+
+
+class Row(NamedTuple):
+    """`handler` is `module:function`, `module:Class` or `module:Class.method`; `arguments` are those of the class."""
+
+    handler: str
+    arguments: Callable[[BrokerParts], tuple[Any, ...]] | None = None
+
+    def make(self, parts: BrokerParts) -> Handler:
+        module, _, path = self.handler.partition(":")
+        name, _, method = path.partition(".")
+        handler = getattr(import_module(module), name)
+        if self.arguments is not None:
+            handler = handler(*self.arguments(parts))
+        made: Handler = getattr(handler, method) if method else handler
+        return made
+
 
 class OnFirstUse:
     """A handler that is made when it is first called."""
 
-    __slots__ = ("_handler", "_make", "_parts")
+    __slots__ = ("_handler", "_parts", "_row")
 
-    def __init__(self, make: Callable[[Parts], Handler], parts: Parts):
-        self._make = make
+    def __init__(self, row: Row, parts: BrokerParts):
+        self._row = row
         self._parts = parts
         self._handler: Handler | None = None
 
     def __call__(self, request: Any, call: Call) -> Any:
         handler = self._handler
         if handler is None:
-            handler = self._handler = self._make(self._parts)
+            handler = self._handler = self._row.make(self._parts)
         return handler(request, call)
 
 
-def handlers(parts: Parts) -> Mapping[int, Handler]:
+def handlers(parts: BrokerParts) -> Mapping[int, Handler]:
     """By API key; each is called with the request's message and its `Call`."""
-    made: dict[int, Handler] = {api.key: OnFirstUse(make, parts) for api, make in TABLE.items()}
+    made: dict[int, Handler] = {api.key: OnFirstUse(row, parts) for api, row in TABLE.items()}
     for api in (apis.PRODUCE, apis.FETCH):
-        made[api.key] = TABLE[api](parts)
+        made[api.key] = TABLE[api].make(parts)
     return traced(made)
 
 
-def _produce(parts: Parts) -> Handler:
-    from moldau.handlers.produce import ProduceHandler
+def _of_produce(parts: BrokerParts) -> tuple[Any, ...]:
     from moldau.handlers.transaction_verification import TransactionVerifier
 
-    verifier = TransactionVerifier(parts.transactions, lambda: parts.cluster.metadata.config)
-    return ProduceHandler(parts.replicas, parts.runtime, verifier, parts.turns)
+    return parts.replicas, parts.runtime, TransactionVerifier(parts.transactions, parts.config), parts.turns
 
 
-def _fetch(parts: Parts) -> Handler:
-    from moldau.handlers.fetch import FetchHandler
-
-    config = parts.cluster.metadata.config
+def _of_fetch(parts: BrokerParts) -> tuple[Any, ...]:
+    config = parts.config()
     sessions_max = config.max_incremental_fetch_session_cache_slots
-    return FetchHandler(parts.replicas, config.fetch_max_bytes, sessions_max, parts.runtime, parts.turns)
+    return parts.replicas, config.fetch_max_bytes, sessions_max, parts.runtime, parts.turns
 
 
-def _api_versions(parts: Parts) -> Handler:
-    from moldau.handlers.api_versions import api_versions
-
-    return api_versions
-
-
-def _acls(function: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers import acls
-
-        handler: Handler = getattr(acls, function)
-        return handler
-
-    return make
-
-
-def _metadata(parts: Parts) -> Handler:
-    from moldau.handlers.metadata import Metadata
-
-    return Metadata(parts.cluster.metadata, parts.cluster.topics)
-
-
-def _describe_cluster(parts: Parts) -> Handler:
-    from moldau.handlers.cluster import DescribeCluster
-
-    return DescribeCluster(parts.cluster.metadata)
-
-
-def _topics(method: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers.topics import Topics
-
-        handler: Handler = getattr(Topics(parts.cluster.metadata, parts.cluster.topics), method)
-        return handler
-
-    return make
-
-
-def _configs(method: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers.configs import Configs
-
-        handler: Handler = getattr(Configs(parts.cluster.metadata, parts.cluster.configs), method)
-        return handler
-
-    return make
-
-
-def _init_producer_id(parts: Parts) -> Handler:
-    from moldau.handlers.init_producer_id import InitProducerId
-
-    return InitProducerId(parts.cluster.producer_ids, parts.transactions)
-
-
-def _list_offsets(parts: Parts) -> Handler:
-    from moldau.handlers.list_offsets import ListOffsetsHandler
+def _of_list_offsets(parts: BrokerParts) -> tuple[Any, ...]:
     from moldau.handlers.places import Places
 
-    return ListOffsetsHandler(parts.replicas, Places(parts.runtime))
+    return parts.replicas, Places(parts.runtime)
 
 
-def _offset_for_leader_epoch(parts: Parts) -> Handler:
-    from moldau.handlers.offset_for_leader_epoch import OffsetForLeaderEpoch
-
-    return OffsetForLeaderEpoch(parts.replicas)
-
-
-def _delete_records(parts: Parts) -> Handler:
-    from moldau.handlers.delete_records import DeleteRecordsHandler
-
-    return DeleteRecordsHandler(parts.replicas)
-
-
-def _describe_log_dirs(parts: Parts) -> Handler:
-    from moldau.handlers.describe_log_dirs import DescribeLogDirs
-
-    return DescribeLogDirs(parts.replicas)
-
-
-def _find_coordinator(parts: Parts) -> Handler:
+def _of_find_coordinator(parts: BrokerParts) -> tuple[Any, ...]:
     from moldau.cluster.controller import Refusal
     from moldau.cluster.image import TopicImage
-    from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinator
+    from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType
 
     def made(ensure: Callable[[], Awaitable[TopicImage | Refusal]]) -> Callable[[], Awaitable[None]]:
         async def make() -> None:
@@ -180,228 +135,104 @@ def _find_coordinator(parts: Parts) -> Handler:
             lambda key: transactions().partition_of(key),
         ),
     }
-    return FindCoordinator(kinds, lambda: parts.cluster.image)
-
-
-def _join_group(parts: Parts) -> Handler:
-    from moldau.handlers.join_group import JoinGroup
-
-    return JoinGroup(parts.groups())
-
-
-def _sync_group(parts: Parts) -> Handler:
-    from moldau.handlers.sync_group import SyncGroup
-
-    return SyncGroup(parts.groups())
-
-
-def _heartbeat(parts: Parts) -> Handler:
-    from moldau.handlers.heartbeat import Heartbeat
-
-    return Heartbeat(parts.groups())
-
-
-def _leave_group(parts: Parts) -> Handler:
-    from moldau.handlers.leave_group import LeaveGroup
-
-    return LeaveGroup(parts.groups())
-
-
-def _list_groups(parts: Parts) -> Handler:
-    from moldau.handlers.list_groups import ListGroups
-
-    return ListGroups(parts.groups())
-
-
-def _describe_groups(parts: Parts) -> Handler:
-    from moldau.handlers.describe_groups import DescribeGroups
-
-    return DescribeGroups(parts.groups())
-
-
-def _delete_groups(parts: Parts) -> Handler:
-    from moldau.handlers.delete_groups import DeleteGroups
-
-    return DeleteGroups(parts.groups())
-
-
-def _consumer_group_heartbeat(parts: Parts) -> Handler:
-    from moldau.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeat
-
-    return ConsumerGroupHeartbeat(parts.groups())
-
-
-def _consumer_group_describe(parts: Parts) -> Handler:
-    from moldau.handlers.consumer_group_describe import ConsumerGroupDescribe
-
-    return ConsumerGroupDescribe(parts.groups(), lambda: parts.cluster.image)
-
-
-def _offset_commit(parts: Parts) -> Handler:
-    from moldau.handlers.offset_commit import OffsetCommit
-
-    return OffsetCommit(parts.groups(), lambda: parts.cluster.image)
-
-
-def _offset_fetch(parts: Parts) -> Handler:
-    from moldau.handlers.offset_fetch import OffsetFetch
-
-    return OffsetFetch(parts.groups(), lambda: parts.cluster.image)
-
-
-def _offset_delete(parts: Parts) -> Handler:
-    from moldau.handlers.offset_delete import OffsetDelete
-
-    return OffsetDelete(parts.groups(), lambda: parts.cluster.image)
-
-
-def _add_partitions_to_txn(parts: Parts) -> Handler:
-    from moldau.handlers.add_partitions_to_txn import AddPartitionsToTxn
-
-    return AddPartitionsToTxn(parts.transactions(), lambda: parts.cluster.image)
-
-
-def _add_offsets_to_txn(parts: Parts) -> Handler:
-    from moldau.handlers.add_offsets_to_txn import AddOffsetsToTxn
-
-    return AddOffsetsToTxn(parts.transactions(), parts.groups)
-
-
-def _end_txn(parts: Parts) -> Handler:
-    from moldau.handlers.end_txn import EndTxn
-
-    return EndTxn(parts.transactions())
-
-
-def _txn_offset_commit(parts: Parts) -> Handler:
-    from moldau.handlers.txn_offset_commit import TxnOffsetCommit
-
-    return TxnOffsetCommit(
-        parts.groups(), parts.transactions, lambda: parts.cluster.image, lambda: parts.cluster.metadata.config
-    )
-
-
-def _list_transactions(parts: Parts) -> Handler:
-    from moldau.handlers.list_transactions import ListTransactions
-
-    return ListTransactions(parts.transactions(), parts.runtime.clock.now_ms)
-
-
-def _describe_transactions(parts: Parts) -> Handler:
-    from moldau.handlers.describe_transactions import DescribeTransactions
-
-    return DescribeTransactions(parts.transactions())
-
-
-def _describe_producers(parts: Parts) -> Handler:
-    from moldau.handlers.describe_producers import DescribeProducers
-
-    return DescribeProducers(parts.replicas, lambda: parts.cluster.image)
-
-
-def _write_txn_markers(parts: Parts) -> Handler:
-    from moldau.handlers.write_txn_markers import WriteTxnMarkers
-
-    return WriteTxnMarkers(parts.markers(), lambda: parts.cluster.image)
-
-
-def _describe_topic_partitions(parts: Parts) -> Handler:
-    from moldau.handlers.topic_partitions import DescribeTopicPartitions
-
-    return DescribeTopicPartitions(parts.cluster.metadata)
-
-
-def _alter_replica_log_dirs(parts: Parts) -> Handler:
-    from moldau.handlers.alter_replica_log_dirs import AlterReplicaLogDirs
-
-    return AlterReplicaLogDirs(parts.replicas)
-
-
-def _elect_leaders(parts: Parts) -> Handler:
-    from moldau.handlers.elections import ElectLeaders
-
-    return ElectLeaders(lambda: parts.cluster.image)
-
-
-def _reassignments(method: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers.reassignments import Reassignments
-
-        handler: Handler = getattr(Reassignments(lambda: parts.cluster.image), method)
-        return handler
-
-    return make
-
-
-def _client_quotas(function: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers import client_quotas
-
-        handler: Handler = getattr(client_quotas, function)
-        return handler
-
-    return make
-
-
-def _scram_credentials(function: str) -> Callable[[Parts], Handler]:
-    def make(parts: Parts) -> Handler:
-        from moldau.handlers import scram_credentials
-
-        handler: Handler = getattr(scram_credentials, function)
-        return handler
-
-    return make
-
-
-TABLE: Mapping[apis.Api, Callable[[Parts], Handler]] = {
-    apis.PRODUCE: _produce,
-    apis.FETCH: _fetch,
-    apis.LIST_OFFSETS: _list_offsets,
-    apis.METADATA: _metadata,
-    apis.OFFSET_COMMIT: _offset_commit,
-    apis.OFFSET_FETCH: _offset_fetch,
-    apis.FIND_COORDINATOR: _find_coordinator,
-    apis.JOIN_GROUP: _join_group,
-    apis.HEARTBEAT: _heartbeat,
-    apis.LEAVE_GROUP: _leave_group,
-    apis.SYNC_GROUP: _sync_group,
-    apis.DESCRIBE_GROUPS: _describe_groups,
-    apis.LIST_GROUPS: _list_groups,
-    apis.API_VERSIONS: _api_versions,
-    apis.CREATE_TOPICS: _topics("create"),
-    apis.DELETE_TOPICS: _topics("delete"),
-    apis.DELETE_RECORDS: _delete_records,
-    apis.INIT_PRODUCER_ID: _init_producer_id,
-    apis.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
-    apis.ADD_PARTITIONS_TO_TXN: _add_partitions_to_txn,
-    apis.ADD_OFFSETS_TO_TXN: _add_offsets_to_txn,
-    apis.END_TXN: _end_txn,
-    apis.TXN_OFFSET_COMMIT: _txn_offset_commit,
-    apis.WRITE_TXN_MARKERS: _write_txn_markers,
-    apis.DESCRIBE_ACLS: _acls("describe_acls"),
-    apis.CREATE_ACLS: _acls("create_acls"),
-    apis.DELETE_ACLS: _acls("delete_acls"),
-    apis.DESCRIBE_CONFIGS: _configs("describe"),
-    apis.ALTER_CONFIGS: _configs("replace"),
-    apis.ALTER_REPLICA_LOG_DIRS: _alter_replica_log_dirs,
-    apis.DESCRIBE_LOG_DIRS: _describe_log_dirs,
-    apis.CREATE_PARTITIONS: _topics("create_partitions"),
-    apis.DELETE_GROUPS: _delete_groups,
-    apis.ELECT_LEADERS: _elect_leaders,
-    apis.INCREMENTAL_ALTER_CONFIGS: _configs("alter"),
-    apis.ALTER_PARTITION_REASSIGNMENTS: _reassignments("alter"),
-    apis.LIST_PARTITION_REASSIGNMENTS: _reassignments("list_reassignments"),
-    apis.OFFSET_DELETE: _offset_delete,
-    apis.DESCRIBE_CLIENT_QUOTAS: _client_quotas("describe"),
-    apis.ALTER_CLIENT_QUOTAS: _client_quotas("alter"),
-    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: _scram_credentials("describe"),
-    apis.ALTER_USER_SCRAM_CREDENTIALS: _scram_credentials("alter"),
-    apis.DESCRIBE_CLUSTER: _describe_cluster,
-    apis.DESCRIBE_PRODUCERS: _describe_producers,
-    apis.DESCRIBE_TRANSACTIONS: _describe_transactions,
-    apis.LIST_TRANSACTIONS: _list_transactions,
-    apis.CONSUMER_GROUP_HEARTBEAT: _consumer_group_heartbeat,
-    apis.CONSUMER_GROUP_DESCRIBE: _consumer_group_describe,
-    apis.LIST_CONFIG_RESOURCES: _configs("list_resources"),
-    apis.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
+    return kinds, parts.image
+
+
+def _groups(parts: BrokerParts) -> tuple[Any, ...]:
+    return (parts.groups(),)
+
+
+def _groups_and_image(parts: BrokerParts) -> tuple[Any, ...]:
+    return (parts.groups(), parts.image)
+
+
+def _topics(parts: BrokerParts) -> tuple[Any, ...]:
+    return (parts.metadata, parts.cluster.topics)
+
+
+def _configs(parts: BrokerParts) -> tuple[Any, ...]:
+    return (parts.metadata, parts.cluster.configs)
+
+
+def _replicas(parts: BrokerParts) -> tuple[Any, ...]:
+    return (parts.replicas,)
+
+
+def _image(parts: BrokerParts) -> tuple[Any, ...]:
+    return (parts.image,)
+
+
+def _metadata(parts: BrokerParts) -> tuple[Any, ...]:
+    return (parts.metadata,)
+
+
+def _transactions(parts: BrokerParts) -> tuple[Any, ...]:
+    return (parts.transactions(),)
+
+
+TABLE: Mapping[apis.Api, Row] = {
+    apis.PRODUCE: Row("moldau.handlers.produce:ProduceHandler", _of_produce),
+    apis.FETCH: Row("moldau.handlers.fetch:FetchHandler", _of_fetch),
+    apis.LIST_OFFSETS: Row("moldau.handlers.list_offsets:ListOffsetsHandler", _of_list_offsets),
+    apis.METADATA: Row("moldau.handlers.metadata:Metadata", _topics),
+    apis.OFFSET_COMMIT: Row("moldau.handlers.offset_commit:OffsetCommit", _groups_and_image),
+    apis.OFFSET_FETCH: Row("moldau.handlers.offset_fetch:OffsetFetch", _groups_and_image),
+    apis.FIND_COORDINATOR: Row("moldau.handlers.find_coordinator:FindCoordinator", _of_find_coordinator),
+    apis.JOIN_GROUP: Row("moldau.handlers.join_group:JoinGroup", _groups),
+    apis.HEARTBEAT: Row("moldau.handlers.heartbeat:Heartbeat", _groups),
+    apis.LEAVE_GROUP: Row("moldau.handlers.leave_group:LeaveGroup", _groups),
+    apis.SYNC_GROUP: Row("moldau.handlers.sync_group:SyncGroup", _groups),
+    apis.DESCRIBE_GROUPS: Row("moldau.handlers.describe_groups:DescribeGroups", _groups),
+    apis.LIST_GROUPS: Row("moldau.handlers.list_groups:ListGroups", _groups),
+    apis.API_VERSIONS: Row("moldau.handlers.api_versions:api_versions"),
+    apis.CREATE_TOPICS: Row("moldau.handlers.topics:Topics.create", _topics),
+    apis.DELETE_TOPICS: Row("moldau.handlers.topics:Topics.delete", _topics),
+    apis.DELETE_RECORDS: Row("moldau.handlers.delete_records:DeleteRecordsHandler", _replicas),
+    apis.INIT_PRODUCER_ID: Row(
+        "moldau.handlers.init_producer_id:InitProducerId", lambda p: (p.cluster.producer_ids, p.transactions)
+    ),
+    apis.OFFSET_FOR_LEADER_EPOCH: Row("moldau.handlers.offset_for_leader_epoch:OffsetForLeaderEpoch", _replicas),
+    apis.ADD_PARTITIONS_TO_TXN: Row(
+        "moldau.handlers.add_partitions_to_txn:AddPartitionsToTxn", lambda p: (p.transactions(), p.image)
+    ),
+    apis.ADD_OFFSETS_TO_TXN: Row(
+        "moldau.handlers.add_offsets_to_txn:AddOffsetsToTxn", lambda p: (p.transactions(), p.groups)
+    ),
+    apis.END_TXN: Row("moldau.handlers.end_txn:EndTxn", _transactions),
+    apis.TXN_OFFSET_COMMIT: Row(
+        "moldau.handlers.txn_offset_commit:TxnOffsetCommit", lambda p: (p.groups(), p.transactions, p.image, p.config)
+    ),
+    apis.WRITE_TXN_MARKERS: Row("moldau.handlers.write_txn_markers:WriteTxnMarkers", lambda p: (p.markers(), p.image)),
+    apis.DESCRIBE_ACLS: Row("moldau.handlers.acls:describe_acls"),
+    apis.CREATE_ACLS: Row("moldau.handlers.acls:create_acls"),
+    apis.DELETE_ACLS: Row("moldau.handlers.acls:delete_acls"),
+    apis.DESCRIBE_CONFIGS: Row("moldau.handlers.configs:Configs.describe", _configs),
+    apis.ALTER_CONFIGS: Row("moldau.handlers.configs:Configs.replace", _configs),
+    apis.ALTER_REPLICA_LOG_DIRS: Row("moldau.handlers.alter_replica_log_dirs:AlterReplicaLogDirs", _replicas),
+    apis.DESCRIBE_LOG_DIRS: Row("moldau.handlers.describe_log_dirs:DescribeLogDirs", _replicas),
+    apis.CREATE_PARTITIONS: Row("moldau.handlers.topics:Topics.create_partitions", _topics),
+    apis.DELETE_GROUPS: Row("moldau.handlers.delete_groups:DeleteGroups", _groups),
+    apis.ELECT_LEADERS: Row("moldau.handlers.elections:ElectLeaders", _image),
+    apis.INCREMENTAL_ALTER_CONFIGS: Row("moldau.handlers.configs:Configs.alter", _configs),
+    apis.ALTER_PARTITION_REASSIGNMENTS: Row("moldau.handlers.reassignments:Reassignments.alter", _image),
+    apis.LIST_PARTITION_REASSIGNMENTS: Row("moldau.handlers.reassignments:Reassignments.list_reassignments", _image),
+    apis.OFFSET_DELETE: Row("moldau.handlers.offset_delete:OffsetDelete", _groups_and_image),
+    apis.DESCRIBE_CLIENT_QUOTAS: Row("moldau.handlers.client_quotas:describe"),
+    apis.ALTER_CLIENT_QUOTAS: Row("moldau.handlers.client_quotas:alter"),
+    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: Row("moldau.handlers.scram_credentials:describe"),
+    apis.ALTER_USER_SCRAM_CREDENTIALS: Row("moldau.handlers.scram_credentials:alter"),
+    apis.DESCRIBE_CLUSTER: Row("moldau.handlers.cluster:DescribeCluster", _metadata),
+    apis.DESCRIBE_PRODUCERS: Row(
+        "moldau.handlers.describe_producers:DescribeProducers", lambda p: (p.replicas, p.image)
+    ),
+    apis.DESCRIBE_TRANSACTIONS: Row("moldau.handlers.describe_transactions:DescribeTransactions", _transactions),
+    apis.LIST_TRANSACTIONS: Row(
+        "moldau.handlers.list_transactions:ListTransactions", lambda p: (p.transactions(), p.runtime.clock.now_ms)
+    ),
+    apis.CONSUMER_GROUP_HEARTBEAT: Row("moldau.handlers.consumer_group_heartbeat:ConsumerGroupHeartbeat", _groups),
+    apis.CONSUMER_GROUP_DESCRIBE: Row(
+        "moldau.handlers.consumer_group_describe:ConsumerGroupDescribe", _groups_and_image
+    ),
+    apis.LIST_CONFIG_RESOURCES: Row("moldau.handlers.configs:Configs.list_resources", _configs),
+    apis.DESCRIBE_TOPIC_PARTITIONS: Row("moldau.handlers.topic_partitions:DescribeTopicPartitions", _metadata),
 }
