@@ -33,7 +33,7 @@ class LoopHeld(AssertionError):
 
 
 class Broker:
-    """`moldau server start` as a process of its own; `address` is the one it printed.
+    """`moldau server start` as a process of its own; `addresses` are those it printed, `address` is the first.
 
     `program` replaces `moldau` and gets the same arguments behind its own; `environment` is added to the process's.
     When the broker has been stopped or killed, `LoopHeld` is raised if its watchdog logged a line, unless its loop
@@ -53,6 +53,7 @@ class Broker:
         self.folder = folder
         self.data = folder / "data"
         self.address = ""
+        self.addresses: list[str] = []
         self._settings = {**SETTINGS, **(settings or {})}
         self._program = program
         self._environment = {"PYTHONPATH": str(SOURCE), **(environment or {})}
@@ -99,7 +100,8 @@ class Broker:
             code = self._process.returncode if self.wait(stretched(5)) else None
             self.kill()
             raise NotReady(code, f"the broker said {line!r}, and in its log:\n{self.log()}")
-        self.address = line.removeprefix("listening on ").strip()
+        self.addresses = [text.split()[0] for text in line.removeprefix("listening on ").split(",")]
+        self.address = self.addresses[0]
 
     @property
     def runs(self) -> bool:

@@ -62,7 +62,8 @@ class Broker:
     ):
         self.config = config
         self.runtime = runtime
-        self.port = 0
+        self.ports: dict[str, int] = {}
+        """The port of each listener that is open, by the listener's name, in the order of the settings."""
         self.failed: asyncio.Event = asyncio.Event()
         """Set when the last log folder is lost, or the one with the metadata: there is nothing left to serve."""
         self._store = store
@@ -143,7 +144,7 @@ class Broker:
         undo.push_async_callback(self._left)
 
     async def _serve(self, undo: contextlib.AsyncExitStack) -> None:
-        """Start what serves requests (coordinators, upkeep, cleaner, dispatch), then the listener."""
+        """Start what serves requests (coordinators, upkeep, cleaner, dispatch), then the listeners."""
         config, runtime = self.config, self.runtime
         folders, cluster, replicas = self.folders, self.cluster, self.replicas
         coordinators = self.coordinators = Coordinators(
@@ -173,15 +174,21 @@ class Broker:
         self.server = Server(dispatch.connected, self._limits(), self.watchdog, runtime.stopwatch)
         cluster.metadata.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)
-        listener = config.listener
-        self.port = await self.server.start(listener.host or None, listener.port)
-        advertised = config.advertised_listener
-        host = advertised.host or _reachable(listener.host)
-        endpoint = Endpoint(advertised.name, "PLAINTEXT", host, advertised.port or self.port)
-        await cluster.registration.register([endpoint], list(folders.directories))
+        await cluster.registration.register(await self._open_listeners(), list(folders.directories))
         upkeep.start()
         cleaner.start()
         await self.server.serve()
+
+    async def _open_listeners(self) -> list[Endpoint]:
+        """Bind every listener; returns the addresses to register, of those that are advertised."""
+        endpoints = []
+        for name, protocol, host, port, advertised in self.config.client_listeners:
+            bound = self.ports[name] = await self.server.start(host or None, port, name)
+            if advertised is not None:
+                endpoints.append(
+                    Endpoint(name, protocol, advertised.host or _reachable(host), advertised.port or bound)
+                )
+        return endpoints
 
     def _folder_failed(self) -> None:
         if self.folders.lost:
@@ -223,6 +230,11 @@ class Broker:
             await self.folders.shut(watermarks)
         else:
             await self.runtime.run(lambda: self.folders.close(clean=False))
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener, 0 while none is open."""
+        return next(iter(self.ports.values()), 0)
 
     @property
     def folder(self) -> LogFolder:

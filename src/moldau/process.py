@@ -61,13 +61,23 @@ async def serve(config: BrokerConfig) -> int:
     collector = Collector(loop)
     collector.begin()
     broker.watchdog.watch(loop)
-    host = config.listener.host or "localhost"
-    _print_line(f"listening on {f'[{host}]' if ':' in host else host}:{broker.port}")
+    _print_line(f"listening on {_addresses(broker)}")
     await _first_of(asked_to_stop, broker.failed)
     broker.watchdog.rest()
     collector.end()
     await broker.stop()
     return 1 if broker.failed.is_set() else 0
+
+
+def _addresses(broker: Broker) -> str:
+    """`HOST:PORT`; if the broker has several listeners, `HOST:PORT (NAME)` of each."""
+    listeners = broker.config.client_listeners
+    texts = []
+    for listener in listeners:
+        host = listener.host or "localhost"
+        text = f"{f'[{host}]' if ':' in host else host}:{broker.ports[listener.name]}"
+        texts.append(f"{text} ({listener.name})" if len(listeners) > 1 else text)
+    return ", ".join(texts)
 
 
 async def _start(broker: Broker, asked_to_stop: asyncio.Event) -> bool:

@@ -47,6 +47,13 @@ def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
     assert properties_of([str(file)])["listeners"] == "CONTROLLER://:9093,PLAINTEXT://here:9092"
 
 
+def test_host_and_port_are_those_of_the_first_listener_that_is_not_a_controllers() -> None:
+    given = ["--port", "7", "--set", "listeners=QUORUM://:9093,INSIDE://a:1,OUTSIDE://b:2"]
+    assert properties_of([*given, "--set", "controller.listener.names=quorum"])["listeners"] == (
+        "QUORUM://:9093,INSIDE://a:7,OUTSIDE://b:2"
+    )
+
+
 def test_a_value_may_have_an_equals_sign_and_a_setting_must() -> None:
     assert properties_of(["--set", "a=b=c"])["a"] == "b=c"
     with pytest.raises(ConfigError, match="NAME=VALUE"):

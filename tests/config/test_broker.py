@@ -2,7 +2,7 @@
 
 import pytest
 
-from moldau.config import SETTINGS, BrokerConfig, Listener, broker_config, parse_properties
+from moldau.config import SETTINGS, BrokerConfig, ClientListener, Listener, broker_config, parse_properties
 from moldau.config.kafka_names import NAMES
 from moldau.errors import ConfigError
 
@@ -46,14 +46,15 @@ group.initial.rebalance.delay.ms=0
 def test_nothing_said_is_every_default() -> None:
     config, warnings = broker_config({})
     assert (config, warnings) == (BrokerConfig(broker_id=1), [])
-    assert config.listener == Listener("PLAINTEXT", "", 9092)
+    default = Listener("PLAINTEXT", "", 9092)
+    assert config.client_listeners == (ClientListener("PLAINTEXT", "PLAINTEXT", "", 9092, default),)
 
 
 def test_a_properties_file_of_kafka_4_starts_and_what_is_not_here_is_named_once() -> None:
     config, warnings = broker_config(parse_properties(KRAFT_4))
     assert (config.node_id, config.broker_id, config.num_partitions, config.log_retention_hours) == (3, 3, 2, 48)
-    assert config.listener == Listener("PLAINTEXT", "", 9092)
-    assert config.advertised_listener == Listener("PLAINTEXT", "example.org", 19092)
+    advertised = Listener("PLAINTEXT", "example.org", 19092)
+    assert config.client_listeners == (ClientListener("PLAINTEXT", "PLAINTEXT", "", 9092, advertised),)
     assert config.data_folders == ("/var/lib/logs",)
     absent, listeners = warnings
     assert "process.roles" in absent
@@ -69,7 +70,7 @@ def test_a_properties_file_of_kafka_3_starts_once_it_names_no_zookeeper() -> Non
     alone = ZOOKEEPER_3.replace("zookeeper.connect=localhost:2181", "zookeeper.connect=")
     config, warnings = broker_config(parse_properties(alone))
     assert (config.node_id, config.group_initial_rebalance_delay_ms) == (4, 0)
-    assert config.advertised_listener == Listener("PLAINTEXT", "example.org", 9092)
+    assert config.client_listeners[0].advertised == Listener("PLAINTEXT", "example.org", 9092)
     assert len(warnings) == 1
     assert "zookeeper.connect, zookeeper.connection.timeout.ms" in warnings[0]
 
@@ -138,42 +139,12 @@ def test_no_setting_is_both_ours_and_absent() -> None:
         {"group.consumer.assignors": "mine"},
         {"group.coordinator.rebalance.protocols": "consumer"},
         {"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "9"},
-        {"listeners": ""},
-        {"listeners": "localhost:9092"},
-        {"listeners": "PLAINTEXT://h:99999"},
-        {"listeners": "PLAINTEXT://h"},
-        {"listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"},
-        {"listeners": "SSL://:9093"},
-        {"listeners": "MINE://:9093"},
-        {"listeners": "PLAINTEXT://:9092", "listener.security.protocol.map": "PLAINTEXT:SASL_SSL"},
-        {"listener.security.protocol.map": "PLAINTEXT:NOTHING"},
-        {"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"},
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_sentence(properties: dict[str, str]) -> None:
     with pytest.raises(ConfigError) as refused:
         broker_config(properties)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [("PLAINTEXT://[::1]:0", "::1", 0), ("plaintext://localhost:1", "localhost", 1), ("PLAINTEXT://:9092", "", 9092)],
-)
-def test_a_listener_is_a_name_a_host_and_a_port(text: str, host: str, port: int) -> None:
-    assert broker_config({"listeners": text})[0].listener == Listener("PLAINTEXT", host, port)
-
-
-def test_a_listener_goes_by_the_protocol_its_name_is_mapped_to() -> None:
-    properties = {
-        "listeners": "OUTSIDE://:9094,INSIDE://:9093",
-        "listener.security.protocol.map": "OUTSIDE:SSL, INSIDE:PLAINTEXT",
-        "advertised.listeners": "OUTSIDE://example.org:9094,INSIDE://inside.example.org:9093",
-    }
-    config, warnings = broker_config(properties)
-    assert config.listener.name == "INSIDE"
-    assert config.advertised_listener == Listener("INSIDE", "inside.example.org", 9093)
-    assert "OUTSIDE" in warnings[0]
 
 
 def test_several_data_folders_are_used_and_none_twice() -> None:

@@ -8,9 +8,11 @@ from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS
 
 SOURCE = Path(moldau.__file__).parent
 BEHIND_PROPERTIES = {
-    "listeners": "listener",
-    "advertised.listeners": "advertised_listener",
-    "listener.security.protocol.map": "listener",
+    "listeners": "client_listeners",
+    "advertised.listeners": "client_listeners",
+    "listener.security.protocol.map": "client_listeners",
+    "inter.broker.listener.name": "client_listeners",
+    "controller.listener.names": "client_listeners",
     "log.dir": "data_folders",
     "log.dirs": "data_folders",
     "broker.id": "node_id",

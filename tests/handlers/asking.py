@@ -16,7 +16,7 @@ from moldau.handlers.topics import Topics
 from moldau.protocol import apis, codec
 from moldau.requests.session import Call
 from moldau.turns import turn
-from tests.requests.calling import call
+from tests.requests.calling import LISTENER, call
 
 
 async def answered(response: Any) -> Any:
@@ -49,9 +49,9 @@ class Asker:
             apis.INIT_PRODUCER_ID: InitProducerId(cluster.producer_ids, transactions),
         }
 
-    async def ask(self, api: apis.Api, version: int, request: Any) -> Any:
+    async def ask(self, api: apis.Api, version: int, request: Any, listener: str = LISTENER) -> Any:
         frame = codec.write_request(api, version, 7, "asker", request)[4:]
         header = codec.read_header(frame)
         read = codec.read_request(api, version, frame, header.body)
-        response = await answered(self._handlers[api](read, call(api, version)))
+        response = await answered(self._handlers[api](read, call(api, version, listener=listener)))
         return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])

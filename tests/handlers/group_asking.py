@@ -26,9 +26,11 @@ from moldau.requests.session import Call
 from tests.coordinators.fake_log import PARTITIONS, FakeLog, coordinator, in_virtual_time
 from tests.coordinators.groups.scene import subscription
 from tests.handlers.asking import answered
-from tests.requests.calling import call
+from tests.requests.calling import LISTENER, call
 
-ME = BrokerImage(1, (Endpoint("PLAINTEXT", "PLAINTEXT", "here", 9092),))
+ME = BrokerImage(
+    1, (Endpoint("PLAINTEXT", "PLAINTEXT", "here", 9092), Endpoint("OUTSIDE", "PLAINTEXT", "example.org", 19092))
+)
 T_ID = uuid.UUID(int=77)
 
 
@@ -78,11 +80,11 @@ class Group:
             self.coordinator.lead(self.coordinator.partition_of(group))
             await self.coordinator.loaded(group)
 
-    async def ask(self, api: apis.Api, version: int, request: Any) -> Any:
+    async def ask(self, api: apis.Api, version: int, request: Any, listener: str = LISTENER) -> Any:
         frame = codec.write_request(api, version, 7, "asker", request)[4:]
         header = codec.read_header(frame)
         read = codec.read_request(api, version, frame, header.body)
-        response = await answered(self._handlers[api](read, call(api, version)))
+        response = await answered(self._handlers[api](read, call(api, version, listener=listener)))
         return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])
 
     async def join(self, group: str = "g", version: int = 3, member: str = "", **fields: Any) -> JoinGroupResponse:

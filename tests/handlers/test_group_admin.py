@@ -152,6 +152,25 @@ def test_what_cannot_be_found_is_answered_with_its_error(version: int, key_type:
     play(scene)
 
 
+@pytest.mark.parametrize(
+    ("listener", "expected"),
+    [
+        ("PLAINTEXT", (ErrorCode.NONE, 1, "here", 9092)),
+        ("OUTSIDE", (ErrorCode.NONE, 1, "example.org", 19092)),
+        ("NOT_ADVERTISED", (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1)),
+    ],
+)
+def test_a_coordinator_has_the_address_of_the_clients_listener(
+    listener: str, expected: tuple[ErrorCode, int, str, int]
+) -> None:
+    async def scene(group: Group) -> None:
+        request = FindCoordinatorRequest(coordinator_keys=["g"])
+        (found,) = (await group.ask(apis.FIND_COORDINATOR, 6, request, listener)).coordinators
+        assert (found.error_code, found.node_id, found.host, found.port) == expected
+
+    play(scene)
+
+
 def test_an_empty_list_of_keys_finds_nothing() -> None:
     async def scene(group: Group) -> None:
         assert (await group.ask(apis.FIND_COORDINATOR, 6, FindCoordinatorRequest())).coordinators == []

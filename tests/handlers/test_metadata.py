@@ -10,12 +10,13 @@ import pytest
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic
+from moldau.cluster.image import Endpoint
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol.apis import DESCRIBE_CLUSTER, METADATA
 from moldau.protocol.messages.describe_cluster import DescribeClusterRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.cluster.opening import open_cluster
+from tests.cluster.opening import HERE, open_cluster
 from tests.handlers.asking import Asker
 
 NOBODY = uuid.UUID(int=5)
@@ -198,6 +199,55 @@ def test_changes_are_seen_by_the_next_answer(tmp_path: Path) -> None:
         return found
 
     assert play(tmp_path, scenario) == [{"a": 2, "b": 1}, {"a": 3, "b": 1}, {"a": 3}, {"a": 3, "b": 2}]
+
+
+OUTSIDE = Endpoint("OUTSIDE", "PLAINTEXT", "example.org", 19092)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_brokers_have_the_address_of_the_clients_listener(tmp_path: Path, version: int) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        await cluster.registration.register([HERE, OUTSIDE])
+        request = MetadataRequest(topics=named("a"))
+        return [await asker.ask(METADATA, version, request, listener) for listener in ("PLAINTEXT", "OUTSIDE")]
+
+    here, outside = play(tmp_path, scenario)
+    assert [(b.host, b.port) for b in here.brokers] == [("localhost", 9092)]
+    assert [(b.host, b.port) for b in outside.brokers] == [("example.org", 19092)]
+    assert here.topics == outside.topics
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_broker_without_the_clients_listener_is_left_out_and_leads_nothing(tmp_path: Path, version: int) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        request = MetadataRequest(topics=named("b"))
+        unknown = await asker.ask(METADATA, version, request, "OUTSIDE")
+        await cluster.registration.register([HERE, OUTSIDE])
+        return unknown, await asker.ask(METADATA, version, request, "OUTSIDE")
+
+    unknown, known = play(tmp_path, scenario)
+    (partition,) = unknown.topics[0].partitions
+    code = ErrorCode.LISTENER_NOT_FOUND if version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
+    assert (unknown.brokers, partition.error_code, partition.leader_id) == ([], code, -1)
+    assert (partition.replica_nodes, partition.isr_nodes) == ([1], [1])
+    if version >= 5:
+        assert partition.offline_replicas == [1]
+    (partition,) = known.topics[0].partitions
+    assert (partition.error_code, partition.leader_id, partition.offline_replicas) == (0, 1, [])
+
+
+def test_the_cluster_is_described_with_the_addresses_of_the_clients_listener(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        await cluster.registration.register([HERE, OUTSIDE])
+        listeners = ("PLAINTEXT", "OUTSIDE", "NOT_ADVERTISED")
+        return [await asker.ask(DESCRIBE_CLUSTER, 2, DescribeClusterRequest(), listener) for listener in listeners]
+
+    responses = play(tmp_path, scenario)
+    assert [[(b.host, b.port) for b in response.brokers] for response in responses] == [
+        [("localhost", 9092)],
+        [("example.org", 19092)],
+        [],
+    ]
 
 
 @pytest.mark.parametrize("version", range(DESCRIBE_CLUSTER.low, DESCRIBE_CLUSTER.high + 1))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net.limits import Limits
-from moldau.net.server import Handle, Server
+from moldau.net.server import Handle, Peer, Server
 from moldau.runtime import Answer, FileSlice, Muting, RealDisk, Reply
 
 
@@ -274,3 +275,40 @@ def test_a_server_that_stops_waits_for_no_muted_connection() -> None:
             writer.close()
 
     asyncio.run(scenario())
+
+
+def test_each_connection_knows_the_listener_that_accepted_it():
+    async def scenario() -> None:
+        def connected(peer: Peer, listener: str) -> Handle:
+            return lambda frame: [framed(listener.encode())]
+
+        server = Server(connected)
+        ports = {name: await server.start("127.0.0.1", 0, name) for name in ("INSIDE", "OUTSIDE")}
+        await server.serve()
+        for name, port in ports.items():
+            reader, writer = await dial(port)
+            writer.write(framed(b""))
+            assert await receive(reader) == name.encode()
+            writer.close()
+        await server.stop()
+        for port in ports.values():
+            with pytest.raises(OSError):
+                await dial(port)
+
+    run(scenario())
+
+
+def test_a_listener_whose_address_is_taken_leaves_the_others_open():
+    async def scenario() -> None:
+        server = Server(lambda peer, listener: echo)
+        port = await server.start("127.0.0.1", 0, "INSIDE")
+        with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError):
+            await server.start("127.0.0.1", other.getsockname()[1], "OUTSIDE")
+        await server.serve()
+        reader, writer = await dial(port)
+        writer.write(framed(b"here"))
+        assert await receive(reader) == b"here"
+        writer.close()
+        await server.stop()
+
+    run(scenario())

@@ -42,8 +42,8 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     found.add_argument("file", nargs="?", metavar="FILE.properties", help="a server.properties of Kafka's")
-    found.add_argument("--host", help="the host to listen on (localhost)")
-    found.add_argument("--port", type=int, help="the port; 0 takes a free one (9092)")
+    found.add_argument("--host", help="the host of the first listener (localhost)")
+    found.add_argument("--port", type=int, help="the port of the first listener; 0 takes a free one (9092)")
     found.add_argument("--data-dir", metavar="DIR", help="the folder of the log and the metadata (moldau-data)")
     found.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one setting; may be repeated")
     found.add_argument(
@@ -78,19 +78,22 @@ def _properties(given: argparse.Namespace) -> dict[str, str]:
         properties.pop("log.dir", None)
         properties["log.dirs"] = given.data_dir
     if given.host is not None or given.port is not None or "listeners" not in properties:
-        properties["listeners"] = _listen(properties.get("listeners", DEFAULT_LISTENER), given.host, given.port)
+        listeners = properties.get("listeners", DEFAULT_LISTENER)
+        controllers = properties.get("controller.listener.names", "CONTROLLER")
+        properties["listeners"] = _listen(listeners, controllers, given.host, given.port)
     return properties
 
 
-def _listen(listeners: str, host: str | None, port: int | None) -> str:
-    """The listeners with host and port of the first that clients use replaced."""
+def _listen(listeners: str, controllers: str, host: str | None, port: int | None) -> str:
+    """The listeners, with another host and port for the first that is not a controllers' listener."""
+    controller_names = {name.strip().upper() for name in controllers.split(",")}
     chosen = []
     replaced = False
     for text in listeners.split(","):
-        found = _LISTENER.fullmatch(text)
-        if found is not None and not replaced and found[1].upper() != "CONTROLLER":
+        match = _LISTENER.fullmatch(text)
+        if match is not None and not replaced and match[1].upper() not in controller_names:
             name = f"[{host}]" if host and ":" in host else host
-            text = f"{found[1]}://{found[2] if host is None else name}:{found[3] if port is None else port}"
+            text = f"{match[1]}://{match[2] if host is None else name}:{match[3] if port is None else port}"
             replaced = True
         chosen.append(text)
     return ",".join(chosen)

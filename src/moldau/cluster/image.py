@@ -98,6 +98,11 @@ class Image:
         topic = self.topics.get(tp.topic)
         return topic.partitions[tp.partition] if topic and 0 <= tp.partition < len(topic.partitions) else None
 
+    def reachable(self, listener: str) -> list[tuple[BrokerImage, Endpoint]]:
+        """The brokers that have a listener of that name, each with its address there."""
+        endpoints = ((broker, broker.endpoint(listener)) for broker in self.brokers.values())
+        return [(broker, endpoint) for broker, endpoint in endpoints if endpoint is not None]
+
     def with_groups(self, changed: Mapping[str, Mapping[str, str] | None]) -> "Image":
         """The image with other settings for these groups; None removes a group's settings."""
         groups = {**self.group_overrides, **changed}

@@ -5,7 +5,7 @@ from moldau.config.group import GROUP_SETTINGS, GroupConfig, group_config
 from moldau.config.inheriting import inherited
 from moldau.config.kafka_names import KEPT
 from moldau.config.kafka_names import known as known_to_kafka
-from moldau.config.listeners import Listener
+from moldau.config.listeners import ClientListener, Listener
 from moldau.config.properties import parse_properties, read_properties
 from moldau.config.setting import Setting, SettingType, Value
 from moldau.config.topic import TOPIC_SETTINGS, TopicConfig, topic_config
@@ -16,6 +16,7 @@ __all__ = [
     "SETTINGS",
     "TOPIC_SETTINGS",
     "BrokerConfig",
+    "ClientListener",
     "GroupConfig",
     "Listener",
     "Setting",

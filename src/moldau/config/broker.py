@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moldau.config import kafka_names
-from moldau.config.listeners import Listener, chosen_listeners
+from moldau.config.listeners import ClientListener, client_listeners, listener_warnings
 from moldau.config.setting import (
     BOOLEAN,
     DOUBLE,
@@ -42,9 +42,11 @@ class BrokerConfig:
     node_id: int = INT(1, "This broker's id in its cluster.", low=0, **_FIXED)
     broker_id: int = INT(-1, "The older name of node.id; -1 means that node.id is used.", **_FIXED)
     broker_rack: str | None = STRING(None, "This broker's rack or zone, for clients that fetch from the closest replica.", **_FIXED)
-    listeners: tuple[str, ...] = LIST(("PLAINTEXT://:9092",), "The addresses to listen on, as NAME://HOST:PORT; no host means every interface, port 0 a free port.")
-    advertised_listeners: tuple[str, ...] | None = LIST(None, "The addresses that clients connect to, as NAME://HOST:PORT; the value of listeners if not set.", **_FIXED)
-    listener_security_protocol_map: str = STRING("SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "The security protocol of each listener name, as NAME:PROTOCOL pairs.")
+    listeners: tuple[str, ...] = LIST(("PLAINTEXT://:9092",), "The listeners, as NAME://HOST:PORT; no host means every interface, port 0 a free port.")
+    advertised_listeners: tuple[str, ...] | None = LIST(None, "The addresses that the clients of each listener connect to, as NAME://HOST:PORT; the value of listeners if not set.", **_FIXED)
+    listener_security_protocol_map: str = STRING("SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "The security protocol of each listener name, as NAME:PROTOCOL pairs. PLAINTEXT is the only supported one so far.")
+    inter_broker_listener_name: str | None = STRING(None, "The listener that other brokers connect to; PLAINTEXT if not set.", **_FIXED)
+    controller_listener_names: tuple[str, ...] | None = LIST(None, "The listeners of Kafka's controllers, which are not opened; CONTROLLER if not set.", **_FIXED)
     log_dir: tuple[str, ...] = LIST(("moldau-data",), "The log folder, if log.dirs is not set.", **_FIXED)
     log_dirs: tuple[str, ...] | None = LIST(None, "The log folders, each on its own disk; a new partition goes to the folder with the fewest partitions. The metadata is in the first.", **_FIXED)
     num_recovery_threads_per_data_dir: int = INT(2, "The number of partitions of one log folder that are loaded, or recovered after a crash, at the same time.", low=1)
@@ -157,14 +159,9 @@ class BrokerConfig:
     """The names that were set, even to their defaults: DescribeConfigs distinguishes the two."""
 
     @property
-    def listener(self) -> Listener:
-        """The address to listen on: host (empty for every interface) and port (0 for a free one)."""
-        return chosen_listeners(self)[0]
-
-    @property
-    def advertised_listener(self) -> Listener:
-        """The address that clients connect to; an empty host and port 0 stand for the listener's real ones."""
-        return chosen_listeners(self)[1]
+    def client_listeners(self) -> tuple[ClientListener, ...]:
+        """The listeners to open, in the order of `listeners`, at least one. Raises `ConfigError`."""
+        return client_listeners(self)
 
     @property
     def data_folders(self) -> tuple[str, ...]:
@@ -197,8 +194,8 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
     config = BrokerConfig(**values, given=given)
     _check(config)
     warnings = [f"these Kafka settings have no effect here: {', '.join(absent)}"] if absent else []
-    warnings += chosen_listeners(config)[2]
-    return config, warnings
+    client_listeners(config)
+    return config, warnings + listener_warnings(config)
 
 
 def with_changes(config: BrokerConfig, changes: Mapping[str, str]) -> BrokerConfig:

@@ -35,7 +35,7 @@ NAMES: frozenset[str] = frozenset(
     connections.max.reauth.ms
     control.plane.listener.name
     controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
-    controller.listener.names controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
+    controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
     controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
     controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
     controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
@@ -69,7 +69,7 @@ NAMES: frozenset[str] = frozenset(
     group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.streams.session.timeout.ms
     host.name
     initial.broker.registration.timeout.ms
-    inter.broker.listener.name inter.broker.protocol.version
+    inter.broker.protocol.version
     kafka.metrics.polling.interval.secs kafka.metrics.reporters
     leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
     log.dir.failure.timeout.ms

@@ -1,17 +1,23 @@
-"""Listeners as the settings spell them: `NAME://HOST:PORT`, with a map from names to protocols.
+"""The rules of the listener settings: which listeners a broker opens, and which address each one advertises.
 
-One listener is served: the first that speaks plain text. A listener of the controllers, or one that asks for TLS or
-SASL, is never served as anything weaker: it is left out with a warning, and if no other is there the broker does not
-start.
+A listener is `NAME://HOST:PORT`, and `listener.security.protocol.map` says which protocol its name stands for. The
+rules are those of Apache Kafka 4.3 (`EndpointUtils` and `KafkaConfig.validateValues`), with two differences: PLAINTEXT
+is the only protocol supported so far, and the listeners of Kafka's controllers are not opened.
 """
 
 import re
+import socket
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from moldau.errors import ConfigError
 
+PLAINTEXT = "PLAINTEXT"
 _LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:/\s]*)):([0-9]{1,5})", re.ASCII)
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_SUPPORTED = (PLAINTEXT,)
+_CONTROLLERS = ("CONTROLLER",)
+"""The listeners of controllers if `controller.listener.names` is not set."""
 
 
 class Listener(NamedTuple):
@@ -23,56 +29,159 @@ class Listener(NamedTuple):
         return f"{self.name}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
-class _Asked(Protocol):
+class ClientListener(NamedTuple):
+    """A listener that the broker opens. `host` is empty for every interface, `port` 0 for a free one.
+
+    `advertised` is the address that clients of this listener are told. Its host is empty, or its port 0, where the
+    listener's own is used. None if `advertised.listeners` leaves this listener out.
+    """
+
+    name: str
+    protocol: str
+    host: str
+    port: int
+    advertised: Listener | None
+
+
+class ListenerSettings(Protocol):
     @property
     def listeners(self) -> tuple[str, ...]: ...
     @property
     def advertised_listeners(self) -> tuple[str, ...] | None: ...
     @property
     def listener_security_protocol_map(self) -> str: ...
+    @property
+    def inter_broker_listener_name(self) -> str | None: ...
+    @property
+    def controller_listener_names(self) -> tuple[str, ...] | None: ...
 
 
-def parse_listener(text: str, setting: str) -> Listener:
-    """One `NAME://HOST:PORT`. Raises `ConfigError`."""
-    found = _LISTENER.fullmatch(text.strip())
-    if not found or int(found[4]) > 65535:
+def client_listeners(settings: ListenerSettings) -> tuple[ClientListener, ...]:
+    """The listeners to open, in the order of `listeners`, at least one. Raises `ConfigError` for the first rule that
+    the settings break."""
+    protocols = _protocols(settings.listener_security_protocol_map)
+    controllers = _controllers(settings)
+    listeners = [one for one in _parsed(settings.listeners, "listeners") if one.name not in controllers]
+    if not listeners:
+        raise ConfigError("listeners names no listener for clients")
+    for listener in listeners:
+        _check_protocol(listener.name, protocols)
+    _check_ports(listeners)
+    advertised = _advertised(settings, listeners, controllers)
+    _check_inter_broker(settings.inter_broker_listener_name, advertised)
+    return tuple(
+        ClientListener(one.name, protocols[one.name], one.host, one.port, advertised.get(one.name)) for one in listeners
+    )
+
+
+def listener_warnings(settings: ListenerSettings) -> list[str]:
+    """One sentence about the listeners of `listeners` that are not opened, if any."""
+    controllers = _controllers(settings)
+    left_out = [one.name for one in _parsed(settings.listeners, "listeners") if one.name in controllers]
+    return [f"listeners of Kafka's controllers are not opened: {', '.join(left_out)}"] if left_out else []
+
+
+def _controllers(settings: ListenerSettings) -> frozenset[str]:
+    names = settings.controller_listener_names
+    return frozenset(name.upper() for name in (_CONTROLLERS if names is None else names))
+
+
+def _parse(text: str, setting: str) -> Listener:
+    match = _LISTENER.fullmatch(text.strip())
+    if match is None or int(match[4]) > 65535:
         raise ConfigError(f"{setting} must be a list of NAME://HOST:PORT, not {text.strip()!r}")
-    return Listener(found[1].upper(), found[2] or found[3] or "", int(found[4]))
+    return Listener(match[1].upper(), match[2] or match[3] or "", int(match[4]))
+
+
+def _parsed(texts: Iterable[str], setting: str) -> list[Listener]:
+    listeners: dict[str, Listener] = {}
+    for text in texts:
+        listener = _parse(text, setting)
+        if listener.name in listeners:
+            raise ConfigError(f"{setting} names the listener {listener.name} twice")
+        listeners[listener.name] = listener
+    return list(listeners.values())
 
 
 def _protocols(text: str) -> dict[str, str]:
-    found = {}
+    """Listener name -> protocol. Raises `ConfigError`."""
+    protocols = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = pair.partition(":")
         if not colon or protocol.strip().upper() not in _PROTOCOLS:
             raise ConfigError(f"listener.security.protocol.map must be a list of NAME:PROTOCOL, not {pair!r}")
-        found[name.strip().upper()] = protocol.strip().upper()
-    return found
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
 
 
-def _listed(texts: tuple[str, ...], setting: str) -> list[Listener]:
-    found = [parse_listener(text, setting) for text in texts]
-    for i, listener in enumerate(found):
-        if any(other.name == listener.name for other in found[:i]):
-            raise ConfigError(f"{setting} names the listener {listener.name} twice")
-    return found
+def _check_protocol(name: str, protocols: Mapping[str, str]) -> None:
+    protocol = protocols.get(name)
+    if protocol is None:
+        raise ConfigError(
+            f"listener.security.protocol.map has no protocol for the listener {name}; add {name}:PROTOCOL"
+        )
+    if protocol not in _SUPPORTED:
+        supported = ", ".join(_SUPPORTED)
+        raise ConfigError(f"the listener {name} has the protocol {protocol}; only {supported} is supported so far")
 
 
-def chosen_listeners(config: _Asked) -> tuple[Listener, Listener, list[str]]:
-    """The listener to serve, what clients are told of it, and warnings about the others. Raises `ConfigError`."""
-    protocols = _protocols(config.listener_security_protocol_map)
-    listed = _listed(config.listeners, "listeners")
-    plain = [one for one in listed if protocols.get(one.name) == "PLAINTEXT" and one.name != "CONTROLLER"]
-    if not plain:
-        names = ", ".join(one.name for one in listed) or "none"
-        raise ConfigError(f"listeners must have one that speaks PLAINTEXT to clients (found: {names})")
-    served = plain[0]
-    others = [one.name for one in listed if one is not served]
-    warnings = [f"only the listener {served.name} is served, not {', '.join(others)}"] if others else []
-    advertised = served
-    for one in _listed(config.advertised_listeners or (), "advertised.listeners"):
-        if one.name == served.name:
-            advertised = one
-    if config.advertised_listeners and advertised.host == "0.0.0.0":
-        raise ConfigError("advertised.listeners must name a host that clients can connect to, not 0.0.0.0")
-    return served, advertised, warnings
+def _check_ports(listeners: Iterable[Listener]) -> None:
+    """Two listeners share a port only if one has an IPv4 address and the other an IPv6 address. Port 0 is a different
+    free port each time."""
+    by_port: dict[int, list[Listener]] = {}
+    for listener in listeners:
+        by_port.setdefault(listener.port, []).append(listener)
+    by_port.pop(0, None)
+    for port, sharing in by_port.items():
+        families = sorted(_family(one.host) for one in sharing)
+        if len(sharing) > 1 and families != [4, 6]:
+            names = " and ".join(one.name for one in sharing)
+            raise ConfigError(
+                f"listeners gives port {port} to {names}; listeners may share a port only if one has an IPv4 address "
+                "and the other an IPv6 address"
+            )
+
+
+def _family(host: str) -> int:
+    """4 or 6 for an address of IPv4 or IPv6, 0 for a host name and for no host."""
+    for number, family in ((4, socket.AF_INET), (6, socket.AF_INET6)):
+        try:
+            socket.inet_pton(family, host.partition("%")[0])
+        except OSError:
+            continue
+        return number
+    return 0
+
+
+def _advertised(
+    settings: ListenerSettings, listeners: Iterable[Listener], controllers: frozenset[str]
+) -> dict[str, Listener]:
+    """Advertised addresses by name. Each belongs to a listener, but not every listener needs one."""
+    opened = {one.name: one for one in listeners}
+    if not settings.advertised_listeners:
+        return opened
+    advertised = {}
+    for one in _parsed(settings.advertised_listeners, "advertised.listeners"):
+        if one.name in controllers:
+            continue
+        if one.name not in opened:
+            raise ConfigError(
+                f"advertised.listeners names {one.name}, which is not among listeners ({', '.join(opened)})"
+            )
+        if one.host == "0.0.0.0":
+            raise ConfigError("advertised.listeners must name a host that clients can connect to, not 0.0.0.0")
+        advertised[one.name] = one
+    return advertised
+
+
+def _check_inter_broker(name: str | None, advertised: Mapping[str, Listener]) -> None:
+    names = ", ".join(advertised) or "none"
+    if name and name.strip().upper() not in advertised:
+        raise ConfigError(
+            f"inter.broker.listener.name is {name}, which is not among the advertised listeners ({names})"
+        )
+    if not name and PLAINTEXT not in advertised:
+        raise ConfigError(
+            f"inter.broker.listener.name must be set, because no advertised listener is called {PLAINTEXT} "
+            f"(advertised: {names})"
+        )

@@ -1,7 +1,8 @@
 """DescribeCluster (key 60), versions 0 to 2: the brokers and the controller, for administrators.
 
-Only the endpoints of brokers are there: asking for those of controllers is a mismatch, anything else is no kind
-(KIP-919). No broker is ever fenced here: one that is not up is not in the image.
+Each broker has the address of the listener that the request came in on; a broker without such a listener is left out,
+as in Kafka. Only endpoint type 1, brokers, is supported: type 2, controllers, is a mismatch, and any other type is
+unsupported (KIP-919). No broker is ever fenced here: one that is not up is not in the image.
 """
 
 from moldau.cluster.metadata_cache import MetadataCache
@@ -37,10 +38,8 @@ class DescribeCluster:
             cluster_id=image.cluster_id,
             controller_id=image.controller_id,
             brokers=[
-                DescribeClusterBroker(
-                    broker_id=broker.id, host=broker.endpoints[0].host, port=broker.endpoints[0].port, rack=broker.rack
-                )
-                for broker in image.brokers.values()
+                DescribeClusterBroker(broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+                for broker, endpoint in image.reachable(call.session.listener)
             ],
         )
         if request.include_cluster_authorized_operations:

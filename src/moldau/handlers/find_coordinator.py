@@ -1,7 +1,8 @@
 """FindCoordinator (key 10), all versions: the broker that coordinates a group or a transactional id.
 
-The first request creates the coordinator's internal topic. Versions before 4 name one key. Key types: 0 a group, 1 a
-transactional id, 2 a share group, which is not supported (INVALID_REQUEST).
+The address is that of the listener that the request came in on; if the coordinator's broker has no such listener, the
+coordinator is not available, as in Kafka. The first request creates the coordinator's internal topic. Versions before 4
+name one key. Key types: 0 a group, 1 a transactional id, 2 a share group, which is not supported (INVALID_REQUEST).
 """
 
 import logging
@@ -43,11 +44,11 @@ class FindCoordinator:
         upgrade_find_coordinator(request, call.version)
         coordinator_type = self._kinds.get(request.key_type)
         if coordinator_type is not None and coordinator_type.topic not in self._image().topics:
-            return self._make_and_find(request, call.version, coordinator_type)
-        return self._find(request, call.version, coordinator_type)
+            return self._make_and_find(request, call, coordinator_type)
+        return self._find(request, call, coordinator_type)
 
     async def _make_and_find(
-        self, request: FindCoordinatorRequest, version: int, coordinator_type: CoordinatorType
+        self, request: FindCoordinatorRequest, call: Call, coordinator_type: CoordinatorType
     ) -> Steps[FindCoordinatorResponse]:
         try:
             await coordinator_type.make()
@@ -57,33 +58,36 @@ class FindCoordinator:
                 "the topic %s cannot be created: %s. Clients cannot find their coordinator until it can",
                 coordinator_type.topic, error,
             )  # fmt: skip
-        return self._find(request, version, coordinator_type)
+        return self._find(request, call, coordinator_type)
 
     def _find(
-        self, request: FindCoordinatorRequest, version: int, coordinator_type: CoordinatorType | None
+        self, request: FindCoordinatorRequest, call: Call, coordinator_type: CoordinatorType | None
     ) -> Steps[FindCoordinatorResponse]:
         coordinators = []
         sentence = f"This broker has no coordinator of type {request.key_type}."
         for key in request.coordinator_keys:
             if coordinator_type is not None:
-                coordinators.append(self._leader(key, coordinator_type))
+                coordinators.append(self._leader(key, coordinator_type, call.session.listener))
             else:
                 coordinators.append(_none(key, ErrorCode.INVALID_REQUEST, sentence))
             yield
         response = FindCoordinatorResponse(coordinators=coordinators)
-        if version < FIND_COORDINATOR_BATCHES and not coordinators[0].error_code:
+        if call.version < FIND_COORDINATOR_BATCHES and not coordinators[0].error_code:
             coordinators[0].error_message = ErrorCode.NONE.name
-        downgrade_find_coordinator(response, version)
+        downgrade_find_coordinator(response, call.version)
         return response
 
-    def _leader(self, key: str, coordinator_type: CoordinatorType) -> Coordinator:
+    def _leader(self, key: str, coordinator_type: CoordinatorType, listener: str) -> Coordinator:
         image = self._image()
         tp = TopicPartition(coordinator_type.topic, coordinator_type.partition_of(key))
         partition = image.partition(tp)
         leader = None if partition is None else image.brokers.get(partition.leader)
         if leader is None:
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The partition {tp} has no leader yet.")
-        endpoint = leader.endpoints[0]
+        endpoint = leader.endpoint(listener)
+        if endpoint is None:
+            sentence = f"The broker {leader.id}, which leads {tp}, has no listener {listener}."
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, sentence)
         return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
 
 

@@ -3,11 +3,14 @@
 Which topics are meant: all, if the list is null (in version 0: empty). If any topic is asked for by id (from version
 12), ids count and names do not. A topic that is not there is made when the client and `auto.create.topics.enable`
 allow it, and the answer then has it already. Answers come from the image; partitions are built once for each image of
-a topic.
+a topic and each listener. Each broker has the address of the listener that the request came in on; a broker without
+such a listener is left out, and the partitions it leads have no leader: LISTENER_NOT_FOUND, and before version 6
+LEADER_NOT_AVAILABLE, as in Kafka.
 """
 
 import uuid
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from moldau.cluster.controller import Refusal, name_refusal
 from moldau.cluster.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
@@ -30,8 +33,19 @@ TOPIC_OPERATIONS = 0b110111111000
 """Every operation on a topic, as bits (KIP-430): there are no ACLs yet, so everyone may do everything."""
 CLUSTER_OPERATIONS = 0b1111110100000
 _BY_ID_SINCE = 12
+_LISTENER_ERROR_SINCE = 6
 _CREATIONS_MAX = 100
 """How many topics one request may make."""
+
+
+class ListenerView(NamedTuple):
+    """What the clients of one listener see: the brokers that are up, the `reachable` ones among them (they have that
+    listener), the error of a partition whose leader is not reachable, and the partitions built so far, by topic."""
+
+    brokers: Mapping[int, BrokerImage]
+    reachable: Mapping[int, BrokerImage]
+    listener_error: ErrorCode
+    partitions: dict[str, list[MetadataResponsePartition]]
 
 
 class Metadata:
@@ -39,22 +53,35 @@ class Metadata:
         self._metadata = metadata
         self._topics = topics
         self._brokers = metadata.image.brokers
-        self._partitions: dict[str, list[MetadataResponsePartition]] = {}
+        self._views: dict[tuple[str, ErrorCode], ListenerView] = {}
         metadata.subscribe(self._forget)
 
     def _forget(self, image: Image, changed: Sequence[str]) -> None:
         if image.brokers != self._brokers:
             self._brokers = image.brokers
-            self._partitions.clear()
-        for name in changed:
-            self._partitions.pop(name, None)
+            self._views.clear()
+        for view in self._views.values():
+            for name in changed:
+                view.partitions.pop(name, None)
+
+    def _view(self, call: Call) -> ListenerView:
+        code = ErrorCode.LISTENER_NOT_FOUND if call.version >= _LISTENER_ERROR_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
+        listener = call.session.listener
+        view = self._views.get((listener, code))
+        if view is None:
+            image = self._metadata.image
+            reachable = {broker.id: broker for broker, _ in image.reachable(listener)}
+            view = self._views[listener, code] = ListenerView(image.brokers, reachable, code, {})
+        return view
 
     def __call__(
         self, request: MetadataRequest, call: Call
     ) -> Steps[MetadataResponse | Steps[MetadataResponse] | Awaitable[Steps[MetadataResponse]]]:
-        image, asked = self._metadata.image, request.topics
+        image, asked, view = self._metadata.image, request.topics, self._view(call)
         if asked is None or (call.version == 0 and not asked):
-            return self._reply(image, request, (self._topic(topic, request) for topic in image.topics.values()))
+            return self._reply(
+                image, request, call, (self._topic(topic, request, view) for topic in image.topics.values())
+            )
         ids: dict[uuid.UUID, None] = {}
         names: dict[str, None] = {}
         nameless = False
@@ -69,7 +96,7 @@ class Metadata:
         if call.version < _BY_ID_SINCE and (ids or nameless):
             return _invalid(request)
         if ids:
-            return self._reply(image, request, (self._by_id(image, topic_id, request) for topic_id in ids))
+            return self._reply(image, request, call, (self._by_id(image, topic_id, request, view) for topic_id in ids))
         if nameless:
             return _invalid(request)
         missing = []
@@ -78,52 +105,55 @@ class Metadata:
                 missing.append(name)
             yield
         if missing:
-            return self._create(names, missing[:_CREATIONS_MAX], request)
-        return self._reply(image, request, (self._by_name(image, name, request, {}) for name in names))
+            return self._create(names, missing[:_CREATIONS_MAX], request, call)
+        return self._reply(image, request, call, (self._by_name(image, name, request, {}, view) for name in names))
 
     def _may_create(self, name: str, request: MetadataRequest) -> bool:
         allowed = request.allow_auto_topic_creation and self._metadata.config.auto_create_topics_enable
         return allowed and name != TRANSACTIONS_TOPIC and name_refusal(name) is None
 
     async def _create(
-        self, names: Iterable[str], missing: Sequence[str], request: MetadataRequest
+        self, names: Iterable[str], missing: Sequence[str], request: MetadataRequest, call: Call
     ) -> Steps[MetadataResponse]:
         try:
             made = await self._topics.create([self._topics.automatic(name) for name in missing])
             refused = {name: result.code for name, result in made if isinstance(result, Refusal)}
         except (StorageError, KafkaError):
             refused = dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
-        image = self._metadata.image
-        return self._reply(image, request, (self._by_name(image, name, request, refused) for name in names))
+        image, view = self._metadata.image, self._view(call)
+        described = (self._by_name(image, name, request, refused, view) for name in names)
+        return self._reply(image, request, call, described)
 
     def _by_name(
-        self, image: Image, name: str, request: MetadataRequest, refused: dict[str, ErrorCode]
+        self, image: Image, name: str, request: MetadataRequest, refused: dict[str, ErrorCode], view: ListenerView
     ) -> Steps[MetadataResponseTopic]:
         topic = image.topics.get(name)
         if topic is not None:
-            return (yield from self._topic(topic, request))
+            return (yield from self._topic(topic, request, view))
         yield
         refusal = name_refusal(name)
         code = refused.get(name) or (refusal.code if refusal else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 
-    def _by_id(self, image: Image, topic_id: uuid.UUID, request: MetadataRequest) -> Steps[MetadataResponseTopic]:
+    def _by_id(
+        self, image: Image, topic_id: uuid.UUID, request: MetadataRequest, view: ListenerView
+    ) -> Steps[MetadataResponseTopic]:
         topic = image.topics_by_id.get(topic_id)
         if topic is not None:
-            return (yield from self._topic(topic, request))
+            return (yield from self._topic(topic, request, view))
         yield
         return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
 
-    def _topic(self, topic: TopicImage, request: MetadataRequest) -> Steps[MetadataResponseTopic]:
-        partitions = self._partitions.get(topic.name)
+    def _topic(self, topic: TopicImage, request: MetadataRequest, view: ListenerView) -> Steps[MetadataResponseTopic]:
+        partitions = view.partitions.get(topic.name)
         yield
         if partitions is None:
-            partitions, brokers = [], self._brokers
+            partitions = []
             for number, part in enumerate(topic.partitions):
-                partitions.append(described_partition(number, part, brokers))
+                partitions.append(described_partition(number, part, view.reachable, view.brokers, view.listener_error))
                 yield
-            if self._metadata.image.topics.get(topic.name) is topic and self._brokers is brokers:
-                self._partitions[topic.name] = partitions
+            if self._metadata.image.topics.get(topic.name) is topic:
+                view.partitions[topic.name] = partitions
         response = MetadataResponseTopic(
             name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=partitions
         )
@@ -132,17 +162,15 @@ class Metadata:
         return response
 
     def _reply(
-        self, image: Image, request: MetadataRequest, described: Iterable[Steps[MetadataResponseTopic]]
+        self, image: Image, request: MetadataRequest, call: Call, described: Iterable[Steps[MetadataResponseTopic]]
     ) -> Steps[MetadataResponse]:
         topics = []
         for steps in described:
             topics.append((yield from steps))
         response = MetadataResponse(
             brokers=[
-                MetadataResponseBroker(
-                    node_id=broker.id, host=broker.endpoints[0].host, port=broker.endpoints[0].port, rack=broker.rack
-                )
-                for broker in image.brokers.values()
+                MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+                for broker, endpoint in image.reachable(call.session.listener)
             ],
             cluster_id=image.cluster_id,
             controller_id=image.controller_id,
@@ -154,11 +182,19 @@ class Metadata:
 
 
 def described_partition(
-    number: int, part: PartitionImage, brokers: Mapping[int, BrokerImage]
+    number: int,
+    part: PartitionImage,
+    reachable: Mapping[int, BrokerImage],
+    brokers: Mapping[int, BrokerImage],
+    listener_error: ErrorCode = ErrorCode.LISTENER_NOT_FOUND,
 ) -> MetadataResponsePartition:
-    led = part.leader in brokers
+    """A partition as the clients of one listener see it. `brokers` are up; the `reachable` ones among them have that
+    listener, and any other replica counts as offline. `listener_error` is the code if the leader is up but not
+    reachable."""
+    led = part.leader in reachable
+    unavailable = listener_error if part.leader in brokers else ErrorCode.LEADER_NOT_AVAILABLE
     return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if led else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=ErrorCode.NONE if led else unavailable,
         partition_index=number,
         leader_id=part.leader if led else NO_LEADER,
         leader_epoch=part.leader_epoch,
@@ -167,7 +203,7 @@ def described_partition(
         offline_replicas=[
             replica
             for replica in part.replicas
-            if replica not in brokers or not brokers[replica].serves(part.directory_of(replica))
+            if replica not in reachable or not reachable[replica].serves(part.directory_of(replica))
         ],
     )
 

@@ -1,7 +1,8 @@
 """DescribeTopicPartitions (key 75): topics by name, a page of partitions at a time (KIP-966).
 
 Topics come in order of their names, those named or all there are; a page begins at the request's cursor, whose topic
-has to be among those named, and ends after so many partitions, with a cursor to where the next one begins.
+has to be among those named, and ends after `response_partition_limit` partitions, with a cursor to the next one. A
+partition whose leader is down, or has no listener of the request's, has leader -1 and no error, as in Kafka.
 """
 
 from moldau.cluster.controller import name_refusal
@@ -46,21 +47,23 @@ class DescribeTopicPartitions:
                 response.topics.append(_unknown(name))
                 continue
             end = min(start + left, len(topic.partitions))
-            response.topics.append((yield from self._described(topic, start, end)))
+            response.topics.append((yield from self._described(topic, start, end, call.session.listener)))
             left -= max(end - start, 0)
             if end < len(topic.partitions):
                 response.next_cursor = NextCursor(topic_name=name, partition_index=end)
                 break
         return response
 
-    def _described(self, topic: TopicImage, start: int, end: int) -> Steps[DescribeTopicPartitionsResponseTopic]:
-        brokers = self._metadata.image.brokers
+    def _described(
+        self, topic: TopicImage, start: int, end: int, listener: str
+    ) -> Steps[DescribeTopicPartitionsResponseTopic]:
+        image = self._metadata.image
+        reachable = {broker.id: broker for broker, _ in image.reachable(listener)}
         partitions = []
         for number in range(start, end):
-            found = described_partition(number, topic.partitions[number], brokers)
+            found = described_partition(number, topic.partitions[number], reachable, image.brokers)
             partitions.append(
                 DescribeTopicPartitionsResponsePartition(
-                    error_code=found.error_code,
                     partition_index=number,
                     leader_id=found.leader_id,
                     leader_epoch=found.leader_epoch,

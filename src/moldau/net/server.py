@@ -86,27 +86,31 @@ class Server:
         self.watchdog.namers.append(self._name)
 
     async def start(self, host: str | None, port: int, listener: str = "PLAINTEXT") -> int:
-        """Take an address for the listener of that name; returns the port (a free one for 0). `localhost`, and no host,
-        which stands for all, mean IPv4 and IPv6, the same port on both. Raises `OSError`."""
+        """Bind the listener of that name; returns its port (a free one for 0). `localhost`, and no host, which means
+        every interface, stand for IPv4 and IPv6, with the same port on both. May be called again for further listeners.
+        Raises `OSError`; nothing of this listener is bound then."""
         loop = asyncio.get_running_loop()
-        self.busy_polling = BusyPolling(loop, now=self.stopwatch) if processors() > 1 else None
+        if self.busy_polling is None and processors() > 1:
+            self.busy_polling = BusyPolling(loop, now=self.stopwatch)
         hosts = addresses(host or "")
         for left in range(PORT_TRIES if not port and len(hosts) > 1 else 1, 0, -1):
-            taken = port
+            taken, opened = port, list[asyncio.AbstractServer]()
             try:
                 for each in hosts:
                     server = await loop.create_server(
                         lambda: Connection(self, loop, listener), each, taken, backlog=512, start_serving=False
                     )
-                    self._listening.append(server)
+                    opened.append(server)
                     taken = taken or server.sockets[0].getsockname()[1]
                 break
             except OSError:
-                while self._listening:
-                    self._listening.pop().close()
+                for bound in opened:
+                    bound.close()
                 if left == 1:
                     raise
-        self._sweeper = loop.call_later(LOOK_S, self._sweep, loop)
+        self._listening += opened
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(LOOK_S, self._sweep, loop)
         return taken
 
     async def serve(self) -> None:
