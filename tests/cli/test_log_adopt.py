@@ -171,7 +171,7 @@ def test_internal_topics_are_compacted_whatever_others_are_given(offline: Moldau
 def test_what_cannot_be_adopted_is_said_in_a_sentence(offline: Moldau, theirs: Path, tmp_path: Path) -> None:
     ours = tmp_path / "ours"
     base = ("log", "adopt", str(theirs), "--data-dir", str(ours))
-    assert "is no log folder" in offline("log", "adopt", str(tmp_path)).error
+    assert "is not a log folder" in offline("log", "adopt", str(tmp_path)).error
     assert "are the same folder" in offline("log", "adopt", str(theirs), "--data-dir", str(theirs)).error
     release = RealDisk().lock(theirs / ".lock")
     assert offline(*base).error == f"a broker is using {theirs}: stop it first"
@@ -194,7 +194,7 @@ def test_what_cannot_be_adopted_is_said_in_a_sentence(offline: Moldau, theirs: P
     shutil.copytree(theirs, broken)
     path = broken / "flights-0" / f"{0:020d}.log"
     path.write_bytes(path.read_bytes()[:-9])
-    assert "`moldau log verify` says more" in offline("log", "adopt", str(broken), "--data-dir", str(ours)).error
+    assert "verify` shows all findings" in offline("log", "adopt", str(broken), "--data-dir", str(ours)).error
     (ours / "metadata.sqlite").unlink()
     (ours / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=1\ndirectory.id=d\n")
     assert "name the log folder that has it" in offline(*base).error

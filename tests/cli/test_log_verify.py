@@ -52,7 +52,7 @@ def test_an_error_is_a_line_that_names_the_file_and_exit_code_1(offline: Moldau,
     path.write_bytes(content)
     verified = offline("log", "verify", str(folder))
     assert verified.code == 1
-    assert f"error: {path}: at position 0, behind offset" in verified.out
+    assert f"error: {path}: at position 0, after offset" in verified.out
     assert ": 1 error, " in verified.lines[-1]
     said = offline("log", "verify", str(folder), "--json")
     assert said.code == 1 and '"type": "summary"' in said.lines[-1] and '"type": "error"' in said.lines[0]
@@ -64,7 +64,7 @@ def test_a_torn_tail_after_a_crash_is_a_note_that_only_strict_minds(offline: Mol
     path.write_bytes(path.read_bytes()[:-5])
     verified = offline("log", "verify", str(tmp_path))
     assert verified.code == 0
-    assert verified.lines[0].startswith(f"note: {path}: ") and verified.lines[0].endswith("cuts the log there")
+    assert verified.lines[0].startswith(f"note: {path}: ") and verified.lines[0].endswith("truncates the log there")
     assert verified.lines[-1].endswith("all is well, 1 note")
     assert offline("log", "verify", str(tmp_path), "--strict").code == 1
 

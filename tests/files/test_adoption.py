@@ -175,10 +175,10 @@ def test_what_is_not_as_we_left_it_is_a_sentence() -> None:
         assert sound is not None
         for wrong in (b"{", b"\xff", b"[]", sound.replace(b"end", b"and")):
             checkpoints.replace_file(disk, said, wrong)
-            with pytest.raises(StorageError, match="is not what an adoption left"):
+            with pytest.raises(StorageError, match="was not written by an adoption"):
                 intake.ready("flights")
         checkpoints.replace_file(disk, said, sound)
         assert intake.ready("flights") == ready
         checkpoints.replace_file(disk, OURS / checkpoints.HIGH_WATERMARKS, b"what")
-        with pytest.raises(StorageError, match="start and stop our broker once"):
+        with pytest.raises(StorageError, match="start and stop Moldau's broker once"):
             intake.place("flights", ready)

@@ -52,14 +52,14 @@ def test_partitions_that_are_missing_are_named_and_may_be_in_another_folder(fold
     for number in (1, 3):
         shutil.copytree(folder / "hollow-0", folder / f"hollow-{number}")
     said = refusal(DISK, survey(DISK, [folder]).topics["hollow"])
-    assert said == "topic hollow lacks the partitions 2 here: name the other log folders as well"
+    assert said == "topic hollow lacks partitions 2 in these folders: name the other log folders as well"
     other = tmp_path / "other"
     other.mkdir()
     shutil.copytree(folder / "hollow-0", other / "hollow-2")
     both = survey(DISK, [folder, other])
     assert refusal(DISK, both.topics["hollow"]) is None and len(both.topics["hollow"].partitions) == 4
     shutil.copytree(folder / "hollow-0", other / "hollow-1")
-    assert "has a partition twice" in (refusal(DISK, survey(DISK, [folder, other]).topics["hollow"]) or "")
+    assert "has two folders for one partition" in (refusal(DISK, survey(DISK, [folder, other]).topics["hollow"]) or "")
 
 
 def test_a_topic_whose_files_do_not_hold_is_refused(folder: Path) -> None:
@@ -93,7 +93,7 @@ def test_properties_that_are_no_text_are_said_to_be_none(folder: Path) -> None:
 
 def test_what_is_no_log_folder_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "thing").write_text("")
-    with pytest.raises(StorageError, match="is no log folder"):
+    with pytest.raises(StorageError, match="is not a log folder"):
         survey(DISK, [tmp_path])
     with pytest.raises(OSError, match="No such file"):
         survey(DISK, [tmp_path / "nowhere"])

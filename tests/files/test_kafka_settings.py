@@ -99,11 +99,11 @@ def test_a_log_may_end_early_but_not_be_wrong(tmp_path: Path) -> None:
     path.write_bytes(sound[:-5])
     assert settings(tmp_path) == {"a": {"retention.ms": "1"}}
     path.write_bytes(sound[:200] + b"\xff" + sound[201:])
-    with pytest.raises(StorageError, match="cannot be read for the settings"):
+    with pytest.raises(StorageError, match="settings of topics cannot be read"):
         settings(tmp_path)
     (tmp_path / f"{0:020d}-0000000001.checkpoint").write_bytes(sound[:-5])
     path.unlink()
-    with pytest.raises(StorageError, match="cannot be read for the settings"):
+    with pytest.raises(StorageError, match="settings of topics cannot be read"):
         settings(tmp_path)
 
 

@@ -138,8 +138,8 @@ def test_control_batches_are_shown_only_to_those_who_ask() -> None:
 def test_a_wrong_checksum_is_told_and_refused_unless_nobody_asks() -> None:
     for data in (message(3, b"k", b"v", crc=1), wrapper(3, message(3, b"k", b"v", crc=1))):
         assert refusal(data) in (
-            "the entry at offset 3 does not have the checksum of its bytes",
-            "the entry at offset 3 holds a message at 3 without the checksum of its bytes",
+            "the checksum of the entry at offset 3 is wrong",
+            "the entry at offset 3 contains a message at 3 with a wrong checksum",
         )
         assert read(data, check_crcs=False) == [Row(3, -1, -1, b"k", b"v")]
     [entry] = legacy.entries(message(3, b"k", b"v", crc=1))
@@ -149,32 +149,32 @@ def test_a_wrong_checksum_is_told_and_refused_unless_nobody_asks() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (wrapper(3, wrapper(3, message(3))), "holds a wrapper"),
-        (wrapper(3, message(4, magic=1), magic=1), "behind its own offset"),
+        (wrapper(3, wrapper(3, message(3))), "contains another wrapper"),
+        (wrapper(3, message(4, magic=1), magic=1), "after the entry's own offset"),
         (wrapper(3, packed=old.pack(old.GZIP, b"", 0)), "holds no message"),
         (wrapper(3, packed=old.pack(old.GZIP, message(3)[:-1], 0)), "holds no message"),
-        (wrapper(3, message(3, size=13)), "less than any can have"),
-        (wrapper(3, message(3, size=-1)), "less than any can have"),
-        (wrapper(3, message(3, magic=2)), "holds a message of format 2"),
-        (wrapper(3, message(3, magic=1, size=21)), "holds a message of format 1 in 33 bytes"),
+        (wrapper(3, message(3, size=13)), "less than the minimum"),
+        (wrapper(3, message(3, size=-1)), "less than the minimum"),
+        (wrapper(3, message(3, magic=2)), "contains a message of format 2"),
+        (wrapper(3, message(3, magic=1, size=21)), "contains a message of format 1 in 33 bytes"),
         (wrapper(3, message(-3)), "impossible offset -3"),
         (message(3, None, None, attributes=old.GZIP), "has no value"),
         (wrapper(3, packed=b"no gzip"), "cannot be inflated"),
         (message(3, None, b"", attributes=4), "has codec 4"),
         (message(3, None, b"", attributes=7), "has codec 7"),
         (message(3, b"k")[:-4], "cut off"),
-        (message(3, size=13), "less than any can have"),
-        (message(3, size=0), "less than any can have"),
-        (message(3, size=-(2**31)), "less than any can have"),
+        (message(3, size=13), "less than the minimum"),
+        (message(3, size=0), "less than the minimum"),
+        (message(3, size=-(2**31)), "less than the minimum"),
         (message(3, size=2**31 - 1), "cut off"),
-        (message(3, magic=3), "of format 3"),
-        (message(3, magic=255), "of format -1"),
+        (message(3, magic=3), "the unknown format 3"),
+        (message(3, magic=255), "the unknown format -1"),
         (message(3, magic=1, size=21), "has only 33 bytes"),
         (message(3, magic=2, after=bytes(20)), "has only 54 bytes"),
-        (bytes(making.batch(making.record(), base_offset=-1)), "which cannot be"),
-        (bytes(making.batch(making.record(), count=-1)), "which cannot be"),
-        (bytes(making.batch(making.record(), base_offset=2**63 - 1, last=1, count=1)), "which cannot be"),
-        (bytes(making.batch(making.record(), count=2**20 + 1)), "read at once"),
+        (bytes(making.batch(making.record(), base_offset=-1)), "impossible number"),
+        (bytes(making.batch(making.record(), count=-1)), "impossible number"),
+        (bytes(making.batch(making.record(), base_offset=2**63 - 1, last=1, count=1)), "impossible number"),
+        (bytes(making.batch(making.record(), count=2**20 + 1)), "more than the maximum"),
         (bytes(making.batch(making.record(), count=2)), "is bad"),
         (bytes(making.batch(making.record(), codec=1, change=lambda _: b"x")), "cannot be inflated"),
     ],
@@ -188,8 +188,8 @@ def test_what_cannot_be_read_is_refused_with_a_reason(data: bytes, why: str) -> 
 def test_keys_and_values_stay_inside_their_message(magic: int, lengths: tuple[int, int]) -> None:
     body = bytes([magic, 0]) + bytes(8 * magic) + struct.pack(">ii", *lengths)
     data = struct.pack(">qiI", 5, len(body) + 4, zlib.crc32(body)) + body
-    assert "goes beyond its end" in refusal(data)
-    assert "goes beyond its end" in refusal(wrapper(5, data))
+    assert "extends past the entry's end" in refusal(data)
+    assert "extends past the entry's end" in refusal(wrapper(5, data))
 
 
 def test_a_batch_may_be_empty() -> None:
@@ -395,5 +395,5 @@ def test_an_entry_larger_than_any_broker_writes_is_refused_unread() -> None:
         assert length <= legacy.WINDOW_BYTES
         return head[at : at + length]
 
-    with pytest.raises(Damaged, match="read at once"):
+    with pytest.raises(Damaged, match="more than the maximum"):
         list(legacy.stream(read_at, 1 << 40))

@@ -68,4 +68,4 @@ def test_names_and_ids_that_are_taken_are_refused(store: EmbeddedStore) -> None:
     assert registration.refusal(image, "other", OTHER) is None and registration.refusal(image, "other", None) is None
     store.multi(layout.topic_deleted(image.topics["a.b"]))
     refused = registration.refusal(image_of(store), "a.b", ONE)
-    assert refused is not None and "is being deleted" in str(refused.message)
+    assert refused is not None and "is still being deleted" in str(refused.message)

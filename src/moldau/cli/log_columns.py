@@ -83,7 +83,7 @@ def _pieces(entries: Iterator[LogEntry], path: Path, say: Say) -> Iterator[tuple
     try:
         for entry in entries:
             if not entry.crc_ok:
-                say(f"{path}: at position {entry.position} the checksum is not that of the bytes")
+                say(f"{path}: at position {entry.position} the checksum is wrong")
                 continue
             newer = entry.magic == MAGIC
             if piece and (size + entry.size > PIECE_BYTES or newer != (piece[0].magic == MAGIC)):

@@ -1,13 +1,14 @@
-"""Taking the partitions of another broker's log folders into one of ours, while neither broker runs.
+"""Copies partitions from another broker's log folders into one of ours, while neither broker runs.
 
-A topic is copied under names that end in .tmp, brought into a state that a clean stop would leave, and flushed; then a
-file beside the copies says so. From then on it is only renames within our folder, our checkpoints, and (by the caller)
-the metadata, which alone makes the topic known; then that file goes. A crash before that leaves nothing that a broker
-would look at; doing it again goes on where it ended. The other folders are only read.
+The steps for a topic: copy its partitions under names that end in .tmp, bring each copy into the state of a clean stop,
+flush, and write a file that marks the copies as complete. Then rename the copies, write our checkpoints, let the caller
+register the topic in the metadata (only this makes the topic known to the broker), and remove the mark. A broker
+ignores what a crash leaves before the registration, and a second run continues where the first ended. The other
+broker's folders are only read.
 
-    adopting-<key>-0.tmp/, adopting-<key>-1.tmp/    copies of partitions, complete or not; the key stands for the topic
-    adopting-<key>.tmp                              {"topic_id", "partitions": {"0": {"end", "start", ...}}}: complete
-                                                    ones, under those names or in place already
+    adopting-<key>-0.tmp/, adopting-<key>-1.tmp/    copies of partitions, complete or not; key: a hash of the topic
+    adopting-<key>.tmp                              the mark: {"topic_id", "partitions": {"0": {"end", "start", ...}}};
+                                                    complete partitions, under those names or renamed already
 """
 
 import dataclasses
@@ -39,37 +40,38 @@ COPY_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True)
 class Adopted:
-    """What our checkpoints and metadata have to know of a partition that was taken in."""
+    """The facts about an adopted partition that go into our checkpoints and metadata."""
 
     end: int
     start: int
     leader_epoch: int
-    """The latest that wrote in it; -1 if none is known."""
+    """The latest leader epoch in the partition; -1 if unknown."""
     producer_id_max: int
-    """The largest that wrote in it; -1 if none did."""
+    """The largest producer id in the partition; -1 if it has none."""
     cleaned: int = -1
-    """Up to where it was compacted; -1 if it never was."""
+    """The offset up to which the partition was compacted; -1 if it never was."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A topic whose partitions are complete."""
+    """A topic whose partitions are all copied and flushed."""
 
     topic_id: uuid.UUID
     partitions: Mapping[int, Adopted]
 
 
 def _copy_name(topic: str, partition: int | None = None) -> str:
-    """Of a copy, or of what says that all are complete; a topic's own name may be too long for more behind it."""
+    """The name of a partition's copy, or (without a partition) of the mark. It has a hash of the topic, because a
+    topic's name with a suffix may be too long for a file name."""
     key = hashlib.sha256(topic.encode()).hexdigest()[:16]
     return f"adopting-{key}.tmp" if partition is None else f"adopting-{key}-{partition}.tmp"
 
 
 class Intake:
-    """Our folder, locked. `stage`, `place` and `forget` are the steps of one topic, in this order."""
+    """Our log folder, locked. The steps for one topic are `stage`, `place` and `forget`, in this order."""
 
     def __init__(self, runtime: Runtime, folder: Path):
-        """Raises `StorageError` if a broker has the folder, `OSError`."""
+        """Lock the folder, and create it if needed. Raises `StorageError` if a broker is using it, and `OSError`."""
         self.folder = folder
         self._runtime = runtime
         self._disk = runtime.disk
@@ -84,7 +86,7 @@ class Intake:
         self._unlock()
 
     def _make(self, folder: Path) -> None:
-        """The folder and its parents, whose names last."""
+        """Create the folder and its missing parents, and sync each new name to the disk."""
         made = [each for each in (folder, *folder.parents) if not self._disk.exists(each)]
         self._disk.make_folder(folder)
         for each in made:
@@ -92,23 +94,24 @@ class Intake:
 
     @property
     def properties(self) -> dict[str, str]:
-        """What our meta.properties says; nothing if the folder is new."""
+        """The contents of our meta.properties; empty if the folder is new."""
         return reading.properties_in(self._disk, self.folder / META_PROPERTIES)
 
     def claim(self, cluster_id: str, node_id: int, directory_id: str) -> None:
-        """Write down whose the new folder is."""
+        """Write the new folder's meta.properties."""
         lines = ["#", "version=1", f"cluster.id={cluster_id}", f"node.id={node_id}", f"directory.id={directory_id}", ""]
         checkpoints.replace_file(self._disk, self.folder / META_PROPERTIES, "\n".join(lines).encode())
 
     def in_the_way(self, topic: ForeignTopic) -> Path | None:
-        """A folder of ours that has a partition's name and was not put there by us."""
+        """A folder of our broker that already has the name of one of the partitions, and is not from an earlier
+        adoption."""
         if self.ready(topic.name) is not None:
             return None
         paths = (self.folder / str(partition.tp) for partition in topic.partitions.values())
         return next((path for path in paths if self._disk.exists(path)), None)
 
     def ready(self, topic: str) -> Ready | None:
-        """The topic, if its partitions were completed before. Raises `StorageError`."""
+        """The topic, if an earlier run completed its copies. Raises `StorageError`."""
         path = self.folder / _copy_name(topic)
         try:
             text = reading.text(self._disk, path)
@@ -118,12 +121,10 @@ class Intake:
             partitions = {int(number): Adopted(**fields) for number, fields in said["partitions"].items()}
             return Ready(uuid.UUID(said["topic_id"]), partitions)
         except (CorruptCheckpoint, ValueError, KeyError, TypeError, AttributeError) as wrong:
-            raise StorageError(
-                f"{path} is not what an adoption left: remove it, and what it made of {topic}"
-            ) from wrong
+            raise StorageError(f"{path} was not written by an adoption: remove it and the copies of {topic}") from wrong
 
     def current(self, topic: ForeignTopic) -> Ready | None:
-        """The same, unless the original has changed since: then what was made of it goes."""
+        """As `ready`; but if the original has changed since, remove its copies and return None."""
         ready = self.ready(topic.name)
         if ready is None or {number: one.end for number, one in topic.partitions.items()} == {
             number: done.end for number, done in ready.partitions.items()
@@ -135,7 +136,7 @@ class Intake:
         return None
 
     def stage(self, topic: ForeignTopic, config: TopicConfig) -> Ready:
-        """Copy the topic's partitions, complete them, flush them. Raises `OSError`."""
+        """Copy the topic's partitions, complete and flush the copies, and mark them as complete. Raises `OSError`."""
         topic_id = topic.id or self._runtime.random.uuid()
         done: dict[int, Adopted] = {}
         for number, partition in sorted(topic.partitions.items()):
@@ -162,14 +163,14 @@ class Intake:
                         piece = old.read(min(COPY_BYTES, size - at), at)
                         if piece.strip(b"\0"):
                             new.write(piece, at)
-                    new.truncate(size)  # what is made of zeros, as room in indexes is, takes no room here either
+                    new.truncate(size)  # blocks of zeros, as in preallocated indexes, stay unallocated
                     new.flush()
                 finally:
                     new.close()
         self._disk.sync_folder(target)
 
     def _complete(self, partition: ForeignPartition, target: Path, config: TopicConfig, topic_id: uuid.UUID) -> Adopted:
-        """Open the copy as a broker would after the stop that the original had, and close it cleanly."""
+        """Open the copy with recovery, as its broker would after its last stop, and close it cleanly."""
         left = LeftState(partition.clean, partition.recovery_point, partition.log_start)
         log = open_log(target, partition.tp, topic_id, config, LogServices.alone(self._runtime), left)
         adopted = Adopted(
@@ -202,24 +203,24 @@ class Intake:
         try:
             known = checkpoints.read_offsets(self._disk, path)
         except CorruptCheckpoint as corrupt:
-            raise StorageError(f"{corrupt}: start and stop our broker once, which writes it anew") from corrupt
+            raise StorageError(f"{corrupt}: start and stop Moldau's broker once to rewrite the file") from corrupt
         checkpoints.write_offsets(self._disk, path, {**known, **offsets})
 
     def end(self) -> None:
-        """All topics are taken in. A folder that was new is as after a clean stop; in one of a broker that was killed
-        `place` has noted that those of these topics were closed."""
+        """Finish after the last topic. A new folder gets the mark of a clean stop. In the folder of a broker that was
+        killed, `place` has already noted that the adopted partitions were closed cleanly."""
         if self._is_new:
             identity.leave_marker(self._disk, self.folder, identity.NO_BROKER_EPOCH)
             self._disk.remove(self.folder / checkpoints.CLOSED_ENDS)
 
     def forget(self, topic: str) -> None:
-        """The topic is known to the metadata: nothing is left to do."""
+        """Remove the mark, after the topic has been registered in the metadata."""
         self._disk.remove(self.folder / _copy_name(topic))
         self._disk.sync_folder(self.folder)
 
 
 def bytes_of(disk: Disk, topics: Sequence[ForeignTopic]) -> int:
-    """What copying these topics takes on the disk."""
+    """The disk space that copies of these topics take, in bytes."""
     folders = [partition.folder for topic in topics for partition in topic.partitions.values()]
     return sum(
         disk.size(folder / name)

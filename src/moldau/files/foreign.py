@@ -1,9 +1,9 @@
-"""The log folders of another broker, Apache Kafka's or ours: which topics are in them, and whether they can be taken.
+"""Lists the topics in the log folders of another broker, Apache Kafka's or ours, and decides which can be adopted.
 
-Names and numbers of partitions come from the folders, ids from `partition.metadata`; where a topic's partitions end and
-begin, and how they were left, from the checkpoints beside them. What cannot be used is skipped with a reason: the
-metadata log of Kafka's controllers, share groups' state, partitions that were being moved or removed. A topic that
-lacks a partition here, or whose files do not hold, cannot be taken as it is: `refusal` says why.
+Topic names and partition numbers come from the folders' names, topic ids from `partition.metadata`, start offsets,
+recovery points and the kind of the last stop from the files of the log folder. Some folders are skipped with a reason:
+the metadata log of Kafka's controllers, the state of share groups, partitions that were being moved or deleted. A topic
+with a missing partition or damaged files cannot be adopted: `refusal` returns the reason.
 """
 
 import uuid
@@ -26,20 +26,20 @@ from moldau.records.batch import MAGIC
 from moldau.runtime import Disk, is_folder
 
 SKIPPED_TOPICS: Final = {
-    "__cluster_metadata": "the metadata log of Kafka's controllers; only topics' settings are taken from it",
-    "__share_group_state": "the state of share groups, which are not served here",
+    "__cluster_metadata": "the metadata log of Kafka's controllers; only the settings of topics are adopted from it",
+    "__share_group_state": "the state of share groups, which Moldau does not support",
 }
 SKIPPED_SUFFIXES: Final = {
-    DELETE_SUFFIX: "its topic was deleted",
-    "-future": "it was being moved to another folder",
-    "-stray": "it was left over from another assignment",
+    DELETE_SUFFIX: "a partition of a deleted topic",
+    "-future": "a partition that was being moved to another log folder",
+    "-stray": "a stray partition, left over from an earlier assignment",
 }
 MISSING_SHOWN: Final = 10
 
 
 @dataclass
 class ForeignPartition:
-    """One partition as it lies in another broker's folder."""
+    """One partition in another broker's log folder."""
 
     tp: TopicPartition
     folder: Path
@@ -52,7 +52,7 @@ class ForeignPartition:
     records: int = 0
     end: int = 0
     cleaned: int = -1
-    """Up to where it was compacted; -1 if it never was."""
+    """The offset up to which the partition was compacted; -1 if it never was."""
 
 
 @dataclass
@@ -60,11 +60,11 @@ class ForeignTopic:
     name: str
     partitions: dict[int, ForeignPartition] = field(default_factory=dict)
     doubled: Path | None = None
-    """A second folder of one of its partitions."""
+    """A second folder for a partition that already has one."""
 
     @property
     def folder(self) -> Path:
-        """Of its first partition, to name it by."""
+        """The folder of the topic's first partition; messages name the topic by it."""
         return self.partitions[min(self.partitions)].folder
 
     @property
@@ -74,7 +74,7 @@ class ForeignTopic:
 
 @dataclass
 class Survey:
-    """Everything in some folders. `clusters` are the clusters they belong to."""
+    """The contents of some log folders. `clusters` are the ids of the clusters that the folders belong to."""
 
     topics: dict[str, ForeignTopic] = field(default_factory=dict)
     skipped: list[tuple[Path, str]] = field(default_factory=list)
@@ -82,13 +82,14 @@ class Survey:
 
 
 def survey(disk: Disk, folders: Sequence[Path]) -> Survey:
-    """What is there, by names and checkpoints alone. Raises `StorageError` for what is no log folder, `OSError`."""
+    """List topics and partitions by names and checkpoints, without reading logs. Raises `StorageError` if a folder is
+    not a log folder, and `OSError`."""
     found = Survey()
     for folder in folders:
         names = disk.list(folder)
         around, _ = read_surroundings(disk, folder)
         if META_PROPERTIES not in names and not any(partition_of(name) for name in names):
-            raise StorageError(f"{folder} is no log folder: it has neither {META_PROPERTIES} nor a partition")
+            raise StorageError(f"{folder} is not a log folder: it has neither {META_PROPERTIES} nor a partition")
         properties = reading.properties_in(disk, folder / META_PROPERTIES)
         if "cluster.id" in properties:
             found.clusters.add(properties["cluster.id"])
@@ -125,32 +126,33 @@ def _sort_in(disk: Disk, path: Path, around: Surroundings, found: Survey) -> Non
 
 
 def refusal(disk: Disk, topic: ForeignTopic) -> str | None:
-    """Read all of the topic's files; why it cannot be taken in, or None. What was learnt is in its partitions then."""
+    """Read all files of the topic. Returns the reason why it cannot be adopted, or None. Fills in ends, epochs and
+    producer ids of its partitions."""
     missing = [number for number in range(max(topic.partitions)) if number not in topic.partitions]
     if topic.doubled is not None:
-        return f"topic {topic.name} has a partition twice: {topic.doubled} is one of them"
+        return f"topic {topic.name} has two folders for one partition: {topic.doubled} is one of them"
     if missing:
         shown = ", ".join(map(str, missing[:MISSING_SHOWN])) + (" ..." if len(missing) > MISSING_SHOWN else "")
-        return f"topic {topic.name} lacks the partitions {shown} here: name the other log folders as well"
+        return f"topic {topic.name} lacks partitions {shown} in these folders: name the other log folders as well"
     for partition in topic.partitions.values():
         wrong = _look(disk, partition)
         if wrong is not None:
-            return f"{wrong.path}: {wrong.message} (`moldau log verify` says more)"
+            return f"{wrong.path}: {wrong.message} (`moldau log verify` shows all findings)"
     ids = {partition.topic_id for partition in topic.partitions.values()} - {None}
     if len(ids) > 1:
-        return f"the partitions of topic {topic.name} name different topic ids: they are not of one topic"
+        return f"the partitions of topic {topic.name} have different topic ids, so they belong to different topics"
     return None
 
 
 def _look(disk: Disk, partition: ForeignPartition) -> Finding | None:
-    """The first thing that is wrong with a partition's files."""
+    """The first error in a partition's files, or None."""
     around, _ = read_surroundings(disk, partition.folder.parent)
     seen = Seen()
     check = PartitionCheck(disk, partition.folder, partition.tp, around, seen)
     wrong = [finding for finding in check.findings() if finding.wrong]
     walked = check.walked
     if walked.oldest_format < MAGIC:
-        message = f"it has messages of format {walked.oldest_format}: read them in with `moldau log import`"
+        message = f"the log has messages of format {walked.oldest_format}: import them with `moldau log import`"
         return Finding(partition.folder, message)
     if wrong:
         return wrong[0]

@@ -1,7 +1,7 @@
-"""Names of everything in Kafka's metadata log that adopting its topics leaves behind.
+"""Lists the entries of Kafka's metadata log that are not adopted together with its topics.
 
-SCRAM credentials, client quotas, access rules, delegation tokens, and the settings of brokers, groups and client
-metrics. Names alone: secrets and values stay where they are.
+These are SCRAM credentials, client quotas, ACLs, delegation tokens, and the settings of brokers, groups and client
+metrics. Only names are listed, no secrets or values.
 """
 
 from collections.abc import Iterable
@@ -34,14 +34,14 @@ ALL_BROKERS: Final = "all brokers"
 
 
 class Leftover(NamedTuple):
-    """One thing that is left behind: what kind, and its name."""
+    """One entry that is not adopted: its kind and its name."""
 
     kind: str
     name: str
 
 
 def leftovers(records: Iterable[object]) -> list[Leftover]:
-    """The leftovers in force after these records of the metadata log, in order. Sorted."""
+    """The leftovers in force after these records of the metadata log, which come in log order. Sorted."""
     found: dict[object, Leftover] = {}
     for record in records:
         key, leftover = _seen(record)
@@ -53,8 +53,8 @@ def leftovers(records: Iterable[object]) -> list[Leftover]:
 
 
 def _seen(record: Any) -> tuple[object, Leftover | None]:
-    """A key for what the record sets, and that; without it the record takes what has the key away. (None, None) for
-    records of anything else."""
+    """The key of the entry that the record sets, and the leftover; None instead of the leftover if the record removes
+    the entry. (None, None) for all other records."""
     match record:
         case ConfigRecord(resource_type=kind) if kind in SETTINGS:
             of = record.resource_name or ALL_BROKERS

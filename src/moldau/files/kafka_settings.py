@@ -1,11 +1,10 @@
-"""Topics' settings and other leftovers that Kafka's controllers wrote, from the newest snapshot of their metadata log
-on.
+"""Reads the settings of topics, and the leftovers, from the metadata log of Kafka's controllers.
 
     __cluster_metadata-0/
-        00000000000000000123-0000000001.checkpoint    everything up to an offset, by offset and epoch
-        00000000000000000000.log                      what changed since
-Both hold record batches. A log that ends in the middle of a batch has been read then; anything else that is wrong is a
-`StorageError`, for settings that are half right would delete records.
+        00000000000000000123-0000000001.checkpoint    the newest snapshot; its name has its end offset and epoch
+        00000000000000000000.log                      the changes since
+Both files hold record batches. A log may end in the middle of a batch, as after a crash. Any other damage is a
+`StorageError`, because incomplete settings (of retention, say) could delete records.
 """
 
 import re
@@ -39,14 +38,14 @@ Settings = dict[str, dict[str, str]]
 
 
 class Written(NamedTuple):
-    """The metadata in force in Kafka's metadata log: each topic's own settings, and the leftovers."""
+    """The metadata in force at the end of Kafka's metadata log: each topic's own settings, and the leftovers."""
 
     settings: Settings
     leftovers: list[Leftover]
 
 
 def read_metadata(disk: Disk, folder: Path) -> Written:
-    """From a folder `__cluster_metadata-0`. Raises `StorageError`, `OSError`."""
+    """Read a folder `__cluster_metadata-0`. Raises `StorageError`, `OSError`."""
     names = disk.list(folder)
     snapshots = sorted(found[0] for found in map(_SNAPSHOT.fullmatch, names) if found)
     start = 0
@@ -62,12 +61,12 @@ def read_metadata(disk: Disk, folder: Path) -> Written:
 
 
 def _changes(disk: Disk, path: Path, start: int, *, may_end_early: bool) -> Iterator[Change]:
-    """What the records from offset `start` on say, of what is read here."""
+    """The changes in the records from offset `start` on, for the kinds of records that are read here."""
     try:
         with reading.opened(disk, path) as file:
             for entry in reading.entries(file, file.size()):
                 if not entry.crc_ok or entry.magic != MAGIC:
-                    raise Damaged(entry.position, "a batch does not hold")
+                    raise Damaged(entry.position, "the checksum of a batch is wrong")
                 header = read_header(entry.data)
                 if header.is_control or header.last_offset < start:
                     continue
@@ -77,9 +76,9 @@ def _changes(disk: Disk, path: Path, start: int, *, may_end_early: bool) -> Iter
                         yield change
     except Damaged as damaged:
         if not (may_end_early and damaged.at_end):
-            raise StorageError(f"{path} cannot be read for the settings of topics: {damaged}") from damaged
+            raise StorageError(f"the settings of topics cannot be read from {path}: {damaged}") from damaged
     except ProtocolViolation as wrong:
-        raise StorageError(f"{path} cannot be read for the settings of topics: {wrong}") from wrong
+        raise StorageError(f"the settings of topics cannot be read from {path}: {wrong}") from wrong
 
 
 def _applied(records: list[object]) -> Settings:
@@ -100,7 +99,7 @@ def _applied(records: list[object]) -> Settings:
 
 
 def _settled(changes: list[Change]) -> list[object]:
-    """The records without those of transactions that were aborted, or never ended."""
+    """The records without those of aborted or unfinished transactions of the controller."""
     settled: list[object] = []
     begun = -1
     for change in changes:

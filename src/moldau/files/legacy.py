@@ -1,4 +1,4 @@
-"""Message formats v0 and v1, which brokers before 0.11 wrote: read from files, written never (KIP-724).
+"""Reads message formats v0 and v1, which brokers before 0.11 wrote. We never write them (KIP-724).
 
      0   8  offset       of a wrapper: the last inner message's
      8   4  size         bytes after this field, at least 14
@@ -9,16 +9,16 @@
     ..   4  key length   below 0: no key
     ..   4  value length below 0: no value
 
-A message with a codec is a wrapper: its value, inflated, is again such messages, of which none is a wrapper. Inner
-offsets of v0 are absolute. Those of v1 count from wherever the last of them is the wrapper's own offset, so that a
-writer who kept them absolute is understood too, and so are the gaps that compaction leaves; in a wrapper at offset 0
-they stand as they are. With log append time the wrapper's timestamp is that of all. LZ4 in v0 has a header checksum
-that covers the frame's magic as well (KAFKA-3160).
+A message with a codec is a wrapper: its inflated value is a sequence of messages, none of them a wrapper. In v0, inner
+offsets are absolute. In v1 they are relative, and the last inner message has the wrapper's own offset: adding the
+difference to each inner offset also reads wrappers with absolute inner offsets and the gaps that compaction leaves. In
+a wrapper at offset 0, inner offsets are taken as they are. With log append time, the wrapper's timestamp applies to all
+inner messages. LZ4 in v0 has a header checksum that wrongly covers the frame's magic (KAFKA-3160).
 
-One file may hold messages v0 and v1 and batches v2, one after another; here each of them is an `LogEntry`. Whatever the
-bytes are, the only exception is `Damaged`, and memory is bounded by `ENTRY_BYTES_MAX`, `INFLATED_BYTES_MAX` and, as the
-records of a batch v2 come at once, `BATCH_RECORDS_MAX`.
-Sources: "Message sets" of Kafka's documentation; KIP-31, KIP-32; the behaviour of Kafka's dump tool.
+One file may hold messages v0 and v1 and batches v2, one after another; each of them is a `LogEntry` here. For any
+bytes, the only exception is `Damaged`, and memory is bounded by `ENTRY_BYTES_MAX`, `INFLATED_BYTES_MAX` and (all
+records of a batch v2 are read at once) `BATCH_RECORDS_MAX`. Sources: "Message sets" of Kafka's documentation; KIP-31,
+KIP-32; the behaviour of Kafka's dump tool.
 """
 
 import struct
@@ -35,14 +35,14 @@ from moldau.records.sections import section_of
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Read: TypeAlias = Callable[[int, int], Buffer]
-"""`read(length, at)` gives up to `length` bytes at `at`, as `runtime.File.read` does."""
+"""`read(length, at)` returns up to `length` bytes from position `at`, as `runtime.File.read` does."""
 
 LOG_OVERHEAD: Final = batch.LOG_OVERHEAD
 CRC_AT, MAGIC_AT, ATTRIBUTES_AT, TIMESTAMP_AT = 12, 16, 17, 18
 KEY_AT: Final = (18, 26)
-"""Of the key's length, by magic."""
+"""Position of the key's length, by magic."""
 SMALLEST_SIZE: Final = 14
-"""Of any entry: what a v0 message without key and value has."""
+"""The smallest size of an entry: a v0 message without key and value."""
 START_SIZE: Final = MAGIC_AT + 1
 CODEC_BITS, LOG_APPEND_TIME_BIT = 0x07, 0x08
 NO_TIMESTAMP, NO_TIMESTAMP_TYPE = -1, -1
@@ -64,9 +64,9 @@ _LZ4_CONTENT_SIZE, _LZ4_DICTIONARY = 0x08, 0x01
 
 
 class Damaged(KafkaError):
-    """Bytes that cannot be read, from `position` on; `at_end`: because the file ends before they do.
+    """The bytes from `position` on cannot be read. `at_end`: the file ends in the middle of an entry.
 
-    `zeros`: nothing but zeros is left, as in a file that was preallocated and never closed.
+    `zeros`: only zeros follow, as in a preallocated file that was never closed.
     """
 
     def __init__(self, position: int, what: str, *, at_end: bool = False, zeros: bool = False):
@@ -78,19 +78,19 @@ class Damaged(KafkaError):
 
 
 class LogEntry(NamedTuple):
-    """What stands at one position of a file: a message, a wrapper of messages, or a batch v2."""
+    """One entry of a log file: a message, a wrapper of messages, or a batch v2."""
 
     position: int
     size: int
-    """Bytes, with offset and size fields."""
+    """Size in bytes, including the offset and size fields."""
     magic: int
     offset: int
-    """As it is written: the first record's in v2, the only or the last record's in v0 and v1."""
+    """The offset field: the offset of the first record in v2, of the only or last record in v0 and v1."""
     crc: int
     crc_ok: bool
     attributes: int
     timestamp_ms: int
-    """The largest of the records' in v2, -1 in v0."""
+    """Timestamp in ms; the largest of the records' in v2, -1 in v0."""
     data: memoryview
 
     @property
@@ -111,7 +111,7 @@ class LogEntry(NamedTuple):
 
     @property
     def base_offset(self) -> int:
-        """The first record's; a wrapper is inflated to learn it, so this raises `Damaged` as `rows` does."""
+        """The offset of the first record. A wrapper is inflated to find it, so this raises `Damaged` as `rows` does."""
         if self.magic == batch.MAGIC or not self.codec:
             return self.offset
         return next(rows(self, check_crcs=False)).offset
@@ -122,17 +122,18 @@ class LogEntry(NamedTuple):
 
 
 def entries(buffer: Buffer) -> Iterator[LogEntry]:
-    """Every entry of a file's bytes. Raises `Damaged` where the bytes are no entry, or end before it does.
+    """All entries in the bytes of a file. Raises `Damaged` where the bytes are not an entry or end in the middle of
+    one.
 
-    An entry whose checksum does not hold is given like any other, with `crc_ok` false.
+    An entry with a wrong checksum is yielded too, with `crc_ok` false.
     """
     view = memoryview(buffer).cast("B")
     return stream(lambda length, at: view[at : at + length], len(view))
 
 
 def stream(read: Read, end: int, at: int = 0) -> Iterator[LogEntry]:
-    """The entries of a file of `end` bytes from position `at` on, with no more of it in memory than one entry or
-    window."""
+    """The entries of a file of `end` bytes from position `at` on. At most one entry or window is in memory at a
+    time."""
     window, window_at = memoryview(b""), at
     while at < end:
         if at + START_SIZE > window_at + len(window):
@@ -151,13 +152,13 @@ def stream(read: Read, end: int, at: int = 0) -> Iterator[LogEntry]:
 def rows(
     entry: LogEntry, *, control: bool = False, check_crcs: bool = True, inflated_max: int = INFLATED_BYTES_MAX
 ) -> Iterator[Record]:
-    """The records of an entry, those of control batches only if asked for; v0 and v1 know no headers.
+    """The records of an entry, including control records only with `control`. Records of v0 and v1 have no headers.
 
-    Raises `Damaged` if the entry's or an inner message's checksum does not hold (unless told not to look), or its
-    records cannot be read.
+    Raises `Damaged` if the checksum of the entry or of an inner message is wrong (unless `check_crcs` is false), or if
+    the records cannot be read.
     """
     if check_crcs and not entry.crc_ok:
-        raise Damaged(entry.position, f"the entry at offset {entry.offset} does not have the checksum of its bytes")
+        raise Damaged(entry.position, f"the checksum of the entry at offset {entry.offset} is wrong")
     if entry.magic == batch.MAGIC:
         yield from _batch_rows(entry, control, inflated_max)
     elif entry.codec == compression.NONE:
@@ -168,7 +169,7 @@ def rows(
 
 
 def _size_at(start: memoryview, at: int, end: int, read: Read) -> int:
-    """Bytes of the entry that begins so; `Damaged` if no entry does."""
+    """The size of the entry that begins with these bytes. Raises `Damaged` if no entry can begin so."""
     left = end - at
     if len(start) < START_SIZE:
         if not any(start):
@@ -178,16 +179,16 @@ def _size_at(start: memoryview, at: int, end: int, read: Read) -> int:
     if length < SMALLEST_SIZE:
         if not any(start) and _only_zeros(read, at, end):
             raise Damaged(at, f"{left} bytes of zeros follow", at_end=True, zeros=True)
-        raise Damaged(at, f"an entry says that it has {length} bytes, less than any can have")
+        raise Damaged(at, f"an entry has size {length}, less than the minimum")
     if not 0 <= magic <= batch.MAGIC:
-        raise Damaged(at, f"an entry is of format {magic}, and there are only 0, 1 and 2")
+        raise Damaged(at, f"an entry has the unknown format {magic}; formats are 0, 1 and 2")
     size = int(length) + LOG_OVERHEAD
     if size < (HEADER_SIZE if magic == batch.MAGIC else KEY_AT[magic] + 8):
-        raise Damaged(at, f"an entry of format {magic} has only {size} bytes")
+        raise Damaged(at, f"an entry of format {magic} has only {size} bytes, less than its header")
     if size > left:
         raise Damaged(at, f"an entry of {size} bytes is cut off after {left}", at_end=True)
     if size > ENTRY_BYTES_MAX:
-        raise Damaged(at, f"an entry has {size} bytes, more than the {ENTRY_BYTES_MAX} that are read at once")
+        raise Damaged(at, f"an entry has {size} bytes, more than the maximum of {ENTRY_BYTES_MAX}")
     return size
 
 
@@ -216,11 +217,11 @@ def _entry(data: memoryview, position: int) -> LogEntry:
 def _batch_rows(entry: LogEntry, control: bool, inflated_max: int) -> Iterator[Record]:
     header = read_header(entry.data)
     if header.base_offset < 0 or header.count < 0 or header.last_offset > OFFSET_MAX:
-        _refuse(entry, f"has {header.count} records up to offset {header.last_offset}, which cannot be")
+        _refuse(entry, f"has the impossible number of {header.count} records up to offset {header.last_offset}")
     if header.count == 0 or (header.is_control and not control):
         return
     if header.count > BATCH_RECORDS_MAX:
-        _refuse(entry, f"has {header.count} records, more than the {BATCH_RECORDS_MAX} that are read at once")
+        _refuse(entry, f"has {header.count} records, more than the maximum of {BATCH_RECORDS_MAX}")
     try:
         section = section_of(entry.data, 0, header, inflated_max=inflated_max)
         yield from columns.rows(section, _make)
@@ -234,19 +235,19 @@ def _wrapped_rows(wrapper: LogEntry, check_crcs: bool, inflated_max: int) -> Ite
     for at, size in _inner(inner, wrapper):
         (last,) = _INT64.unpack_from(inner, at)
         if inner[at + ATTRIBUTES_AT] & CODEC_BITS:
-            _refuse(wrapper, "holds a wrapper, which none may")
+            _refuse(wrapper, "is a wrapper that contains another wrapper")
         if check_crcs and _START.unpack_from(inner, at)[2] != zlib.crc32(inner[at + MAGIC_AT : at + size]):
-            _refuse(wrapper, f"holds a message at {last} without the checksum of its bytes")
+            _refuse(wrapper, f"contains a message at {last} with a wrong checksum")
     base = 0
     if wrapper.magic and wrapper.offset:
         base = wrapper.offset - last
         if base < 0:
-            _refuse(wrapper, f"ends with a message at {last}, which is behind its own offset")
+            _refuse(wrapper, f"ends with a message at {last}, after the entry's own offset")
     fixed = wrapper.timestamp_ms if wrapper.timestamp_type == 1 else None
     for at, size in _inner(inner, wrapper):
         offset, _, _, magic = _START.unpack_from(inner, at)
         if not 0 <= offset + base <= OFFSET_MAX:
-            _refuse(wrapper, f"holds a message at the impossible offset {offset + base}")
+            _refuse(wrapper, f"contains a message at the impossible offset {offset + base}")
         key, value = _key_and_value(inner, at, at + size, wrapper)
         timestamp_ms = NO_TIMESTAMP
         if magic:
@@ -255,18 +256,18 @@ def _wrapped_rows(wrapper: LogEntry, check_crcs: bool, inflated_max: int) -> Ite
 
 
 def _inner(inner: memoryview, wrapper: LogEntry) -> Iterator[tuple[int, int]]:
-    """Position and size of each inner message; a last one that is cut off is none, as for Kafka."""
+    """Position and size of each inner message. A last message that is cut off is ignored, as in Kafka."""
     at, end = 0, len(inner)
     while end - at >= LOG_OVERHEAD:
         (length,) = _INT32.unpack_from(inner, at + 8)
         if length < SMALLEST_SIZE:
-            _refuse(wrapper, f"holds a message that says that it has {length} bytes, less than any can have")
+            _refuse(wrapper, f"contains a message with size {length}, less than the minimum")
         size = length + LOG_OVERHEAD
         if size > end - at:
             break
         magic = inner[at + MAGIC_AT]
         if magic > 1 or size < KEY_AT[magic] + 8:
-            _refuse(wrapper, f"holds a message of format {magic} in {size} bytes")
+            _refuse(wrapper, f"contains a message of format {magic} in {size} bytes, which is impossible")
         yield at, size
         at += size
     if not at:
@@ -278,7 +279,7 @@ def _inflated(wrapper: LogEntry, inflated_max: int) -> memoryview:
     if value is None:
         _refuse(wrapper, "has no value")
     if wrapper.codec > compression.LZ4:
-        _refuse(wrapper, f"has codec {wrapper.codec}, which the old formats do not know")
+        _refuse(wrapper, f"has codec {wrapper.codec}, which formats 0 and 1 do not have")
     data: Buffer = value
     if wrapper.codec == compression.LZ4 and wrapper.magic == 0:
         data = _with_right_lz4_header(value)
@@ -294,14 +295,14 @@ def _key_and_value(data: memoryview, at: int, stop: int, entry: LogEntry) -> tup
 
 
 def _slices(data: memoryview, at: int, stop: int, entry: LogEntry) -> tuple[memoryview | None, memoryview | None]:
-    """Key and value of the message from `at` to `stop`; bytes after the value mean nothing, as for Kafka."""
+    """Key and value of the message from `at` to `stop`. Bytes after the value are ignored, as in Kafka."""
     at += KEY_AT[data[at + MAGIC_AT]]
     found: list[memoryview | None] = []
     for name in ("key", "value"):
         (length,) = _INT32.unpack_from(data, at) if at + 4 <= stop else (stop,)
         at += 4
         if length > stop - at:
-            _refuse(entry, f"has a {name} that goes beyond its end")
+            _refuse(entry, f"has a {name} that extends past the entry's end")
         found.append(data[at : at + length] if length >= 0 else None)
         at += max(length, 0)
     return found[0], found[1]
@@ -312,7 +313,8 @@ def _refuse(entry: LogEntry, what: str) -> NoReturn:
 
 
 def _with_right_lz4_header(data: memoryview) -> Buffer:
-    """The frame with the header checksum that a decoder expects; it is one byte, and v0's was not looked at."""
+    """The frame with the header checksum (one byte) that a decoder expects. The checksum of v0 itself is not
+    checked."""
     if len(data) < 7 or bytes(data[:4]) != _LZ4_MAGIC:
         return data
     flags = data[4]
@@ -328,7 +330,7 @@ def _with_right_lz4_header(data: memoryview) -> Buffer:
 
 
 def _xxh32(data: bytes) -> int:
-    """XXH32 with seed 0 of fewer than 16 bytes."""
+    """XXH32 with seed 0, for fewer than 16 bytes."""
     assert len(data) < 16
     mask = 0xFFFFFFFF
     value = 0x165667B1 + len(data)

@@ -1,8 +1,8 @@
-"""The records of `__cluster_metadata`, where Kafka's controllers keep what topics there are and how they are set.
+"""Reads the records of `__cluster_metadata`, in which Kafka's controllers keep the topics and their settings.
 
     value    frame version uvarint 0 or 1 | kind uvarint | version uvarint | fields, flexible
-Only these kinds are read: topics made and removed, settings, credentials, quotas and access rules, and the controller's
-transactions, of which an aborted one never happened. Source: the definitions of the records in Kafka's metadata module.
+Only these kinds are read: created and removed topics, settings, credentials, quotas, ACLs, and the beginnings and ends
+of the controller's transactions. Source: the definitions of the records in Kafka's metadata module.
 """
 
 import uuid
@@ -30,7 +30,7 @@ class RemoveTopicRecord:
 
 @message
 class ConfigRecord:
-    """Without a value the setting is gone."""
+    """A setting of a resource; without a value, the setting is removed."""
 
     resource_type: int = INT8()
     resource_name: str = STRING()
@@ -72,7 +72,7 @@ class RemoveUserScramCredentialRecord:
 
 @message
 class QuotaEntity:
-    """Without a name the default of that type."""
+    """One entity of a quota; without a name, the default entity of its type."""
 
     entity_type: str = STRING()
     entity_name: str | None = STRING(nullable=0)
@@ -136,17 +136,17 @@ KINDS: Final[dict[int, type]] = {
 
 
 class Change(NamedTuple):
-    """What one record says; `record` is None for a kind or version that is not read here."""
+    """The change in one record; `record` is None for a kind or version that is not read here."""
 
     kind: int
     record: Any
 
 
 def read_change(value: bytes) -> Change:
-    """Raises `ProtocolViolation` for bytes that are no such record."""
+    """Read the value of one record. Raises `ProtocolViolation` if the bytes are not a record of the metadata log."""
     frame, at = read_uvarint(value, 0)
     if frame not in FRAME_VERSIONS:
-        raise ProtocolViolation(f"a record of the metadata log in frame {frame}")
+        raise ProtocolViolation(f"a record of the metadata log has the unknown frame version {frame}")
     kind, at = read_uvarint(value, at)
     version, at = read_uvarint(value, at)
     known = KINDS.get(kind)

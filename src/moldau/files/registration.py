@@ -1,8 +1,8 @@
-"""Registering topics that come with their records from another broker's folders, while our broker does not run.
+"""Registers adopted topics in our metadata store, while our broker does not run.
 
-The store is written as a running cluster would write it, one topic at a time in one step. The topic keeps its id. Its
-leader epoch begins behind every epoch that wrote in it, and producer ids that are given away begin behind every one
-that is in its records: a new producer must never be taken for an old one.
+Each topic is written in one atomic step, as a running cluster would write it. The topic keeps its id. Its new leader
+epochs are higher than every epoch in its logs. Producer ids assigned later are higher than every producer id in its
+records: a new producer must never be mistaken for an old one.
 """
 
 import uuid
@@ -17,7 +17,7 @@ from moldau.errors import ErrorCode
 
 
 def open_cluster(store: MetadataStore, cluster_id: str) -> Image:
-    """The cluster in the store, begun under that id if there is none. Raises `StorageError`."""
+    """The cluster in the store; a new cluster with that id if the store is empty. Raises `StorageError`."""
     image = read_image(store)
     if image is None:
         store.multi(layout.new_cluster(cluster_id))
@@ -27,15 +27,15 @@ def open_cluster(store: MetadataStore, cluster_id: str) -> Image:
 
 
 def refusal(image: Image, name: str, topic_id: uuid.UUID | None) -> Refusal | None:
-    """Why a topic cannot be registered under that name and id."""
+    """The reason why a topic cannot be registered under that name and id, or None."""
     wrong = controller.name_refusal(name) or controller.name_taken(image, name)
     if wrong is not None:
         return wrong
     if topic_id is not None and topic_id in image.topics_by_id:
         other = image.topics_by_id[topic_id].name
-        return Refusal(ErrorCode.INVALID_REQUEST, f"{name} has the topic id of {other}, which is here already")
+        return Refusal(ErrorCode.INVALID_REQUEST, f"topic {name} has the topic id of {other}, which exists already")
     if topic_id is not None and topic_id in image.deleted:
-        sentence = f"{name} was here and is being deleted: start and stop the broker once, so that it is gone"
+        sentence = f"an earlier topic {name} is still being deleted: start and stop the broker once to finish that"
         return Refusal(ErrorCode.INVALID_REQUEST, sentence)
     return None
 
@@ -49,7 +49,7 @@ def register(
     overrides: Mapping[str, str],
     producer_id_max: int,
 ) -> None:
-    """Make the topic known. `leader_epochs`: the latest that wrote in each partition. Raises `StorageError`."""
+    """Register the topic. `leader_epochs`: the latest epoch in the log of each partition. Raises `StorageError`."""
     partitions = tuple(PartitionImage(node_id, epoch + 1, (node_id,), (node_id,)) for epoch in leader_epochs)
     topic = TopicImage(name, topic_id, partitions, overrides)
     store.multi([*layout.topic_created(topic), *_producer_ids_behind(store, node_id, producer_id_max)])

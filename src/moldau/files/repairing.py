@@ -1,13 +1,13 @@
 """`moldau log repair`: make the log folders of a stopped broker consistent, so that it can start again.
 
-    metadata.sqlite      its own content if sound, else its newest copy, else nothing; made to fit the partitions
-                         that are in the folders (`rebuilding`)
-    meta.properties      cluster and node are the metadata's, or those of the other folders; the id of a folder is its
-                         own, or the one that the metadata has for the partitions in it
-    partition.metadata   names the topic id that the metadata has
+    metadata.sqlite      kept if sound, else restored from its newest copy, else rebuilt; then adapted to the partitions
+                         in the folders (`rebuilding`)
+    meta.properties      cluster id and node id from the metadata or from the other folders; directory id kept, or the
+                         one that the metadata has for the partitions in the folder
+    partition.metadata   gets the topic id that the metadata has
 
-A plan is made first, and changes nothing. After a crash while it is carried out, the same plan can be made again,
-because the metadata that it derives from is written last.
+`plan` changes nothing; `carry_out` does. After a crash during `carry_out` the same plan can be made again, because the
+metadata, from which the plan is derived, is written last.
 """
 
 import uuid
@@ -39,8 +39,9 @@ Meta = Mapping[str, str]
 
 @dataclass
 class RepairPlan:
-    """`changes` and `problems` are sentences. To be written: `metadata` into `home` (None if unchanged), `metas` into
-    meta.properties of log folders, `topic_ids` into the folders of partitions."""
+    """The changes that a repair makes. `changes` and `problems` are sentences for the operator. `metadata` goes into
+    `home` (None if unchanged), `metas` into the meta.properties of log folders, `topic_ids` into partitions'
+    folders."""
 
     home: Path
     changes: list[str] = field(default_factory=list)
@@ -59,10 +60,10 @@ class _Metadata(NamedTuple):
 
 
 class Repair:
-    """The folders, locked."""
+    """A repair of some log folders, which stay locked meanwhile."""
 
     def __init__(self, folders: Sequence[Path], runtime: Runtime):
-        """Raises `StorageError` if a broker has one of them, `OSError`."""
+        """Lock the folders. Raises `StorageError` if a broker is using one of them, and `OSError`."""
         self._folders = list(dict.fromkeys(folder.absolute() for folder in folders))
         self._runtime = runtime
         self._disk: Disk = runtime.disk
@@ -128,7 +129,7 @@ class Repair:
         return plan
 
     def carry_out(self, plan: RepairPlan) -> None:
-        """Raises `OSError`; then the plan can be made again, and carried out."""
+        """Make the changes of the plan. After an `OSError`, make a new plan and carry it out."""
         disk = self._disk
         for folder, topic_id in plan.topic_ids.items():
             checkpoints.write_topic_id(disk, folder, topic_id)
@@ -168,16 +169,17 @@ class Repair:
         copy = newest_copy(self._disk, [folder / name for folder in self._folders for name in (COPY, SPARE)])
         if copy is None:
             lost = "settings of topics and brokers are lost"
-            plan.changes.append(f"{wrong}, and no copy of it can be used: it is rebuilt from the partitions; {lost}")
+            plan.changes.append(f"{wrong}, and it has no usable copy: it is rebuilt from the partitions; {lost}")
             return _Metadata(None, True)
         made = datetime.fromtimestamp(copy.made_ms // 1000, UTC).isoformat()
         plan.changes.append(
-            f"{wrong}: {copy.path} of {made} takes its place; settings that were changed later are lost"
+            f"{wrong}: it is restored from {copy.path}, made at {made}; changes of settings since then are lost"
         )
         return _Metadata(copy.image, True, copy.producer_id)
 
     def _directory_id(self, folder: Path, meta: Meta, node_id: int, image: Image | None, found: Iterable[Trace]) -> str:
-        """Its own; else the one that the metadata has for most of its partitions; else a new one."""
+        """The directory id of a folder: from its meta.properties, else the one that the metadata has for most of its
+        partitions, else a new one."""
         if meta.get("directory.id"):
             return meta["directory.id"]
         parts = [image.partition(one.tp) for one in found if one.folder.parent == folder] if image else []
@@ -188,7 +190,7 @@ class Repair:
     def _plan_meta(self, plan: RepairPlan, folder: Path, meta: Meta, right: Meta) -> None:
         said = {"node.id": meta["broker.id"], **meta} if "broker.id" in meta else meta
         wrong = [
-            f"{name} is {said.get(name) or 'missing'}, and will be {right[name]}"
+            f"{name} changes from {said.get(name) or 'missing'} to {right[name]}"
             for name in right
             if said.get(name) != right[name]
         ]
@@ -203,7 +205,8 @@ def _most_common(metas: Iterable[Meta], name: str) -> str | None:
 
 
 def _node_id(image: Image | None, metas: Iterable[Meta], given: int | None) -> int:
-    """The only broker with partitions in the metadata, else the folders' node, else the given one."""
+    """This broker's node id: the only broker with partitions in the metadata, else the folders' node id, else the given
+    one."""
     replicas = {
         replica
         for topic in (image.topics.values() if image else ())

@@ -72,11 +72,11 @@ def test_a_folder_that_holds_has_no_finding_and_everything_was_looked_at(folder:
 @pytest.mark.parametrize(
     ("where", "at", "said"),
     [
-        ("key or value", 200, "the checksum is not that of the bytes"),
+        ("key or value", 200, "the checksum of the batch is wrong"),
         ("size", 8, "cut off"),
-        ("format", 16, "of format"),
-        ("offset", 0, "belongs behind this segment"),
-        ("leader epoch", 12, "of leader epoch"),
+        ("format", 16, "unknown format"),
+        ("offset", 0, "belongs to a later segment"),
+        ("leader epoch", 12, "has leader epoch"),
     ],
 )
 def test_a_batch_that_does_not_hold_is_found(folder: Path, where: str, at: int, said: str) -> None:
@@ -107,7 +107,7 @@ def test_a_batch_that_hides_its_latest_time_is_found(folder: Path) -> None:
         batch[27:35] = struct.pack(">q", NOW_MS + 1)
 
     rewritten(folder, hide)
-    assert any("a record has the time" in error for error in errors(folder))
+    assert any("a record has time" in error for error in errors(folder))
 
 
 def test_a_leader_epoch_that_none_can_have_is_found(folder: Path) -> None:
@@ -123,15 +123,15 @@ def test_a_log_that_ends_in_the_middle_of_a_batch_is_found_after_a_clean_stop(fo
 
 def test_a_segment_that_is_gone_from_the_middle_is_noted_and_its_indexes_are_found(folder: Path) -> None:
     segment(folder, 1).unlink()
-    assert sum("there is no log that it is the index of" in error for error in errors(folder)) == 2
-    assert any("are not there: compacted away, or lost" in note for note in notes(folder))
+    assert sum("the index has no log file" in error for error in errors(folder)) == 2
+    assert any("are missing: compacted or lost" in note for note in notes(folder))
 
 
 def test_segments_that_overlap_are_found(folder: Path) -> None:
     second = segment(folder, 1)
     base = int(second.stem)
     second.rename(second.with_name(f"{base - 5:020d}.log"))
-    assert any("belongs behind this segment" in error for error in errors(folder))
+    assert any("belongs to a later segment" in error for error in errors(folder))
 
 
 def entries(path: Path, size: int) -> list[bytes]:
@@ -145,15 +145,15 @@ def test_index_entries_out_of_order_missing_or_cut_off_are_found(folder: Path, s
     size = {".index": OFFSET_ENTRY.size, ".timeindex": TIME_ENTRY.size}[suffix]
     sound = entries(path, size)
     path.write_bytes(b"".join([sound[1], sound[0], *sound[2:]]))
-    assert any("does not rise" in error for error in errors(folder))
+    assert any("is not above the one before" in error for error in errors(folder))
     path.write_bytes(b"".join(sound) + sound[0][:3])
-    assert any("no whole entry" in error for error in errors(folder))
+    assert any("not a complete entry" in error for error in errors(folder))
     path.write_bytes(b"".join(sound) + bytes(4 * size))
     assert any("was not trimmed" in error for error in errors(folder))
     path.write_bytes(b"".join(sound) + bytes(size) + sound[-1])
     assert any("follow zeros" in error for error in errors(folder))
     path.unlink()
-    assert any("it is not there; the next start builds it anew" in error for error in errors(folder))
+    assert any("the file is missing; the next start rebuilds it" in error for error in errors(folder))
 
 
 def test_an_offset_index_that_points_elsewhere_is_found(folder: Path) -> None:
@@ -161,8 +161,8 @@ def test_an_offset_index_that_points_elsewhere_is_found(folder: Path) -> None:
     relative, position = OFFSET_ENTRY.unpack(entries(path, 8)[1])
     for wrong, said in (
         ((relative, position + 1), "where no batch begins"),
-        ((relative + 1, position), "ends with offset"),
-        ((relative, 1 << 30), "behind the log's last batch"),
+        ((relative + 1, position), "has last offset"),
+        ((relative, 1 << 30), "after the log's last batch"),
     ):
         change(path, 8, OFFSET_ENTRY.pack(*wrong))
         assert any(said in error for error in errors(folder)), said
@@ -173,8 +173,8 @@ def test_a_time_index_that_is_not_so_is_found(folder: Path) -> None:
     sound = entries(path, 12)
     timestamp, relative = TIME_ENTRY.unpack(sound[1])
     for wrong, said in (
-        ((timestamp + 1, relative), "has the time"),
-        ((timestamp, 1 << 30), "behind the log's last batch"),
+        ((timestamp + 1, relative), "has time"),
+        ((timestamp, 1 << 30), "after the log's last batch"),
     ):
         change(path, 12, TIME_ENTRY.pack(*wrong))
         assert any(said in error for error in errors(folder)), said
@@ -186,44 +186,44 @@ def test_a_transaction_index_that_hides_or_invents_a_transaction_is_found(folder
     path = segment(folder, 0, ".txnindex", "bookings-0")
     sound = entries(path, ENTRY.size)
     path.write_bytes(b"".join(sound[1:]))
-    assert any("is not in it" in error for error in errors(folder))
+    assert any("has no entry" in error for error in errors(folder))
     path.unlink()
-    assert any("is not in it" in error for error in errors(folder))
+    assert any("has no entry" in error for error in errors(folder))
     version, producer, first, last, stable = ENTRY.unpack(sound[0])
     for wrong, said in (
-        ((1, producer, first, last, stable), "of version 1"),
-        ((version, producer + 1, first, last, stable), "is aborted at offset"),
+        ((1, producer, first, last, stable), "unknown version 1"),
+        ((version, producer + 1, first, last, stable), "has no abort of producer"),
         ((version, producer, last + 1, last, stable), "is impossible"),
-        ((version, producer, first, 1 << 40, stable), "of another segment"),
+        ((version, producer, first, 1 << 40, stable), "belongs to another segment"),
     ):
         path.write_bytes(ENTRY.pack(*wrong) + b"".join(sound[1:]))
         assert any(said in error for error in errors(folder)), said
     path.write_bytes(sound[1] + sound[0] + b"".join(sound[2:]))
-    assert any("does not rise" in error for error in errors(folder))
+    assert any("is not above the one before" in error for error in errors(folder))
     path.write_bytes(b"".join(sound))
     last_one = segment(folder, -1, ".txnindex", "bookings-0")
     last_one.write_bytes(last_one.read_bytes() + ENTRY.pack(version, producer, first, 1 << 40, 1 << 40))
-    assert any("it knows of an end at" in error for error in errors(folder))
+    assert any("an entry has an abort at" in error for error in errors(folder))
 
 
 def test_snapshots_that_do_not_hold_or_are_of_the_future_are_found(folder: Path) -> None:
     path = segment(folder, -1, ".snapshot")
     renamed = path.with_name(f"{RECORDS + 7:020d}.snapshot")
     shutil.copy(path, renamed)
-    assert any(f"it is of offset {RECORDS + 7}" in error for error in errors(folder))
+    assert any(f"the snapshot is for offset {RECORDS + 7}" in error for error in errors(folder))
     renamed.unlink()
     shutil.copy(path, path.with_name(f"{3:020d}.snapshot"))
-    assert any("behind it" in error for error in errors(folder))
+    assert any("past the snapshot" in error for error in errors(folder))
     change(path, -3, b"\x55")
-    assert any("its checksum does not hold" in error for error in errors(folder))
+    assert any("its checksum is wrong" in error for error in errors(folder))
 
 
 def test_epochs_that_fall_or_begin_behind_the_end_are_found(folder: Path) -> None:
     path = folder / "flights-0" / "leader-epoch-checkpoint"
     for text, said in (
         ("0\n2\n0 0\n3 5000\n", "begins at offset 5000"),
-        ("0\n2\n3 0\n1 10\n", "do not rise"),
-        ("0\n1\n0 0\n", "the checkpoint says 0"),
+        ("0\n2\n3 0\n1 10\n", "not in ascending order"),
+        ("0\n1\n0 0\n", "the checkpoint has 0"),
         ("0\n7\n0 0\n", "does not begin with version"),
     ):
         path.write_text(text)
@@ -243,7 +243,7 @@ def test_checkpoints_that_cannot_be_read_or_point_behind_the_log_are_found(folde
         path.write_text("0\n1\nflights 0\n")
         assert any("malformed line" in error for error in errors(folder))
         path.write_text("0\n1\nflights 0 -3\n")
-        assert any("has the offset -3" in error for error in errors(folder))
+        assert any("has the impossible offset -3" in error for error in errors(folder))
         path.write_text(sound)
 
 
@@ -254,7 +254,7 @@ def test_a_clean_stop_flushes_everything(folder: Path) -> None:
 
 def test_a_topic_with_two_ids_is_found(folder: Path) -> None:
     shutil.copytree(folder / "hollow-0", folder / "flights-1")
-    assert any("another topic id" in error for error in errors(folder))
+    assert any("topic id differs" in error for error in errors(folder))
     (folder / "flights-1" / "partition.metadata").write_text("nothing")
     assert any("names no topic id" in error for error in errors(folder))
 
@@ -278,7 +278,7 @@ def test_what_an_unclean_stop_leaves_is_no_error_and_is_named(tmp_path: Path) ->
     sound = path.read_bytes()
     path.write_bytes(sound[:-10])
     [note] = notes(tmp_path)
-    assert "the next start cuts the log there" in note and errors(tmp_path) == []
+    assert "the next start truncates the log there" in note and errors(tmp_path) == []
     change(path, -40, b"\x55\xaa")
     assert errors(tmp_path) == [] and len(notes(tmp_path)) == 1
     path.write_bytes(sound + bytes(4096))
@@ -339,7 +339,7 @@ def test_one_file_with_much_that_is_wrong_does_not_fill_the_screen(folder: Path)
     path = segment(folder, 0, ".index")
     path.write_bytes(b"".join(OFFSET_ENTRY.pack(at, at) for at in range(1, 500)))
     found = errors(folder)
-    assert len(found) < 30 and any("more like these" in error for error in found)
+    assert len(found) < 30 and any("more findings" in error for error in found)
 
 
 @pytest.mark.timeout(1200)

@@ -1,5 +1,5 @@
-"""Looking into the files of a stopped broker without touching them: what is in a file, and whether a folder holds.
+"""Reads the files of a stopped broker without changing them: shows the contents of files and checks log folders.
 
-Files are opened for reading only, no lock is taken, and memory does not grow with a file. Whatever the bytes are, the
-outcome is a document or a finding, never an exception other than `OSError`.
+Files are opened for reading only, no lock is taken, and memory does not grow with the size of a file. Any bytes lead to
+a document or a finding; the only exception is `OSError`.
 """

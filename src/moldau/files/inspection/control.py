@@ -1,4 +1,4 @@
-"""Control records: what the coordinators write into a log for readers, not for people.
+"""Reads control records: the markers of transactions, and the control records of Kafka's metadata log.
 
     key     version int16 0 | type int16: 0 abort, 1 commit, 2-6 of the metadata log
     value   of a marker: version int16 0 | coordinator_epoch int32
@@ -17,7 +17,7 @@ _VALUE: Final = struct.Struct(">hi")
 
 
 def marker(key: bytes | None) -> int | None:
-    """The type that a control record's key says; None if it is no such key."""
+    """The type in the key of a control record; None if the bytes are not such a key."""
     return None if key is None or len(key) < _KEY.size else int(_KEY.unpack_from(key)[1])
 
 

@@ -1,7 +1,7 @@
-"""The records of internal topics as documents: what a group, an offset or a transaction was written down as.
+"""Decodes the records of internal topics (groups, offsets, transactions) into documents.
 
-A record that is of no kind we know, or cut short, is shown with what is wrong with it; its key and value stand beside
-it as bytes anyway.
+A record of an unknown kind, or one that is cut off, becomes a document with the reason; the caller shows its key and
+value as bytes in any case.
 """
 
 import dataclasses
@@ -55,7 +55,7 @@ def _decoded(kinds: dict[int, RecordType], key: bytes | None, value: bytes | Non
 
 
 def _show_in(member: dict[str, Any], name: str, read: Callable[[bytes], Any]) -> None:
-    """Replace bytes by what they say, if they say it."""
+    """Replace bytes by their decoded form, if they can be decoded."""
     if member[name]:
         try:
             member[name] = plain(read(member[name]))
@@ -64,7 +64,7 @@ def _show_in(member: dict[str, Any], name: str, read: Callable[[bytes], Any]) ->
 
 
 def plain(value: Any) -> Any:
-    """A message as a dict of its fields, all the way down; ids as Kafka writes them."""
+    """A message as nested dicts of its fields; UUIDs in Kafka's base64 form."""
     if dataclasses.is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, list):

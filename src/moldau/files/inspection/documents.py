@@ -1,8 +1,8 @@
-"""What is in a file, as documents: one flat dict a batch, a record, an entry, a line.
+"""The contents of a file as documents: one flat dict for each batch, record, index entry or line.
 
-Every document begins with its `type`; byte strings stay byte strings, for the writer to show. A document of type
-`problem` says why the rest of a file cannot be read, or why a batch does not hold; one of type `note` says what is
-unusual and no harm. Documents are made as they are asked for, so a file of any size takes the memory of one entry.
+Every document begins with its `type`. Byte strings stay byte strings; the writer formats them. A document of type
+`problem` says why the rest of a file cannot be read or why a batch is damaged; a document of type `note` reports
+something unusual but harmless. Documents are yielded one by one, so a file of any size takes the memory of one entry.
 """
 
 import json
@@ -33,10 +33,10 @@ TIMESTAMP_TYPES: Final = {-1: None, 0: "create", 1: "append"}
 def documents(
     disk: Disk, path: Path, *, with_records: bool = False, decoder: Decoder | None = None
 ) -> Iterator[Document]:
-    """Everything that a file says. `decoder` makes sense of a record's key and value. Raises `OSError`."""
+    """All documents of a file. `decoder` decodes the key and value of a record. Raises `OSError`."""
     name = file_name_of(path.name)
     if name is None:
-        yield problem(path, "the name says nothing of what it is: no file of a log is called so")
+        yield problem(path, "not a file of a log folder, judging by its name")
         return
     with reading.opened(disk, path) as file:
         size = file.size()
@@ -62,7 +62,7 @@ def _log(path: Path, file: File, size: int, with_records: bool, decoder: Decoder
         for entry in reading.entries(file, size):
             yield batch(entry)
             if not entry.crc_ok:
-                yield problem(path, "the checksum is not that of the bytes", entry.position)
+                yield problem(path, "the checksum is wrong", entry.position)
             elif with_records:
                 try:
                     for found in reading.records(entry):
@@ -147,7 +147,7 @@ def _zeros(at: int, size: int) -> Document:
 
 def _rest(path: Path, size: int, entry_size: int) -> Iterator[Document]:
     if size % entry_size:
-        yield problem(path, f"{size % entry_size} bytes are no whole entry", size - size % entry_size)
+        yield problem(path, f"the last {size % entry_size} bytes are not a complete entry", size - size % entry_size)
 
 
 def _transaction_index(path: Path, file: File, size: int, name: FileName) -> Iterator[Document]:
@@ -186,10 +186,10 @@ def _small_file(disk: Disk, path: Path, name: FileName, file: File, size: int) -
 
 def _snapshot(path: Path, file: File, size: int) -> Iterator[Document]:
     if size > checkpoints.FILE_BYTES_MAX:
-        raise CorruptCheckpoint(f"it has {size} bytes, which no snapshot has")
+        raise CorruptCheckpoint(f"the file has {size} bytes, too many for a producer snapshot")
     producers = snapshots.decode(file.read(size, 0))
     if producers is None:
-        yield problem(path, "it is no producer snapshot, or its checksum does not hold")
+        yield problem(path, "not a producer snapshot, or its checksum is wrong")
         return
     for producer_id, producer in producers:
         last = producer.batches[-1] if producer.batches else None

@@ -1,7 +1,6 @@
-"""What an inspection comes back with: findings, and how much was looked at.
+"""The results of an inspection: findings, and the amount of data that was checked.
 
-A finding is wrong or just worth a word. A file in which everything is wrong does not fill the screen: after a few lines
-the rest is counted.
+A finding is an error or a note. Only the first findings of each file are shown; the rest are counted.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,12 +15,12 @@ class Finding(NamedTuple):
     path: Path
     message: str
     wrong: bool = True
-    """Whether something is not as it has to be; else it is a note."""
+    """True for an error, False for a note."""
 
 
 @dataclass
 class Seen:
-    """How much was looked at."""
+    """The amount of data that was checked."""
 
     partitions: int = 0
     segments: int = 0
@@ -31,7 +30,7 @@ class Seen:
 
 
 def limited(findings: Iterable[Finding], lines: int = LINES_A_FILE) -> Iterator[Finding]:
-    """The first findings of each file, and how many more there are."""
+    """The first findings of each file, then the number of the others."""
     counts: dict[Path, list[int]] = {}
     for finding in findings:
         count = counts.setdefault(finding.path, [0, 0])
@@ -42,4 +41,4 @@ def limited(findings: Iterable[Finding], lines: int = LINES_A_FILE) -> Iterator[
             count[1] += finding.wrong
     for path, (total, wrong) in counts.items():
         if total > lines:
-            yield Finding(path, f"and {total - lines:,} more like these", wrong > 0)
+            yield Finding(path, f"and {total - lines:,} more findings", wrong > 0)

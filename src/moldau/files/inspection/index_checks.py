@@ -1,8 +1,8 @@
-"""Whether an index agrees with its log: both are walked side by side, the log once, whatever its size.
+"""Checks an offset or time index against its log. Both are read side by side, and the log only once.
 
-A check is told of every batch in order (`batch`) and of the end (`end`), and yields a sentence for everything that is
-not so. An offset index points at the batch that ends with its offset, by the position where that begins. A time index
-names a timestamp that is larger than all before it, and a batch that has it.
+The caller passes every batch in order (`batch`), then the end (`end`); the check yields a sentence for each error. An
+entry of an offset index has the last offset of a batch and the position where the batch begins. An entry of a time
+index has a timestamp larger than all before it, and an offset in the batch with that timestamp.
 """
 
 import itertools
@@ -16,11 +16,11 @@ from moldau.runtime import File
 
 NO_TIMESTAMP: Final = -1
 Numbered: TypeAlias = tuple[int, tuple[int, ...]]
-"""Position and fields of an entry."""
+"""Number and fields of an entry."""
 
 
 class IndexPlace(NamedTuple):
-    """A batch by where it is and what it holds."""
+    """The position, offsets and largest timestamp of a batch."""
 
     position: int
     base_offset: int
@@ -29,7 +29,7 @@ class IndexPlace(NamedTuple):
 
 
 class _Entries:
-    """The entries of an index one after the other, up to the zeros; whether it is one at all."""
+    """Reads the entries of an index in order, up to the zeros of its preallocated room."""
 
     def __init__(self, file: File, layout: struct.Struct):
         self.size = file.size()
@@ -49,7 +49,8 @@ class _Entries:
             self.zeros_at, self.now = at, None
 
     def _without_zeros_in_front(self, found: Iterator[Numbered]) -> Iterator[Numbered]:
-        """A first entry of zeros is one (the time 0 at the base offset) if it is the only one or others follow."""
+        """The entries. A first entry of zeros (time 0 at the base offset) counts if it is the only one or others
+        follow."""
         first, second = next(found, None), next(found, None)
         if first is not None and not any(first[1]):
             self.zeros_count = second is None or any(second[1])
@@ -58,12 +59,12 @@ class _Entries:
     def wrong_at_end(self, may_have_room: bool) -> Iterator[str]:
         rest = self.size % self._layout.size
         if rest:
-            yield f"{rest} bytes at its end are no whole entry"
+            yield f"the last {rest} bytes are not a complete entry"
         if self.zeros_at >= 0:
             if not reading.only_zeros(self._file, self.zeros_at, self.size):
                 yield f"entries follow zeros at position {self.zeros_at}"
             elif not may_have_room:
-                yield f"it was not trimmed: zeros follow from position {self.zeros_at} on"
+                yield f"the file was not trimmed: zeros follow from position {self.zeros_at} on"
 
 
 class OffsetIndexCheck:
@@ -79,13 +80,14 @@ class OffsetIndexCheck:
             if position > place.position:
                 return
             if relative <= self._last[0] or position <= self._last[1]:
-                yield f"entry {entries.number} does not rise: offset {self._base + relative} at position {position}"
+                offset = self._base + relative
+                yield f"entry {entries.number} is not above the one before: offset {offset} at position {position}"
             elif position < place.position:
                 yield f"entry {entries.number} points at position {position}, where no batch begins"
             elif self._base + relative != place.last_offset:
                 yield (
-                    f"entry {entries.number} says that the batch at position {position} ends with offset "
-                    f"{self._base + relative}, and it ends with {place.last_offset}"
+                    f"entry {entries.number} has last offset {self._base + relative} for the batch at position "
+                    f"{position}, which ends with {place.last_offset}"
                 )
             self._last = (relative, position)
             entries.next()
@@ -93,7 +95,7 @@ class OffsetIndexCheck:
     def end(self, may_have_room: bool) -> Iterator[str]:
         entries = self._entries
         while entries.now is not None:
-            yield f"entry {entries.number} points at position {entries.now[1]}, behind the log's last batch"
+            yield f"entry {entries.number} points at position {entries.now[1]}, after the log's last batch"
             entries.next()
         yield from entries.wrong_at_end(may_have_room)
 
@@ -113,16 +115,16 @@ class TimeIndexCheck:
             if offset > place.last_offset:
                 break
             if timestamp <= self._last[0] or relative < self._last[1]:
-                yield f"entry {entries.number} does not rise: time {timestamp} at offset {offset}"
+                yield f"entry {entries.number} is not above the one before: time {timestamp} at offset {offset}"
             elif offset < place.base_offset:
-                yield f"entry {entries.number} names offset {offset}, which no batch holds"
+                yield f"entry {entries.number} names offset {offset}, which is in no batch"
             elif timestamp != place.max_timestamp:
                 yield (
-                    f"entry {entries.number} says that offset {offset} has the time {timestamp}, and the batch there "
-                    f"has {place.max_timestamp}"
+                    f"entry {entries.number} has time {timestamp} for offset {offset}, but its batch has "
+                    f"{place.max_timestamp}"
                 )
             elif timestamp < self._largest:
-                yield f"entry {entries.number} has the time {timestamp}, and {self._largest} is before it"
+                yield f"entry {entries.number} has time {timestamp}, but an earlier batch has {self._largest}"
             self._last = (timestamp, relative)
             entries.next()
         self._largest = max(self._largest, place.max_timestamp)
@@ -130,8 +132,8 @@ class TimeIndexCheck:
     def end(self, may_have_room: bool) -> Iterator[str]:
         entries = self._entries
         while entries.now is not None:
-            yield f"entry {entries.number} names offset {self._base + entries.now[1]}, behind the log's last batch"
+            yield f"entry {entries.number} names offset {self._base + entries.now[1]}, after the log's last batch"
             entries.next()
         yield from entries.wrong_at_end(may_have_room)
         if not may_have_room and self._largest > max(self._last[0], NO_TIMESTAMP):
-            yield f"the segment's largest time, {self._largest}, is not in it"
+            yield f"the segment's largest time, {self._largest}, has no entry"

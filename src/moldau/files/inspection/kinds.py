@@ -1,9 +1,9 @@
-"""What a file of a log folder is, by its name.
+"""Recognises the files of a log folder by their names.
 
-00000000000000000000.log, .index, .timeindex, .txnindex, .snapshot      named by an offset
-the same with .deleted, .cleaned or .swap behind it                     what a deletion or a compaction left
-leader-epoch-checkpoint, partition.metadata                             one in each partition's folder
-the four checkpoints, meta.properties, .kafka_cleanshutdown             one in each log folder
+00000000000000000000.log, .index, .timeindex, .txnindex, .snapshot      named by an offset the same with suffix
+.deleted, .cleaned or .swap                        left over from a deletion or a compaction leader-epoch-checkpoint,
+partition.metadata                             one in each partition's folder the four checkpoints, meta.properties,
+.kafka_cleanshutdown             one in each log folder
 """
 
 import enum
@@ -29,7 +29,7 @@ OFFSET_DIGITS_MAX: Final = 2**63 - 1
 
 
 class FileKind(enum.Enum):
-    """What a file holds; the value is what people are told."""
+    """The kind of a file; the value is its name in messages."""
 
     LOG = "log"
     OFFSET_INDEX = "offset index"
@@ -63,28 +63,28 @@ _BY_NAME: Final = {
 }
 PARTITION_FILES: Final = (checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA)
 CONTROLLERS_FILES: Final = ("quorum-state", "bootstrap.checkpoint")
-"""Of Kafka's controllers, in the folder of their metadata log and beside it."""
+"""Files of Kafka's controllers, in the folder of their metadata log and beside it."""
 FOLDER_FILES: Final = frozenset({*_BY_NAME, LOCK, *CONTROLLERS_FILES} - {*PARTITION_FILES})
 LEFTOVERS: Final = {
     DELETED_SUFFIX: "files left by a deletion",
-    CLEANED_SUFFIX: "files left by a compaction that did not end",
+    CLEANED_SUFFIX: "files left by a compaction that did not finish",
     SWAP_SUFFIX: "files left by a compaction that was interrupted while it replaced segments",
-    TEMPORARY_SUFFIX: "files left by writes that did not end",
+    TEMPORARY_SUFFIX: "files left by writes that did not finish",
     DELETE_SUFFIX: "left by the deletion of a topic",
 }
-"""What a suffix says; the next start finishes or removes what has it."""
+"""The meaning of each suffix; the next start of the broker finishes or removes such files."""
 
 
 class FileName(NamedTuple):
     kind: FileKind
     offset: int
-    """That the file is named by; -1 for one that has a name of its own."""
+    """The offset in the file's name; -1 if the name has none."""
     leftover: str
-    """The suffix of a leftover, or nothing."""
+    """The suffix of a leftover, or empty."""
 
 
 def file_name_of(name: str) -> FileName | None:
-    """What a name says; None for one that is no name of ours."""
+    """The parts of a file name; None if it is not the name of a known file."""
     kind = _BY_NAME.get(name)
     if kind is not None:
         return FileName(kind, -1, "")
@@ -97,5 +97,5 @@ def file_name_of(name: str) -> FileName | None:
 
 
 def leftover_of(name: str) -> str:
-    """The suffix that makes a name a leftover's, or nothing."""
+    """The suffix that marks the file as a leftover, or empty."""
     return next((suffix for suffix in LEFTOVERS if name.endswith(suffix)), "")

@@ -1,4 +1,4 @@
-"""A whole log folder, or a partition's alone: everything in it that is not as it has to be."""
+"""Checks a whole log folder, or the folder of one partition, and yields the findings."""
 
 import json
 import uuid
@@ -19,8 +19,8 @@ from moldau.runtime import Disk
 
 
 def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -> Iterator[Finding]:
-    """Look at a folder. `others` are the first parts of names that are none of the log's business. Raises `OSError` if
-    the folder cannot be listed."""
+    """Check a folder. Names that begin with one of `others` are ignored. Raises `OSError` if the folder cannot be
+    listed."""
     names = disk.list(folder)
     if is_partition(folder, names):
         around, _ = read_surroundings(disk, folder.parent)
@@ -41,13 +41,13 @@ def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -
         elif leftover_of(name):
             yield Finding(path, LEFTOVERS[leftover_of(name)], False)
         elif name not in FOLDER_FILES and not name.startswith(tuple(others)):
-            yield Finding(path, "it is no file of a log folder", False)
+            yield Finding(path, "not a file of a log folder", False)
     yield from _gone(folder, around, there)
     yield from _divided(folder, there)
 
 
 def is_partition(folder: Path, names: Collection[str]) -> bool:
-    """Whether a folder is a partition's, by what is in it; an empty one by its name."""
+    """Whether a folder is a partition's, judging by its contents; an empty folder is judged by its name."""
     kinds = [found.kind for found in map(file_name_of, names) if found is not None]
     if any(kind in (FileKind.OFFSETS, FileKind.PROPERTIES, FileKind.CLEAN_MARKER) for kind in kinds):
         return False
@@ -74,13 +74,13 @@ def _own_files(disk: Disk, folder: Path, names: Collection[str]) -> Iterator[Fin
         try:
             said = reading.properties(reading.text(disk, path) or "")
             if said.get("version") not in ("0", "1"):
-                yield Finding(path, "it does not say that it is of version 0 or 1")
+                yield Finding(path, "the version is not 0 or 1")
             elif said["version"] == "1" and not {"cluster.id", "node.id"} <= {*said}:
-                yield Finding(path, "it does not say whose folder this is: cluster.id and node.id")
+                yield Finding(path, "cluster.id or node.id is missing")
         except CorruptCheckpoint as corrupt:
             yield Finding(path, str(corrupt))
         except OSError as error:
-            yield Finding(path, f"it cannot be read: {error.strerror or error}")
+            yield Finding(path, f"the file cannot be read: {error.strerror or error}")
     if CLEAN_MARKER in names:
         path = folder / CLEAN_MARKER
         try:
@@ -88,20 +88,20 @@ def _own_files(disk: Disk, folder: Path, names: Collection[str]) -> Iterator[Fin
             if not isinstance(said, dict) or not isinstance(said.get("brokerEpoch"), int):
                 raise ValueError
         except (CorruptCheckpoint, ValueError, RecursionError):
-            yield Finding(path, "it does not say which broker epoch was ended", False)
+            yield Finding(path, "brokerEpoch is missing", False)
         except OSError as error:
-            yield Finding(path, f"it cannot be read: {error.strerror or error}")
+            yield Finding(path, f"the file cannot be read: {error.strerror or error}")
 
 
 def _gone(folder: Path, around: Surroundings, there: Collection[TopicPartition]) -> Iterator[Finding]:
     for tp in sorted({*(around.recovery_points or {})} - {*there}):
-        yield Finding(folder / str(tp), "it has a recovery point, and is not there", False)
+        yield Finding(folder / str(tp), "the partition has a recovery point but no folder", False)
 
 
 def _divided(folder: Path, there: Mapping[TopicPartition, uuid.UUID | None]) -> Iterator[Finding]:
-    """Topics whose partitions do not agree on the topic's id."""
+    """Findings about topics whose partitions have different topic ids."""
     first: dict[str, tuple[TopicPartition, uuid.UUID]] = {}
     for tp, topic_id in there.items():
         if topic_id is not None and first.setdefault(tp.topic, (tp, topic_id))[1] != topic_id:
             path = folder / str(tp) / checkpoints.PARTITION_METADATA
-            yield Finding(path, f"it names another topic id than that of {first[tp.topic][0]}")
+            yield Finding(path, f"the topic id differs from that of {first[tp.topic][0]}")

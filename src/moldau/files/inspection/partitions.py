@@ -1,8 +1,8 @@
-"""One partition's folder: its segments in order, and what stands beside them.
+"""Checks one partition's folder: its segments in order, and the files beside them.
 
-What is wrong in the part that the next start reads again and cuts (see `surroundings`) is a note, for it is what an
-unclean stop leaves. Without a recovery point a last segment that ends in the middle of a batch is one too; a batch
-whose checksum does not hold never is.
+Damage in the part of the log that the next start recovers (see `surroundings`) is only a note, because an unclean stop
+leaves such damage. If no recovery point is known, a last segment that ends in the middle of a batch is a note too, but
+a wrong checksum is an error.
 """
 
 import itertools
@@ -30,7 +30,7 @@ INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANS
 
 
 class PartitionCheck:
-    """`findings` looks at everything, once; `walked` is what is known of the log then."""
+    """The check of one partition. Call `findings` once; then `walked` has the facts about the log."""
 
     def __init__(self, disk: Disk, folder: Path, tp: TopicPartition, around: Surroundings, seen: Seen):
         self.folder = folder
@@ -42,7 +42,7 @@ class PartitionCheck:
         self._snapshots: list[int] = []
 
     def findings(self) -> Iterator[Finding]:
-        """Raises `OSError` only if the folder cannot be listed."""
+        """Check everything and yield the findings. Raises `OSError` only if the folder cannot be listed."""
         names = self._disk.list(self.folder)
         self.walked.seen.partitions += 1
         return limited(self._findings(names))
@@ -52,14 +52,14 @@ class PartitionCheck:
         yield from strange
         yield from self._small_files(set(names))
         if not bases:
-            yield Finding(self.folder, "there is no segment in it; the next start makes an empty one", False)
+            yield Finding(self.folder, "the folder has no segment; the next start creates an empty one", False)
         else:
             yield from self._segments(bases, set(names))
         yield from self._epochs_and_snapshots()
         yield from self._against_checkpoints(bases)
 
     def _sort_out(self, names: Sequence[str]) -> tuple[list[int], list[Finding]]:
-        """Base offsets of the segments, and files that should not be there."""
+        """Base offsets of the segments, and findings about files that do not belong in the folder."""
         found = {name: file_name_of(name) for name in names}
         bases = sorted(
             said.offset for said in found.values() if said and said.kind is FileKind.LOG and not said.leftover
@@ -69,7 +69,11 @@ class PartitionCheck:
         )
         leftovers = Counter(filter(None, map(leftover_of, names)))
         strange = [
-            Finding(self.folder / f"*{suffix}", f"{LEFTOVERS[suffix]} ({count}); the next start sees to it", False)
+            Finding(
+                self.folder / f"*{suffix}",
+                f"{LEFTOVERS[suffix]} ({count}); the next start finishes or removes them",
+                False,
+            )
             for suffix, count in leftovers.items()
         ]
         return bases, strange + [finding for name in names for finding in self._strange(name, found[name], bases)]
@@ -79,10 +83,10 @@ class PartitionCheck:
         if leftover_of(name) or name in CONTROLLERS_FILES:
             return
         if said is None or said.kind in (FileKind.OFFSETS, FileKind.PROPERTIES, FileKind.CLEAN_MARKER):
-            yield Finding(path, "it is no file of a partition", False)
+            yield Finding(path, "not a file of a partition", False)
         elif said.kind in INDEX_KINDS and said.offset not in bases:
-            unclean = self._around.clean is False  # of a segment's files the log is the first that goes
-            yield Finding(path, "there is no log that it is the index of", not unclean)
+            unclean = self._around.clean is False  # the deletion of a segment removes the log file first
+            yield Finding(path, "the index has no log file", not unclean)
 
     def _small_files(self, names: set[str]) -> Iterator[Finding]:
         unclean = self._around.clean is False
@@ -90,7 +94,7 @@ class PartitionCheck:
         try:
             self.topic_id = checkpoints.read_topic_id(self._disk, self.folder)
             if self.topic_id is None:
-                yield Finding(path, "it is not there, so the folder does not say which topic it is of", False)
+                yield Finding(path, "the file is missing, so the topic id of the partition is unknown", False)
         except CorruptCheckpoint as corrupt:
             yield Finding(path, str(corrupt).removeprefix(f"{path} "), not unclean)
         except OSError as error:
@@ -107,7 +111,7 @@ class PartitionCheck:
         pairs = itertools.pairwise(starts)
         rises = all(one < other and before < after for (one, before), (other, after) in pairs)
         if not rises or any(epoch < 0 or start < 0 for epoch, start in starts):
-            yield Finding(path, "its epochs and offsets do not rise")
+            yield Finding(path, "the epochs and offsets are not in ascending order")
             return
         self.walked.epochs = Epochs(starts)
 
@@ -118,7 +122,7 @@ class PartitionCheck:
             files = SegmentFiles(self._disk, self.folder, base, later[0] if later else None, names)
             previous_end = walked.end
             if number and previous_end < base:
-                message = f"offsets {previous_end} to {base - 1} are not there: compacted away, or lost"
+                message = f"offsets {previous_end} to {base - 1} are missing: compacted or lost"
                 yield Finding(files.log, message, False)
             is_rebuilt = self._is_recovered(later[0] - 1 if later else 2**63 - 1)
             may_have_room = is_rebuilt or (not later and not around.clean)
@@ -140,7 +144,7 @@ class PartitionCheck:
         return self._around.is_recovered(self.tp, offset)
 
     def _is_cut(self, damage: Damage, has_later: bool) -> bool:
-        """Whether the damage is what the next start cuts off."""
+        """Whether the next start of the broker truncates the log at this damage."""
         if self._around.clean or damage.position < 0:
             return False
         if self._around.clean is False and self._around.recovery_points is not None:
@@ -148,17 +152,17 @@ class PartitionCheck:
         return damage.at_end and not has_later
 
     def _damaged(self, path: Path, damage: Damage, later: int, is_cut: bool) -> Finding:
-        where = f"at position {damage.position}, behind offset {damage.offset - 1}: {damage.what}"
+        where = f"at position {damage.position}, after offset {damage.offset - 1}: {damage.what}"
         if not is_cut:
             return Finding(path, where)
-        more = f" and {later} later segments" if later else ""
-        return Finding(path, f"{where}; the next start cuts the log there{more}", False)
+        more = f" and removes {later} later segments" if later else ""
+        return Finding(path, f"{where}; the next start truncates the log there{more}", False)
 
     def _epochs_and_snapshots(self) -> Iterator[Finding]:
         end, unclean = self.walked.end, self._around.clean is False
         for start in self.walked.epochs.starts:
             if start.start_offset > end:
-                message = f"epoch {start.epoch} begins at offset {start.start_offset}, and the log ends at {end}"
+                message = f"epoch {start.epoch} begins at offset {start.start_offset}, but the log ends at {end}"
                 yield Finding(self.folder / checkpoints.LEADER_EPOCHS, message, not unclean)
         for offset in self._snapshots:
             path = self.folder / file_name(offset, SNAPSHOT_SUFFIX)
@@ -172,17 +176,17 @@ class PartitionCheck:
             size = file.size()
             producers = snapshots.decode(file.read(size, 0)) if size <= checkpoints.FILE_BYTES_MAX else None
         if producers is None:
-            yield "it is no producer snapshot, or its checksum does not hold"
+            yield "not a producer snapshot, or its checksum is wrong"
             return
         if offset > self.walked.end:
-            yield f"it is of offset {offset}, and the log ends at {self.walked.end}"
+            yield f"the snapshot is for offset {offset}, but the log ends at {self.walked.end}"
         for producer_id, producer in producers:
             self.walked.producer_id_max = max(self.walked.producer_id_max, producer_id)
             last = max((batch.last_offset for batch in producer.batches), default=-1)
             if max(last, producer.transaction_start) >= offset:
-                yield f"producer {producer_id} wrote at offset {max(last, producer.transaction_start)}, behind it"
+                yield f"producer {producer_id} is at offset {max(last, producer.transaction_start)}, past the snapshot"
             if producer_id < 0 or producer.epoch < -1 or producer.transaction_start < -1:
-                yield f"producer {producer_id} with epoch {producer.epoch} is impossible"
+                yield f"producer {producer_id} with epoch {producer.epoch} has impossible values"
 
     def _against_checkpoints(self, bases: list[int]) -> Iterator[Finding]:
         around, end, tp = self._around, self.walked.end, self.tp
@@ -197,12 +201,12 @@ class PartitionCheck:
             offset = offsets.get(tp)
             if offset is not None and bases and offset > end:
                 until = "at" if what == "begins" else "up to"
-                yield Finding(folder / name, f"{tp} {what} {until} offset {offset}, and the log ends at {end}", wrong)
+                yield Finding(folder / name, f"{tp} {what} {until} offset {offset}, but the log ends at {end}", wrong)
         flushed = (around.recovery_points or {}).get(tp)
         if around.clean and flushed is not None and flushed < end:
-            message = f"{tp} was flushed up to offset {flushed} by a clean stop, and the log ends at {end}"
+            message = f"{tp} was flushed up to offset {flushed} by a clean stop, but the log ends at {end}"
             yield Finding(folder / checkpoints.RECOVERY_POINTS, message)
 
 
 def _unreadable(path: Path, error: OSError) -> Finding:
-    return Finding(path, f"it cannot be read: {error.strerror or error}")
+    return Finding(path, f"the file cannot be read: {error.strerror or error}")

@@ -1,8 +1,8 @@
-"""Reading files without touching them, a piece at a time: entries of logs, entries of indexes, the text of small files.
+"""Reads files piece by piece and without changing them: entries of logs and indexes, and the text of small files.
 
-A log's entry is whatever stands in it: a batch of format 2, or a message or wrapper of formats 0 and 1
-(files/legacy.py). Records of an entry come in slices, so that a batch of millions of tiny ones takes no more memory
-than its bytes do. Index files may be longer than their entries: while a broker runs, and after a crash, zeros follow.
+An entry of a log is a batch of format 2, or a message or wrapper of formats 0 and 1 (files/legacy.py). Records of an
+entry are read in slices, so that a batch of millions of tiny records takes no more memory than its bytes. An index file
+may have zeros after its entries: room that a running or crashed broker preallocated.
 """
 
 import struct
@@ -25,12 +25,12 @@ CHUNK_BYTES: Final = 1 << 18
 INFLATED_MAX: Final = legacy.INFLATED_BYTES_MAX
 RECORDS_AT_ONCE: Final = 100_000
 SMALL_FILE_BYTES_MAX: Final = 1 << 20
-"""Of a file that has a few lines: partition.metadata, meta.properties."""
+"""The largest size of a file with a few lines: partition.metadata, meta.properties."""
 
 
 @contextmanager
 def opened(disk: Disk, path: Path) -> Iterator[File]:
-    """A file for reading. Raises `OSError`."""
+    """Open a file for reading. Raises `OSError`."""
     file = disk.open(path, writable=False)
     try:
         yield file
@@ -39,7 +39,8 @@ def opened(disk: Disk, path: Path) -> Iterator[File]:
 
 
 def entries(file: File, size: int) -> Iterator[LogEntry]:
-    """The entries of a log file of `size` bytes; raises `Damaged` where they end before it does, `OSError`."""
+    """The entries of a log file of `size` bytes. Raises `Damaged` where the file stops being readable, and
+    `OSError`."""
     return legacy.stream(file.read, size)
 
 
@@ -62,7 +63,7 @@ def section(entry: LogEntry) -> Section:
 
 
 def records(entry: LogEntry) -> Iterator[Record]:
-    """The records of any entry, those of control batches included. Raises `Damaged`."""
+    """The records of an entry, control records included. Raises `Damaged`."""
     if entry.magic != MAGIC:
         yield from legacy.rows(entry)
         return
@@ -80,7 +81,7 @@ def records(entry: LogEntry) -> Iterator[Record]:
 
 
 def index_entries(file: File, size: int, layout: struct.Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Position and fields of each whole entry of an index."""
+    """Position and fields of each complete entry of an index."""
     step = CHUNK_BYTES // layout.size * layout.size
     for at in range(0, size, step):
         chunk = file.read(min(step, size - at), at)
@@ -100,12 +101,12 @@ def only_zeros(file: File, at: int, end: int) -> bool:
 
 
 def text(disk: Disk, path: Path, bytes_max: int = SMALL_FILE_BYTES_MAX) -> str | None:
-    """All of a small file of text; None if it is not there. Raises `CorruptCheckpoint`, `OSError`."""
+    """The text of a small file; None if it does not exist. Raises `CorruptCheckpoint`, `OSError`."""
     try:
         with opened(disk, path) as file:
             size = file.size()
             if size > bytes_max:
-                raise CorruptCheckpoint(f"it has {size} bytes, which no such file has")
+                raise CorruptCheckpoint(f"the file has {size} bytes, too many for its kind")
             return file.read(size, 0).decode()
     except FileNotFoundError:
         return None
@@ -114,7 +115,7 @@ def text(disk: Disk, path: Path, bytes_max: int = SMALL_FILE_BYTES_MAX) -> str |
 
 
 def properties_in(disk: Disk, path: Path) -> dict[str, str]:
-    """What a file of such lines says; nothing if it is not there. Raises `StorageError`, `OSError`."""
+    """The properties in a file; empty if it does not exist. Raises `StorageError`, `OSError`."""
     try:
         return properties(text(disk, path) or "")
     except CorruptCheckpoint as corrupt:
@@ -122,6 +123,6 @@ def properties_in(disk: Disk, path: Path) -> dict[str, str]:
 
 
 def properties(lines: str) -> dict[str, str]:
-    """What `name=value` lines say."""
+    """The properties in `name=value` lines."""
     pairs = (line.partition("=") for line in lines.splitlines() if line.strip() and line.lstrip()[0] not in "#!")
     return {name.strip(): value.strip() for name, _, value in pairs}

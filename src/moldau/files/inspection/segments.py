@@ -1,8 +1,9 @@
-"""One segment from its first byte to its last: every batch's checksum, every record's structure, offsets that rise, and
-whether the indexes agree.
+"""Checks one segment completely: the checksum of every batch, the structure of every record, ascending offsets, and the
+indexes.
 
-The log file is walked once. Where it stops being one, or a batch does not hold, is `damage`, for whoever knows whether
-the next start would cut it off; from there on nothing more is said of the segment.
+The log file is read once. The first place where it is unreadable, or where a batch has a wrong checksum or impossible
+offsets, is its `damage`; the caller decides whether the next start truncates the log there. Nothing after the damage is
+checked.
 """
 
 import contextlib
@@ -36,26 +37,27 @@ OFFSET_MAX: Final = 2**63 - 1
 
 
 class Damage(NamedTuple):
-    """Where a log file stops being one."""
+    """The first place in a log file that cannot be read."""
 
     position: int
     offset: int
-    """Behind the last batch that holds."""
+    """The offset after the last sound batch."""
     what: str
     at_end: bool
-    """The file ends in the middle of a batch, or in zeros: as a write that did not end leaves it."""
+    """The file ends in the middle of a batch or in zeros, as after an unfinished write."""
 
 
 @dataclass
 class Walked:
-    """What is known of the log so far; one for all segments of a partition."""
+    """Facts about the log collected so far; one object for all segments of a partition."""
 
     seen: Seen
     epochs: Epochs
-    """As the checkpoint has them; of offsets before the first, where records were deleted, it says nothing."""
+    """Leader epochs from the checkpoint. It has no epoch for offsets before its first entry, whose records were
+    deleted."""
     transactions: OpenTransactions
     end: int = 0
-    """The offset behind the last batch that holds."""
+    """The offset after the last sound batch."""
     leader_epoch: int = -1
     producer_id_max: int = -1
     oldest_format: int = MAGIC
@@ -63,8 +65,8 @@ class Walked:
 
 
 class SegmentFiles:
-    """The files of one segment, and which of them are there. A broker that was killed while it gave the files of a
-    compacted segment their names leaves an index that still has to get its own: that counts as there."""
+    """The existing files of one segment. A broker that is killed while it renames the files of a compacted segment
+    leaves an index under its temporary name; such an index counts as existing."""
 
     def __init__(self, disk: Disk, folder: Path, base_offset: int, next_base: int | None, names: set[str]):
         self.disk = disk
@@ -85,15 +87,15 @@ class SegmentFiles:
 
 
 def check_segment(files: SegmentFiles, walked: Walked, *, is_rebuilt: bool, may_have_room: bool) -> Iterator[Finding]:
-    """Everything that is not as it has to be in a segment, except for damage. `is_rebuilt`: the next start builds the
-    indexes anew. `may_have_room`: it may be the active one, whose indexes have room for more entries."""
+    """The findings about a segment, except its damage. `is_rebuilt`: the next start rebuilds the indexes.
+    `may_have_room`: the segment may be the active one, whose indexes have preallocated room."""
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(reading.opened(files.disk, files.log))
         checks: list[tuple[Path, OffsetIndexCheck | TimeIndexCheck]] = []
         for suffix, check in ((INDEX_SUFFIX, OffsetIndexCheck), (TIME_INDEX_SUFFIX, TimeIndexCheck)):
             path = files.path(suffix)
             if path is None:
-                missing = "it is not there; the next start builds it anew"
+                missing = "the file is missing; the next start rebuilds it"
                 yield Finding(files.log.with_suffix(suffix), missing, not is_rebuilt)
                 continue
             file = _open(files.disk, path, stack)
@@ -126,11 +128,11 @@ def _open(disk: Disk, path: Path, stack: contextlib.ExitStack) -> File | Finding
     try:
         return stack.enter_context(reading.opened(disk, path))
     except OSError as error:
-        return Finding(path, f"it cannot be read: {error.strerror or error}")
+        return Finding(path, f"the file cannot be read: {error.strerror or error}")
 
 
 def _walk(files: SegmentFiles, log: File, walked: Walked) -> Iterator[tuple[IndexPlace, LogEntry, str]]:
-    """The batches up to the first that recovery would not keep, and what is wrong with the records in each."""
+    """The batches up to the first that recovery would not keep, each with the error in its records (or empty)."""
     size = log.size()
     seen = walked.seen
     seen.bytes += size
@@ -139,10 +141,10 @@ def _walk(files: SegmentFiles, log: File, walked: Walked) -> Iterator[tuple[Inde
     try:
         for entry in reading.entries(log, size):
             if not entry.crc_ok:
-                raise Damaged(entry.position, "the checksum is not that of the bytes")
+                raise Damaged(entry.position, "the checksum of the batch is wrong")
             first, last, count, flaw = (_newer if entry.magic == MAGIC else _older)(entry, walked.end)
             if last > files.last_possible:
-                raise Damaged(entry.position, f"offset {last} belongs behind this segment")
+                raise Damaged(entry.position, f"offset {last} belongs to a later segment")
             walked.end = last + 1
             walked.oldest_format = min(walked.oldest_format, entry.magic)
             seen.batches += 1
@@ -154,14 +156,14 @@ def _walk(files: SegmentFiles, log: File, walked: Walked) -> Iterator[tuple[Inde
 
 
 def _newer(entry: LogEntry, expected: int) -> tuple[int, int, int, str]:
-    """First and last offset and number of records of a batch of format 2, and what is wrong with these.
+    """First offset, last offset and number of records of a batch of format 2, and the error in its records (or empty).
 
-    Raises `Damaged` for offsets that cannot be there.
+    Raises `Damaged` for impossible offsets.
     """
     header = read_header(entry.data)
     first, last, count = header.base_offset, header.last_offset, header.count
     if first < expected or last < first:
-        raise Damaged(entry.position, f"offsets {first} to {last} come where {expected} or more has to be")
+        raise Damaged(entry.position, f"the batch has offsets {first} to {last}; expected {expected} or more")
     try:
         return first, last, max(count, 0), _flaw(header, entry)
     except KafkaError as error:
@@ -169,12 +171,12 @@ def _newer(entry: LogEntry, expected: int) -> tuple[int, int, int, str]:
 
 
 def _flaw(header: BatchHeader, entry: LogEntry) -> str:
-    """What is wrong with the records of a batch, or nothing. Raises `KafkaError` as well."""
+    """The error in the records of a batch, or empty. Some errors are raised as `KafkaError` instead."""
     count = header.count
     if not 0 <= count <= header.last_offset_delta + 1:
-        return f"it says that it has {count} records at offsets {header.base_offset} to {header.last_offset}"
+        return f"its record count {count} does not fit offsets {header.base_offset} to {header.last_offset}"
     if not count:
-        return "it has no records, and bytes behind its header" if entry.size != HEADER_SIZE else ""
+        return "it has no records, but bytes after its header" if entry.size != HEADER_SIZE else ""
     found = reading.section(entry)
     if count <= header.last_offset_delta:  # compacted
         columns.measure((found,))
@@ -183,12 +185,12 @@ def _flaw(header: BatchHeader, entry: LogEntry) -> str:
     if flaw:
         return f"record {bad} is bad: {FLAWS[flaw]}"
     if not header.log_append_time and largest > header.max_timestamp:
-        return f"a record has the time {largest}, and the batch says that {header.max_timestamp} is the largest"
+        return f"a record has time {largest}, above the batch's largest timestamp {header.max_timestamp}"
     return ""
 
 
 def _older(entry: LogEntry, expected: int) -> tuple[int, int, int, str]:
-    """The same of a message or wrapper of format 0 or 1, where every record is made to look at it."""
+    """As `_newer`, for a message or wrapper of format 0 or 1; every record is decoded to check it."""
     first, count, last = -1, 0, expected - 1
     try:
         for record in reading.records(entry):
@@ -201,25 +203,25 @@ def _older(entry: LogEntry, expected: int) -> tuple[int, int, int, str]:
             return first, last, count, ""
     except Damaged as damaged:
         return max(first, expected), max(entry.offset, expected), count, damaged.what
-    raise Damaged(entry.position, f"offset {record.offset} comes where {last + 1} or more has to be")
+    raise Damaged(entry.position, f"the record has offset {record.offset}; expected {last + 1} or more")
 
 
 def _oddities(header: BatchHeader, entry: LogEntry, walked: Walked, is_rebuilt: bool) -> Iterator[tuple[str, bool]]:
-    """What is wrong with a batch that holds, and whether it is more than a note."""
+    """Inconsistencies of a sound batch, each with whether it is an error (else a note)."""
     walked.producer_id_max = max(walked.producer_id_max, header.producer_id)
     epoch, base = header.partition_leader_epoch, header.base_offset
     if epoch < NO_EPOCH:
-        yield f"the batch at offset {base} is of the impossible leader epoch {epoch}", True
+        yield f"the batch at offset {base} has the impossible leader epoch {epoch}", True
     if 0 <= epoch < walked.leader_epoch:
-        yield f"the batch at offset {base} is of leader epoch {epoch}, and one before it of {walked.leader_epoch}", True
+        yield f"the batch at offset {base} has leader epoch {epoch}, but an earlier one has {walked.leader_epoch}", True
     walked.leader_epoch = max(walked.leader_epoch, epoch)
     if epoch >= 0:
         known = walked.epochs.epoch_at(header.last_offset)
         if known >= 0 and known != epoch:
             yield (
-                f"the batch at offset {base} is of leader epoch {epoch}, and the checkpoint says {known}",
+                f"the batch at offset {base} has leader epoch {epoch}, but the checkpoint has {known}",
                 not is_rebuilt,
             )
     is_control = header.is_control and header.count > 0
     if is_control and any(control.marker(record.key) is None for record in reading.records(entry)):
-        yield f"the control batch at offset {base} holds a record that is none", True
+        yield f"the control batch at offset {base} has a record that is not a control record", True

@@ -1,8 +1,7 @@
-"""What a log folder says about the partitions in it: how it was left, and its checkpoints.
+"""Reads what a log folder records about its partitions: whether the last stop was clean, and the checkpoints.
 
-After a clean stop everything in the files is as it has to be. After any other end the next start reads what is past the
-recovery point again, cuts off what does not hold there and builds indexes anew: what would be wrong in a file that
-was closed is to be expected in these.
+After a clean stop, all files must be sound. After any other stop, the next start recovers the log from the recovery
+point on: it truncates the log at the first damage and rebuilds indexes. Damage there is expected, not an error.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,22 +28,22 @@ Offsets = Mapping[TopicPartition, int]
 
 @dataclass
 class Surroundings:
-    """`clean` is None where there is no log folder around: then nothing is known, and everything has to hold."""
+    """`clean` is None if the partition is not in a log folder: then nothing is known, and all files must be sound."""
 
     clean: bool | None = None
     recovery_points: Offsets | None = None
-    """None where there is no log folder around."""
+    """None if the partition is not in a log folder."""
     log_starts: Offsets = field(default_factory=dict)
     high_watermarks: Offsets = field(default_factory=dict)
     cleaner_offsets: Offsets = field(default_factory=dict)
 
     def is_recovered(self, tp: TopicPartition, offset: int) -> bool:
-        """Whether the next start reads what is at `offset` again and cuts the log where it does not hold."""
+        """Whether the next start recovers the log at `offset`, and truncates it there if it is damaged."""
         return self.clean is False and self.recovery_points is not None and offset >= self.recovery_points.get(tp, 0)
 
 
 def read_surroundings(disk: Disk, folder: Path) -> tuple[Surroundings, list[Finding]]:
-    """Of a log folder, and what is wrong with its checkpoints."""
+    """The surroundings in a log folder, and the findings about its checkpoints."""
     found: dict[str, Offsets | None] = {}
     findings: list[Finding] = []
     for name in NAMES:
@@ -57,13 +56,15 @@ def read_surroundings(disk: Disk, folder: Path) -> tuple[Surroundings, list[Find
             findings.append(Finding(path, str(corrupt).removeprefix(f"{path} ")))
         except OSError as error:
             found[name] = None
-            findings.append(Finding(path, f"it cannot be read: {error.strerror or error}"))
+            findings.append(Finding(path, f"the file cannot be read: {error.strerror or error}"))
     recovery, starts, watermarks, cleaner, _ = (found[name] for name in NAMES)
     if recovery is None and disk.exists(folder / META_PROPERTIES):
-        recovery = {}  # as a start does: nothing is known to be flushed
+        recovery = {}  # as at a start: without a checkpoint, no offset counts as flushed
     clean = disk.exists(folder / CLEAN_MARKER) if recovery is not None else None
     return Surroundings(clean, recovery, starts or {}, watermarks or {}, cleaner or {}), findings
 
 
 def _impossible(offsets: Offsets) -> Iterator[str]:
-    return (f"{tp} has the offset {offset}" for tp, offset in offsets.items() if offset < 0 or tp.partition < 0)
+    return (
+        f"{tp} has the impossible offset {offset}" for tp, offset in offsets.items() if offset < 0 or tp.partition < 0
+    )
