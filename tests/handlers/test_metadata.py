@@ -248,6 +248,7 @@ def test_the_cluster_is_described_with_the_addresses_of_the_clients_listener(tmp
         [("example.org", 19092)],
         [],
     ]
+    assert [response.controller_id for response in responses] == [1, 1, -1]
 
 
 @pytest.mark.parametrize("version", range(DESCRIBE_CLUSTER.low, DESCRIBE_CLUSTER.high + 1))

@@ -1,10 +1,11 @@
 """DescribeCluster (key 60), versions 0 to 2: the brokers and the controller, for administrators.
 
 Each broker has the address of the listener that the request came in on; a broker without such a listener is left out,
-as in Kafka. Only endpoint type 1, brokers, is supported: type 2, controllers, is a mismatch, and any other type is
+and is not named as the controller, as in Kafka. Only endpoint type 1, brokers, is supported: type 2, controllers, is a mismatch, and any other type is
 unsupported (KIP-919). No broker is ever fenced here: one that is not up is not in the image.
 """
 
+from moldau.cluster.image import NO_LEADER
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
 from moldau.handlers.metadata import CLUSTER_OPERATIONS
@@ -34,12 +35,14 @@ class DescribeCluster:
                 error_message=f"there are no endpoints of type {request.endpoint_type}",
             )
         image = self._metadata.image
+        brokers = image.reachable(call.session.listener)
+        listed = any(broker.id == image.controller_id for broker, _ in brokers)
         response = DescribeClusterResponse(
             cluster_id=image.cluster_id,
-            controller_id=image.controller_id,
+            controller_id=image.controller_id if listed else NO_LEADER,
             brokers=[
                 DescribeClusterBroker(broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-                for broker, endpoint in image.reachable(call.session.listener)
+                for broker, endpoint in brokers
             ],
         )
         if request.include_cluster_authorized_operations:
