@@ -1,8 +1,9 @@
 """DescribeCluster (key 60), versions 0 to 2: the brokers and the controller, for administrators.
 
 Each broker has the address of the listener that the request came in on; a broker without such a listener is left out,
-and is not named as the controller, as in Kafka. Only endpoint type 1, brokers, is supported: type 2, controllers, is a mismatch, and any other type is
-unsupported (KIP-919). No broker is ever fenced here: one that is not up is not in the image.
+and is not named as the controller, as in Kafka. Only endpoint type 1, brokers, is supported: type 2, controllers, is a
+mismatch, and any other type is unsupported (KIP-919). No broker is ever fenced here: one that is not up is not in the
+image.
 """
 
 from moldau.cluster.image import NO_LEADER
