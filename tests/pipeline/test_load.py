@@ -146,9 +146,9 @@ def test_what_no_longer_fits_the_log_is_refused(
         load(lambda: spark, bootstrap, [topic], warehouse)
     assert load(lambda: spark, bootstrap, [topic], warehouse, fail_on_data_loss=False).records == 5
     warehouse.commit("ab", [], {TopicPartition(topic, 0): 99})
-    with pytest.raises(DataLost, match="was made anew"):
+    with pytest.raises(DataLost, match="was deleted and created again"):
         load(lambda: spark, bootstrap, [topic], warehouse)
-    with pytest.raises(MoldauError, match="no topic of that name"):
+    with pytest.raises(MoldauError, match="No topic has this name"):
         load(lambda: spark, bootstrap, ["no-such-topic"], warehouse)
 
 

@@ -42,7 +42,7 @@ def test_a_timestamp_wins_over_offsets() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"subscribe": "a"}, "which broker"),
+        ({"subscribe": "a"}, "bootstrapServers is missing"),
         ({"bootstrapServers": "h:1"}, "exactly one of the options subscribe, subscribePattern and assign (none"),
         ({**GOOD, "assign": '{"a":[0]}'}, "subscribe and assign given"),
         ({**GOOD, "kafka.bootstrap.servers": "other:1"}, "disagree"),
@@ -50,7 +50,7 @@ def test_a_timestamp_wins_over_offsets() -> None:
         ({**GOOD, "subscribe": ",,"}, "names no topic"),
         ({"bootstrapServers": "h:1", "subscribePattern": "("}, "not a regular expression"),
         ({"bootstrapServers": "h:1", "assign": "[1]"}, 'like {"topic":[0,1]}'),
-        ({"bootstrapServers": "h:1", "assign": '{"t":[-1]}'}, "no list of partitions"),
+        ({"bootstrapServers": "h:1", "assign": '{"t":[-1]}'}, "needs a list of partitions"),
         ({"bootstrapServers": "h:1", "assign": "{}"}, "names no partition"),
         ({**GOOD, "startingOffsets": "yesterday"}, "startingOffsets must be earliest, latest or JSON"),
         ({**GOOD, "startingOffsets": '{"a":5}'}, "no object of partitions"),

@@ -60,7 +60,7 @@ def test_local_masters_try_a_task_again() -> None:
 
 
 def test_a_master_that_is_none_is_refused_before_anything_starts() -> None:
-    with pytest.raises(SparkFailed, match="'mesos' is no master of Spark's"):
+    with pytest.raises(SparkFailed, match="'mesos' is not a Spark master"):
         start_session("test", "mesos")
 
 

@@ -118,7 +118,7 @@ def test_edges_are_offsets_or_times_and_topics_may_be_a_pattern_or_assigned(
     ("options", "said"),
     [
         ({}, "Give exactly one of the options subscribe"),
-        ({"subscribe": "no-such-topic"}, "There is no topic of that name"),
+        ({"subscribe": "no-such-topic"}, "No topic has this name"),
         ({"subscribe": "{topic}", "startingOffsets": "latest"}, "cannot start at latest"),
         ({"subscribe": "{topic}", "startingOffsets": '{"other":{"0":1}}'}, "names the partitions other-0"),
         ({"subscribe": "{topic}", "startingTimestamp": "99999"}, "is as new as startingTimestamp"),

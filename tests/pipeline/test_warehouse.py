@@ -196,7 +196,7 @@ def test_a_pending_list_cannot_reach_out_of_the_warehouse(tmp_path: Path) -> Non
     warehouse = Warehouse(tmp_path / "w")
     load(warehouse, "aa", 1)
     (warehouse.state / "pending-bb.json").write_text(json.dumps(["topic=t/../../precious"]))
-    with warehouse.locked(), pytest.raises(WarehouseError, match="no place inside"):
+    with warehouse.locked(), pytest.raises(WarehouseError, match="not a path inside"):
         warehouse.recover()
     assert outside.read_text() == "keep"
 

@@ -1,1 +1,1 @@
-"""Connections to other brokers, as clients, followers and coordinators make them: addresses, versions, links."""
+"""Connections to brokers, used by clients, followers and coordinators: addresses, version negotiation, links."""

@@ -1,4 +1,4 @@
-"""The address of a broker, and how people write one: `host`, `host:port`, `[::1]:9092`."""
+"""The address of a broker, and its text forms: `host`, `host:port`, `[::1]:9092`."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """`host:port` or `host`, IPv6 addresses in brackets. Raises `ConfigError`."""
+    """Parse `host:port` or `host`; an IPv6 address is in brackets. Raises `ConfigError`."""
     host, colon, port = text.rpartition(":")
     if not colon or (text.startswith("[") and text.endswith("]")):
         host, port = text, str(DEFAULT_PORT)
@@ -33,5 +33,5 @@ def bootstrap_addresses(bootstrap: str | Iterable[str]) -> list[Address]:
     texts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
     addresses = [parse_address(text) for text in (text.strip() for text in texts) if text]
     if not addresses:
-        raise ConfigError("no bootstrap server given: name at least one HOST:PORT, separated by commas")
+        raise ConfigError("no bootstrap server given: name at least one HOST:PORT, several separated by commas")
     return addresses

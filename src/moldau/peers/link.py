@@ -1,7 +1,7 @@
 """A `Link`: a connection to one broker on which both ends have agreed on the version of every API.
 
-`connect` dials and asks ApiVersions first (KIP-511), again in an older version if the broker does not know ours. A link
-knows requests, replies and versions; which broker to ask, and whether to try again, is decided by its owner.
+`connect` dials and sends ApiVersions first (KIP-511); if the broker does not know our version, it sends an older one. A
+link sends requests and reads replies; its owner decides which broker to connect to and whether to retry.
 """
 
 import asyncio
@@ -32,20 +32,21 @@ class Link:
         return self.connection.closed
 
     def post(self, api: Api, request: Any, timeout_ms: int = REQUEST_TIMEOUT_MS) -> asyncio.Future[memoryview]:
-        """Write a request now; the future has the frame of its reply (`codec.read_reply` in `versions.of(api)`)."""
+        """Send a request now. The future holds the frame of its reply: `codec.read_reply` with `versions.of(api)`."""
         correlation_id = self.connection.next_correlation_id()
         frame: Buffer = write_request(api, self.versions.of(api), correlation_id, self._client_id, request)
         return self.connection.send(correlation_id, [frame], timeout_ms)
 
     def post_unanswered(self, api: Api, request: Any) -> None:
-        """Write a request that gets no reply."""
+        """Send a request that gets no reply."""
         correlation_id = self.connection.next_correlation_id()
         self.connection.send_unanswered(
             [write_request(api, self.versions.of(api), correlation_id, self._client_id, request)]
         )
 
     async def call(self, api: Api, request: Any, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Any:
-        """One request, one reply. Raises `KafkaError(NETWORK_EXCEPTION | REQUEST_TIMED_OUT | CORRUPT_MESSAGE)`."""
+        """Send a request and return its reply. Raises `KafkaError(NETWORK_EXCEPTION | REQUEST_TIMED_OUT |
+        CORRUPT_MESSAGE)`."""
         frame = await self.post(api, request, timeout_ms)
         try:
             return read_reply(api, self.versions.of(api), frame)

@@ -1,4 +1,4 @@
-"""The version of each API that two ends speak: the highest that both know (KIP-35, KIP-511)."""
+"""Chooses the version of each API for one connection: the highest that both ends support (KIP-35, KIP-511)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -18,8 +18,8 @@ NO_LIMITS: Mapping[int, int] = MappingProxyType({})
 class Versions:
     """The versions to use with one broker.
 
-    `offered`: API key -> (lowest, highest) that the broker knows. `highest`: API key -> the newest version that this
-    end wants to use, where that is not the newest it knows.
+    `offered`: API key -> (lowest, highest) version that the broker supports. `highest`: API key -> an upper limit set
+    by this end; APIs without one have no limit.
     """
 
     def __init__(self, offered: Mapping[int, tuple[int, int]], highest: Mapping[int, int] = NO_LIMITS):
@@ -28,7 +28,7 @@ class Versions:
         self._chosen: dict[int, int] = {}
 
     def of(self, api: Api) -> int:
-        """The version to send. Raises `KafkaError(UNSUPPORTED_VERSION)` if the two ends have none in common."""
+        """The version to use for an API. Raises `KafkaError(UNSUPPORTED_VERSION)` if the two ends share no version."""
         version = self._chosen.get(api.key)
         if version is None:
             version = self._chosen[api.key] = self._choose(api)
@@ -41,7 +41,7 @@ class Versions:
             offer = f"{low} to {high}" if high >= low else "none"
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"the broker has no version of {api.name} that this client speaks (it offers {offer})",
+                f"the broker has no version of {api.name} that this client supports (it offers {offer})",
             )
         return version
 
@@ -53,15 +53,15 @@ def versions_request(version: int, correlation_id: int, client_id: str) -> bytes
 
 
 def read_versions(version: int, frame: Buffer, highest: Mapping[int, int] = NO_LIMITS) -> Versions | int:
-    """The reply to an ApiVersions request of that version: what the broker offers, or, if it does not know the version,
-    the version to ask again in. Raises `KafkaError`, `ProtocolViolation`."""
+    """Read the reply to an ApiVersions request of that version. Returns the broker's versions; or, if the broker does
+    not know that version, the version for a second attempt. Raises `KafkaError`, `ProtocolViolation`."""
     error = read_int16(frame, 4)[0]
     response: Any
     if error == ErrorCode.UNSUPPORTED_VERSION:
         response = schema.read(ApiVersionsResponse, 0, False, frame, 4)[0]
         offered = max((k.max_version for k in response.api_keys if k.api_key == API_VERSIONS.key), default=0)
         if min(offered, API_VERSIONS.high) >= version:
-            raise ProtocolViolation("the broker refuses the version of ApiVersions that it offers")
+            raise ProtocolViolation("the broker refuses a version of ApiVersions that it advertises")
         return min(offered, API_VERSIONS.high)
     if error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker answered ApiVersions with error {error}")

@@ -1,9 +1,9 @@
 """`pipeline load`: everything new since the last load becomes Parquet, exactly once (D13).
 
-The driver plans ranges from the warehouse's offsets to the log's ends, Spark spreads them over tasks, each task
-fetches its ranges and writes Parquet from Arrow where it runs, and only a line about each file comes back. Then the
-driver commits (`warehouse.py`). Rows never enter the JVM. Spark's part is to distribute, to start lost tasks again
-and to count what came back.
+The driver plans ranges from the warehouse's offsets to the log's ends. Spark distributes them to tasks. Each task
+fetches its ranges, writes Parquet from Arrow on its own machine, and returns only a description of each file. Then the
+driver commits (`warehouse.py`). Rows never enter the JVM. Spark only distributes the ranges, restarts lost tasks and
+collects the results.
 """
 
 import time
@@ -36,7 +36,7 @@ class LoadFailed(MoldauError):
 
 
 class Task(NamedTuple):
-    """One range and where its files go; travels to a worker."""
+    """One range and the folder for its files; pickled and sent to a worker."""
 
     bootstrap: str
     part: OffsetRange
@@ -46,7 +46,7 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of one range; `failure` is a sentence, or empty."""
+    """The result of one range; `failure` is a sentence, or empty on success."""
 
     part: OffsetRange
     files: tuple[Staged, ...]
@@ -55,7 +55,8 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a load did. `manifest` is None when nothing was new; seconds go from the first fetch to the manifest."""
+    """The result of a load. `manifest` is None if nothing was new; seconds last from the first fetch to the
+    manifest."""
 
     manifest: Manifest | None
     records: int
@@ -79,7 +80,7 @@ def load(
 ) -> Loaded:
     """Load what is new in `topics`; raises MoldauError with one sentence and leaves the warehouse as it was.
 
-    `session` is called when there is something to load, so that nothing new costs no start of Spark.
+    `session` is called only if something is to be loaded, so that a load without new records does not start Spark.
     """
     with warehouse.locked():
         taken_back = warehouse.recover()
@@ -100,7 +101,8 @@ def load(
 def plan(
     bootstrap: str, topics: Sequence[str], loaded: Offsets, fail_on_data_loss: bool = True
 ) -> tuple[Offsets, Offsets]:
-    """From where to where to load each partition; DataLost when the log no longer fits what is in the warehouse."""
+    """The offset range to load for each partition. Raises `DataLost` if the log no longer fits the warehouse's
+    offsets."""
     partitions = subscribed(bootstrap, Subscription(topics=tuple(dict.fromkeys(topics))))
     first, end = earliest(bootstrap, partitions), latest(bootstrap, partitions)
     start: Offsets = {}
@@ -109,12 +111,12 @@ def plan(
         if at > end[tp]:
             raise DataLost(
                 f"The warehouse has {tp.topic} partition {tp.partition} up to offset {at}, but its log ends at "
-                f"{end[tp]}: the topic was made anew, so load it into another warehouse."
+                f"{end[tp]}: the topic was deleted and created again, so load it into another warehouse."
             )
         if at < first[tp] and fail_on_data_loss:
             raise DataLost(
                 f"Offsets {at} to {first[tp] - 1} of {tp.topic} partition {tp.partition} are gone from the log and "
-                "were never loaded; say --allow-data-loss to go on without them."
+                "were never loaded; use --allow-data-loss to continue without them."
             )
         start[tp] = max(at, first[tp])
     return start, end
@@ -124,9 +126,9 @@ def _run(
     spark: "SparkSession", bootstrap: str, ranges: Sequence[OffsetRange], staging: Path, load_id: str, compression: str
 ) -> list[Staged]:
     try:
-        staging.mkdir(parents=True, exist_ok=True)  # not in the tasks: those of a dead load shall not make it again
+        staging.mkdir(parents=True, exist_ok=True)  # only here: a leftover task of a dead load must not create it again
     except OSError as error:
-        raise LoadFailed(f"{staging} cannot be made: {error.strerror}.") from None
+        raise LoadFailed(f"{staging} cannot be created: {error.strerror}.") from None
     context = spark.sparkContext
     cores = max(1, context.defaultParallelism)
     total = sum(part.size for part in ranges)
@@ -144,7 +146,7 @@ def _run(
 
 
 def write_ranges(tasks: Iterable[Task]) -> Iterator[Outcome]:
-    """Runs in a Spark task. What can be expected to fail comes back as a value; Spark retries what kills the worker."""
+    """Runs in a Spark task. Expected failures are returned as values; Spark retries a task whose worker dies."""
     from pyspark import TaskContext
 
     from moldau.pipeline.writing import RangeWriter

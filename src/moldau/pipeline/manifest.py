@@ -1,8 +1,8 @@
-"""What a load has written, as values and as JSON: data files, and the next offset of every partition.
+"""The manifest of a load, as values and as JSON: its data files, and the next offset of every partition.
 
-A manifest is one JSON object and is never changed once it is there. Manifest N lists the files that load N added;
-the warehouse's files are those of all manifests together. Its `offsets` are cumulative, so the last manifest says
-where to go on. docs/warehouse.md draws the format for people who read it without us. Pure: no file is opened here.
+A manifest is one JSON object and never changes after it was written. Manifest N lists the files that load N added; the
+warehouse consists of the files of all manifests. `offsets` are cumulative, so the next load starts from the last
+manifest. docs/warehouse.md describes the format for other readers. Pure: no file is opened here.
 """
 
 import json
@@ -38,7 +38,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One load: what it added and where the next one begins."""
+    """One load: the files it added, and the offsets from which the next load begins."""
 
     number: int
     load_id: str
@@ -52,7 +52,7 @@ def file_name(number: int) -> str:
 
 
 def to_json(manifest: Manifest) -> bytes:
-    """The manifest as it lies on disk, UTF-8 with a line feed at the end."""
+    """The manifest as bytes for the disk: UTF-8 with a line feed at the end."""
     offsets: dict[str, dict[str, int]] = {}
     for tp, offset in sorted(manifest.offsets.items()):
         offsets.setdefault(tp.topic, {})[str(tp.partition)] = offset
@@ -69,7 +69,8 @@ def to_json(manifest: Manifest) -> bytes:
 
 
 def from_json(data: bytes, name: str) -> Manifest:
-    """Read a manifest; WarehouseError naming the file when it is not one of ours or of a newer format."""
+    """Parse a manifest. Raises `WarehouseError`, which names the file, if it is not a manifest or has a newer
+    format."""
     try:
         tree: Any = json.loads(data)
         if tree["format"] != FORMAT:
@@ -82,4 +83,4 @@ def from_json(data: bytes, name: str) -> Manifest:
         }
         return Manifest(int(tree["number"]), str(tree["load_id"]), int(tree["created_ms"]), files, offsets)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise WarehouseError(f"{name} is not a manifest of a warehouse; put it back from a copy.") from None
+        raise WarehouseError(f"{name} is not a manifest of a warehouse; restore it from a backup.") from None

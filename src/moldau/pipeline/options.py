@@ -1,9 +1,8 @@
-"""The options of `spark.read.format("moldau")`, read once and checked: names and meanings are those of Spark's Kafka
+"""Parses and checks the options of `spark.read.format("moldau")`. Names and meanings are those of Spark's Kafka
 connector.
 
-Pure: text in, an `Options` value or one `OptionError` sentence out. Which partitions exist and where they begin and
-end is found out later, in `positions.py`. Spark lower-cases nothing inside a value, but option names come in any
-case.
+Pure: it turns text into an `Options` value or one `OptionError`. `positions.py` looks up partitions and offsets later.
+Option names are not case-sensitive; values are.
 """
 
 import difflib
@@ -23,7 +22,7 @@ Offsets = dict[TopicPartition, int]
 
 
 class OptionError(MoldauError):
-    """An option that cannot be honoured; its text is one sentence for the person who wrote it."""
+    """An invalid option; its text is one sentence for the user."""
 
 
 class Subscription(NamedTuple):
@@ -44,7 +43,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """All that a reader needs to know; picklable, for it travels to the workers."""
+    """The parsed options of a reader; picklable, because Spark sends it to the workers."""
 
     bootstrap_servers: str
     subscription: Subscription
@@ -66,12 +65,14 @@ NAMES = BOOTSTRAP + SUBSCRIPTIONS + OTHERS
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """Read the options as Spark hands them over; OptionError with one sentence for the first that is wrong."""
+    """Parse the options that Spark passes. Raises `OptionError` for the first wrong one."""
     values = {name.lower(): str(value).strip() for name, value in given.items()}
     _refuse_unknown(values)
     servers = [values[name.lower()] for name in BOOTSTRAP if values.get(name.lower())]
     if not servers:
-        raise OptionError("Say which broker to read from: option bootstrapServers, for example localhost:9092.")
+        raise OptionError(
+            "Option bootstrapServers is missing: it names the broker to read from, for example localhost:9092."
+        )
     if len(set(servers)) > 1:
         raise OptionError("Options bootstrapServers and kafka.bootstrap.servers disagree; give one of them.")
     if not _boolean(values, "includeHeaders", True):
@@ -129,7 +130,7 @@ def _assignment(text: str) -> tuple[TopicPartition, ...]:
     assigned: list[TopicPartition] = []
     for topic, partitions in tree.items():
         if not isinstance(partitions, list) or not all(type(p) is int and p >= 0 for p in partitions):
-            raise OptionError(f"Option assign gives topic {topic} something that is no list of partitions, {example}.")
+            raise OptionError(f"Option assign needs a list of partitions for topic {topic}, {example}.")
         assigned += [TopicPartition(topic, partition) for partition in partitions]
     if not assigned:
         raise OptionError("Option assign names no partition.")
@@ -150,7 +151,7 @@ def _edge(values: Mapping[str, str], side: str) -> Edge | None:
     if text.lower() in ("earliest", "latest"):
         default = EARLIEST if text.lower() == "earliest" else LATEST
         if side == "ending" and default == EARLIEST:
-            raise OptionError("Option endingOffsets cannot be earliest: nothing lies before it.")
+            raise OptionError("Option endingOffsets cannot be earliest: no record is before that.")
         return Edge(default)
     forbidden = EARLIEST if side == "ending" else None
     return Edge(LATEST if side == "ending" else EARLIEST, offsets=_offsets(text, name, forbidden))

@@ -1,8 +1,7 @@
-"""Turns options into partitions and offsets by asking the broker: which partitions there are, where they begin and
-end.
+"""Resolves options into partitions and offsets, with the broker's metadata and the ends of its logs.
 
-Used on the driver only. Every error leaves as one sentence: `OptionError` for what the user asked for and cannot
-have, `DataLost` for records that are gone, `KafkaError` from the client for the rest.
+Used on the driver only. Every error is one sentence: `OptionError` for an impossible request of the user, `DataLost`
+for deleted records, `KafkaError` from the client for all others.
 """
 
 import re
@@ -17,7 +16,7 @@ Offsets = dict[TopicPartition, int]
 
 
 class DataLost(MoldauError):
-    """Records that were asked for are no longer in the log, or their partition is gone."""
+    """Requested records are no longer in the log, or their partition no longer exists."""
 
 
 def subscribed(bootstrap: str, subscription: Subscription) -> list[TopicPartition]:
@@ -29,7 +28,7 @@ def subscribed(bootstrap: str, subscription: Subscription) -> list[TopicPartitio
         found = topic_partitions(bootstrap, names)
     except KafkaError as error:
         if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
-            raise OptionError(f"There is no topic of that name: {', '.join(names or ())}.") from None
+            raise OptionError(f"No topic has this name: {', '.join(names or ())}.") from None
         raise
     there = {TopicPartition(topic, partition) for topic in found for partition in found[topic]}
     if subscription.assigned:
@@ -63,7 +62,7 @@ def at_edge(options: Options, edge: Edge, partitions: list[TopicPartition], side
         return _list(options.bootstrap_servers, dict.fromkeys(partitions, edge.default))
     if sorted(given) != partitions:
         said, there = [", ".join(map(str, sorted(these))) or "none" for these in (given, partitions)]
-        raise OptionError(f"Option {side}Offsets names the partitions {said}, but subscribed are {there}.")
+        raise OptionError(f"Option {side}Offsets names the partitions {said}, but the subscribed ones are {there}.")
     resolved = _list(options.bootstrap_servers, {tp: at for tp, at in given.items() if at < 0})
     return {tp: resolved.get(tp, given[tp]) for tp in partitions}
 
@@ -80,7 +79,8 @@ def _at_time(options: Options, timestamp_ms: int, partitions: list[TopicPartitio
 
 
 def within_log(wanted: Offsets, first: Mapping[TopicPartition, int], fail_on_data_loss: bool) -> Offsets:
-    """Starts moved up to the first record that is left; DataLost instead when the caller wants to fail on that."""
+    """The start offsets, raised to the log start where records were deleted. Raises `DataLost` instead with
+    `fail_on_data_loss`."""
     for tp, offset in sorted(wanted.items()):
         if offset < first[tp] and fail_on_data_loss:
             raise DataLost(

@@ -1,7 +1,7 @@
-"""Which offsets of which partition: ranges, how to cut them into tasks, and how to ration them among partitions.
+"""Offset ranges of partitions: cutting them into tasks, and sharing a record limit among partitions.
 
-Pure functions over names and numbers. A range holds `start` and leaves out `end`; an empty range is never handed on.
-Nothing here knows a broker, a file or Spark.
+Pure functions over names and numbers. A range includes `start` and excludes `end`; functions never return an empty
+range. Nothing here knows a broker, a file or Spark.
 """
 
 import heapq
@@ -30,7 +30,7 @@ class OffsetRange(NamedTuple):
 
 
 def between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[OffsetRange]:
-    """The ranges from each start to its end that hold anything, in the order of topic and partition."""
+    """The non-empty ranges from each start to its end, in the order of topic and partition."""
     return [
         OffsetRange(tp.topic, tp.partition, start[tp], end[tp])
         for tp in sorted(end)
@@ -52,9 +52,9 @@ def cut(ranges: Iterable[OffsetRange], records_max: int) -> list[OffsetRange]:
 def ration(
     start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], records_max: int
 ) -> dict[TopicPartition, int]:
-    """New ends that admit at most `records_max` offsets, shared among partitions by how much each has waiting.
+    """New ends that admit at most `records_max` offsets in total, in proportion to each partition's waiting offsets.
 
-    Whatever rounding leaves over goes to the largest remainders, so a positive limit always moves something.
+    The offsets lost to rounding go to the largest remainders, so a positive limit always makes progress.
     """
     waiting = {tp: max(0, end[tp] - start.get(tp, end[tp])) for tp in sorted(end)}
     total = sum(waiting.values())
@@ -69,7 +69,7 @@ def ration(
 
 
 def pack(pieces: Iterable[OffsetRange], tasks_max: int) -> list[list[OffsetRange]]:
-    """Share the pieces out to at most `tasks_max` tasks of about the same size, each with at least one piece."""
+    """Distribute the pieces to at most `tasks_max` tasks of about the same size, each with at least one piece."""
     bins: list[tuple[int, int, list[OffsetRange]]] = [(0, number, []) for number in range(tasks_max)]
     heapq.heapify(bins)
     for piece in sorted(pieces, key=lambda one: (-one.size, one)):

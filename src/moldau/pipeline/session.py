@@ -1,8 +1,7 @@
-"""Starts Spark the way the pipeline needs it: the right Python in its workers, Java checked first, little on the
-terminal.
+"""Starts Spark for the pipeline: checks Java, sets the workers' Python, and keeps Spark's output off the terminal.
 
-A worker started with another Python than the driver's fails with nothing but DATA_SOURCE_NOT_FOUND, so
-`PYSPARK_PYTHON` is always set here. A session that someone else started is used as it is.
+A worker with another Python than the driver's fails with only DATA_SOURCE_NOT_FOUND, so `PYSPARK_PYTHON` is always set
+here. A session that is already running is used as it is.
 """
 
 import contextlib
@@ -45,7 +44,7 @@ class SparkMissing(MoldauError):
 
 
 def check_java() -> int:
-    """The version of the Java that Spark will take; SparkMissing when there is none or it is too old."""
+    """The version of the Java that Spark will use. Raises `SparkMissing` if no Java is found or it is too old."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     try:
@@ -63,7 +62,7 @@ def check_java() -> int:
 def start_session(name: str, master: str = "local[*]", scratch: Path | None = None, **settings: str) -> "SparkSession":
     """A Spark session for `master`; `settings` are Spark's, with dots as underscores twice (`spark__ui__enabled`)."""
     if not re.match(MASTERS, master):
-        raise SparkFailed(f"{master!r} is no master of Spark's: say local[*], local[4], spark://HOST:PORT or yarn.")
+        raise SparkFailed(f"{master!r} is not a Spark master: use local[*], local[4], spark://HOST:PORT or yarn.")
     check_java()
     try:
         from pyspark.sql import SparkSession
@@ -87,17 +86,17 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
 
 
 def _not_of_the_gateway(record: logging.LogRecord) -> bool:
-    """Py4J logs, on the root logger, the stack of what it also raises."""
+    """Log filter: drops the stack traces that Py4J logs on the root logger, because it also raises the errors."""
     return record.module not in ("java_gateway", "clientserver")
 
 
 class SparkFailed(MoldauError):
-    """Spark could not do what it was asked; the text is its own first line."""
+    """Spark failed; the text is the first line of its error."""
 
 
 @contextlib.contextmanager
 def errors_in_a_sentence() -> Iterator[None]:
-    """Turn what Spark or its gateway raises, with pages of stack traces, into one line."""
+    """Turn an exception of Spark or its gateway, with pages of stack traces, into one line."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -114,20 +113,20 @@ def _first_line(text: str) -> str:
 
 
 def python_path() -> str:
-    """PYTHONPATH for child processes, so that they find this package wherever we found it."""
+    """PYTHONPATH for child processes, so that they import this package from the same place."""
     folders = [str(Path(moldau.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     return os.pathsep.join(dict.fromkeys(folder for folder in folders if folder))
 
 
 def with_retries(master: str) -> str:
-    """A local master tries a task once unless told otherwise; ours may try again, as on a real cluster."""
+    """The master with retries: by default a local master runs a task only once; ours retries it, as a real cluster."""
     local = re.fullmatch(r"local(?:\[(\d+|\*)])?", master.strip())
     return f"local[{local[1] or 1},{TASK_ATTEMPTS_MAX}]" if local else master
 
 
 @contextlib.contextmanager
 def _signals_wait() -> Iterator[list[int]]:
-    """Hold Ctrl-C and SIGTERM back until the block has ended: a JVM interrupted while it starts would stay for ever."""
+    """Delay Ctrl-C and SIGTERM until the block has ended: a JVM that is interrupted while it starts never exits."""
     waiting: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield waiting
@@ -149,7 +148,7 @@ def _signals_wait() -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def _errors_to(log: Path | None) -> Iterator[None]:
-    """Let the JVM that starts meanwhile write its standard error to a file: its warnings are not the user's."""
+    """Send the standard error of the JVM that starts in this block to a file, to keep its warnings off the terminal."""
     if log is None:
         yield
         return

@@ -54,7 +54,7 @@ SCHEMA = StructType(
 
 
 class MoldauSource(DataSource):
-    """What `spark.read.format("moldau")` makes; a wrong option ends here, with one sentence."""
+    """The data source behind `spark.read.format("moldau")`; it refuses a wrong option with one sentence."""
 
     def __init__(self, options: MutableMapping[str, str]):
         super().__init__(options)
@@ -85,7 +85,7 @@ class MoldauSource(DataSource):
 
 
 class RangePartition(InputPartition):
-    """What one Spark task reads."""
+    """The offset range that one Spark task reads."""
 
     def __init__(self, part: OffsetRange):
         super().__init__(part)
@@ -93,7 +93,7 @@ class RangePartition(InputPartition):
 
 
 class BatchReader(DataSourceReader):
-    """Plans on the driver between two edges, reads in the tasks."""
+    """A batch read: plans on the driver between the start and end offsets, reads in the tasks."""
 
     def __init__(self, options: Options, starting: Edge, ending: Edge):
         self._options = options
@@ -116,7 +116,8 @@ class BatchReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark asks for the next end, then for the ranges up to it; positions are Spark's, this object only looks."""
+    """A stream: Spark requests the next end, then the ranges up to it. Spark keeps the positions; this object has no
+    state."""
 
     def __init__(self, options: Options):
         self._options = options
@@ -167,22 +168,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return latest(self._options.bootstrap_servers, partitions)
 
     def _check_still_there(self, tp: TopicPartition, offset: int, end: Offsets) -> None:
-        """A partition that vanished or lost its end is data loss; without failOnDataLoss it stays where it is."""
+        """Raise `DataLost` if the partition is gone or ends before `offset`; without failOnDataLoss do nothing."""
         if tp in end and end[tp] >= offset:
             return
         if self._options.fail_on_data_loss:
-            what = f"ends at offset {end[tp]}, before {offset} which was read already" if tp in end else "is gone"
+            what = f"ends at offset {end[tp]}, before {offset} which was already read" if tp in end else "is gone"
             raise DataLost(f"Partition {tp.partition} of topic {tp.topic} {what}; {LOSS_HINT}.")
         end[tp] = offset
 
 
-LOSS_HINT = "set failOnDataLoss to false to go on with what is left"
+LOSS_HINT = "set failOnDataLoss to false to continue with the remaining records"
 
 
 def read_range(options: Options, partition: InputPartition) -> Iterator["pyarrow.RecordBatch"]:
-    """One task's records. Offsets that expired since planning are an error or skipped, by failOnDataLoss."""
+    """One task's records. Offsets deleted since planning are an error with failOnDataLoss, else skipped."""
     if not isinstance(partition, RangePartition):
-        return  # Spark hands out one empty partition when the plan was empty
+        return  # Spark passes one empty partition if the plan was empty
     part = partition.part
     position = part.start
     while True:
@@ -205,7 +206,7 @@ def read_range(options: Options, partition: InputPartition) -> Iterator["pyarrow
 
 
 def to_tree(offsets: Offsets) -> dict[str, Any]:
-    """Offsets as JSON that people can read in the checkpoint and give back as startingOffsets."""
+    """Offsets as JSON: readable in the checkpoint, and valid as startingOffsets."""
     tree: dict[str, Any] = {}
     for tp in sorted(offsets):
         tree.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
@@ -225,10 +226,10 @@ def _plan(ranges: list[OffsetRange], partitions_min: int) -> list[InputPartition
 def _not_beyond_log(wanted: Offsets, ends: Offsets, fail_on_data_loss: bool) -> Offsets:
     for tp, offset in sorted(wanted.items()):
         if offset > ends[tp] and fail_on_data_loss:
-            raise OptionError(f"Option endingOffsets asks for {offset} of {tp}, but the log ends at {ends[tp]}.")
+            raise OptionError(f"Option endingOffsets names offset {offset} of {tp}, but the log ends at {ends[tp]}.")
     return {tp: min(offset, ends[tp]) for tp, offset in wanted.items()}
 
 
 def _check_schema(schema: StructType) -> None:
     if schema.simpleString() != SCHEMA.simpleString():
-        raise OptionError(f"The moldau source has a schema of its own, {SCHEMA.simpleString()}; leave out .schema().")
+        raise OptionError(f"The moldau source has the fixed schema {SCHEMA.simpleString()}; leave out .schema().")

@@ -1,16 +1,16 @@
 """The warehouse on disk: data files, manifests, and the one atomic step that commits a load.
 
     DIR/topic=flights/date=2013-01-01/part-00002-START-END-LOAD.parquet    data, committed or about to be
-    DIR/_moldau/manifest-000001.json ...     what is committed: the truth
-    DIR/_moldau/pending-LOAD.json            the names that a load is about to move into place
-    DIR/_moldau/staging/LOAD/                what tasks are writing
-    DIR/_moldau/lock                         held by the load that is running
+    DIR/_moldau/manifest-000001.json ...     the committed loads: only these count
+    DIR/_moldau/pending-LOAD.json            the names of files that a load is about to move into place
+    DIR/_moldau/staging/LOAD/                files that tasks are writing
+    DIR/_moldau/lock                         held by the running load
 
-A commit goes: files complete and flushed in staging; `pending` written; files renamed into place; folders flushed;
-manifest created under a number that must be free; `pending` removed. Dying before the manifest leaves files that
-`recover` removes by the names in `pending` (no other file is ever deleted); dying after it leaves only litter. So
-reading through the manifests is exact at every moment, and reading every file under `topic=*` shows each record at
-most once, and exactly once after `recover`.
+The steps of a commit: complete and flush the files in staging; write `pending`; rename the files into place; flush the
+folders; create the manifest under a free number; remove `pending`. A crash before the manifest leaves files that
+`recover` removes by the names in `pending`; no other file is ever deleted. A crash after the manifest leaves only
+`pending` and staging. So reading through the manifests is always exact. Reading all files under `topic=*` shows each
+record at most once, and exactly once after `recover`.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ PENDING_NAME = re.compile(r"pending-([0-9a-f]+)\.json")
 
 @dataclass(frozen=True)
 class Staged:
-    """A finished file that waits in staging: where it lies, and what it will be."""
+    """A finished file in staging: its path there, and its entry for the manifest."""
 
     staged_path: str
     file: DataFile
@@ -54,7 +54,7 @@ class Warehouse:
         found = sorted(int(match[1]) for name in self.disk.list(self.state) if (match := MANIFEST_NAME.fullmatch(name)))
         if found != list(range(1, len(found) + 1)):
             missing = next(number for number in range(1, len(found) + 1) if number not in found)
-            raise WarehouseError(f"{self.state / file_name(missing)} is missing; put it back from a copy.")
+            raise WarehouseError(f"{self.state / file_name(missing)} is missing; restore it from a backup.")
         return [self._manifest(number) for number in found]
 
     def files(self) -> list[DataFile]:
@@ -89,7 +89,7 @@ class Warehouse:
         return self.state / "staging" / load_id
 
     def recover(self) -> int:
-        """Remove what loads that died have left; the number of files taken back out of the data folders."""
+        """Remove the leftovers of loads that died. Returns the number of files removed from the data folders."""
         committed = {manifest.load_id for manifest in self.manifests()}
         removed = 0
         for name in self.disk.list(self.state):
@@ -124,7 +124,7 @@ class Warehouse:
         except FileExistsError:
             self._take_back(pending)
             self.disk.remove(pending)
-            raise WarehouseError(f"Another load committed to {self.folder} meanwhile; run this one again.") from None
+            raise WarehouseError(f"Another load committed to {self.folder} meanwhile; run this load again.") from None
         self.disk.remove(pending)
         self.disk.remove(self.staging(load_id))
         with contextlib.suppress(OSError):  # another load's folder may be in there
@@ -135,7 +135,7 @@ class Warehouse:
         path = self.state / file_name(number)
         manifest = from_json(self._read(path), str(path))
         if manifest.number != number:
-            raise WarehouseError(f"{path} says it is manifest {manifest.number}; put the right one back from a copy.")
+            raise WarehouseError(f"{path} says it is manifest {manifest.number}; restore the right one from a backup.")
         return manifest
 
     def _move_into_place(self, staged: Sequence[Staged]) -> None:
@@ -166,7 +166,7 @@ class Warehouse:
     def _inside(self, relative: str) -> Path:
         parts = PurePosixPath(relative).parts
         if len(parts) != 3 or ".." in parts or not parts[0].startswith("topic="):
-            raise WarehouseError(f"{relative!r} is no place inside the warehouse.")
+            raise WarehouseError(f"{relative!r} is not a path inside the warehouse.")
         return self.folder.joinpath(*parts)
 
     def _read(self, path: Path) -> bytes:
@@ -177,18 +177,19 @@ class Warehouse:
             file.close()
 
     def _write(self, path: Path, data: bytes) -> None:
-        """Write a whole file so that after a crash it is there complete or not at all."""
+        """Write a whole file; after a crash it exists completely or not at all."""
         self.disk.rename(self._write_aside(path, data), path)
         self.disk.sync_folder(path.parent)
 
     def _create(self, path: Path, data: bytes) -> None:
-        """As `_write`, but FileExistsError if the name is taken: of two that try, one succeeds."""
+        """As `_write`, but raises `FileExistsError` if the name is taken: only one of two concurrent writers
+        succeeds."""
         aside = self._write_aside(path, data)
         try:
             os.link(aside, path)
         except FileExistsError:
             raise
-        except OSError:  # a file system without hard links: the lock alone keeps others out
+        except OSError:  # a file system without hard links: only the lock excludes other loads
             if self.disk.exists(path):
                 raise FileExistsError(str(path)) from None
             self.disk.rename(aside, path)

@@ -1,10 +1,8 @@
-"""One offset range becomes Parquet files, one for each event date: what a Spark task of the loader does with the
-batches it fetched.
+"""Writes one offset range to Parquet files, one for each event date. Runs in the loader's Spark tasks.
 
-Columns go in as they came; the only per-record work is Arrow's. Memory is bounded by `BUFFERED_BYTES_MAX` and open
-files by `OPEN_FILES_MAX`: a date that comes back after its file was closed gets another file. Files are complete
-and flushed to disk when `finish` returns; they lie in the load's staging folder, and it is the driver who moves
-them (see `warehouse.py`).
+Columns are written as they were fetched; only Arrow works on single records. `BUFFERED_BYTES_MAX` bounds memory and
+`OPEN_FILES_MAX` the open files: a date that recurs after its file was closed gets another file. When `finish` returns,
+the files are complete and flushed in the load's staging folder; the driver moves them (see `warehouse.py`).
 """
 
 import datetime
@@ -43,7 +41,7 @@ SCHEMA = pyarrow.schema(
 
 
 class DateFile:
-    """The Parquet file of one date that is being written, and the rows that wait for its next row group."""
+    """An open Parquet file of one date, and the rows that wait for its next row group."""
 
     def __init__(self, path: Path, date: str, compression: str):
         self.path = path
@@ -84,7 +82,7 @@ class DateFile:
         self.waiting, self.waiting_bytes = [], 0
 
     def close(self) -> int:
-        """Finish the file and make its bytes last; returns how many they are."""
+        """Finish the file and flush it to disk. Returns its size in bytes."""
         self.write()
         self._writer.close()
         fd = os.open(self.path, os.O_RDONLY)
@@ -96,9 +94,9 @@ class DateFile:
 
 
 class RangeWriter:
-    """Writes the batches of one range, in offset order, to files by date; `finish` says what it wrote.
+    """Writes the batches of one range, in offset order, to files by date; `finish` returns the files.
 
-    Files are made in `staging`, which is there, under names that begin with `stem`, which nobody else uses.
+    Files are created in the existing folder `staging`, under names that begin with `stem`, which must be unique.
     """
 
     def __init__(self, staging: Path, stem: str, part: OffsetRange, load_id: str, compression: str):
@@ -133,7 +131,7 @@ class RangeWriter:
             start = end
 
     def finish(self) -> list[Staged]:
-        """Complete every file; what was written, oldest file first."""
+        """Complete every file and return all files, oldest first."""
         for file in list(self._open.values()):
             self._close(file)
         return self._done
@@ -174,7 +172,7 @@ class RangeWriter:
 
 
 def _without_undated(days: Any) -> Any:
-    """All days outside the calendar made one, so that their records keep their order."""
+    """The days, with all days outside the calendar mapped to one, so that their records keep their order."""
     first, last = pyarrow.scalar(DAYS_OF_CALENDAR[0], days.type), pyarrow.scalar(DAYS_OF_CALENDAR[-1], days.type)
     dated = compute.and_(compute.greater_equal(days, first), compute.less_equal(days, last))
     return compute.if_else(dated, days, pyarrow.scalar(DAYS_OF_CALENDAR[-1] + 1, days.type))
