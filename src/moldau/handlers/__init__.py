@@ -1,1 +1,1 @@
-"""What the broker does for each request. A handler never opens a log, a batch or a socket."""
+"""The handlers: each answers one API. A handler never opens a log, a batch or a socket."""

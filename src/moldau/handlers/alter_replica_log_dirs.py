@@ -1,8 +1,8 @@
 """AlterReplicaLogDirs (key 34, versions 1 and 2): a partition stays in the log folder that it is in.
 
-To ask for the folder that a partition is in succeeds, as by Kafka (KIP-113). To ask for another one of ours is refused
-as INVALID_REQUEST, with a line in the log since the answer has no room for a sentence: partitions are not moved between
-folders while the broker runs. Of several wishes for one partition the last one counts.
+A request for the folder that the partition is already in succeeds, as in Kafka (KIP-113). A request for another log
+folder is refused as INVALID_REQUEST: this broker does not move partitions between folders while it runs. The response
+has no field for a message, so a log line has the reason. If a request names a partition several times, the last counts.
 """
 
 import logging

@@ -1,9 +1,9 @@
-"""ApiVersions (key 18), versions 0 to 4: which APIs there are, in which versions.
+"""ApiVersions (key 18), versions 0 to 4: the supported APIs and their versions.
 
-A version that is not known is answered in version 0, with UNSUPPORTED_VERSION and only this API's own range
-(KIP-511): the client asks again. From version 3 the client says its name and version, which must be plain. Of
-Kafka's features `group.version` and `transaction.version` are finalized: clients choose behaviour by them, and each
-comes with the code that does it (KIP-584).
+An unknown version is answered in version 0, with UNSUPPORTED_VERSION and only this API's own range (KIP-511); the
+client then tries again. From version 3 on the request has the client's name and version, in letters, digits, dots and
+hyphens. Of Kafka's features, `group.version` and `transaction.version` are finalized (KIP-584): clients choose their
+behaviour by them.
 """
 
 import re
@@ -29,9 +29,9 @@ _FINALIZED = [
     for name, level in _FEATURES.items()
 ]
 MINIMUM_MAY_BE_0 = 4
-"""Clients that ask in version 3 stumble over a feature that may be off."""
+"""Clients that use version 3 fail on a feature whose lowest version is 0."""
 FEATURES_EPOCH = 0
-"""Features here change only with the software."""
+"""Feature levels change only with the software version, so their epoch is constant."""
 
 
 def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:

@@ -1,7 +1,7 @@
 """The loggers of this process and their levels, by Kafka's names: the resource "broker logger" (KIP-412).
 
-A logger has the level that is in force for it, its own or its parent's. Only loggers that exist can be changed, and a
-level lasts until the process ends. Python has no TRACE: a level below DEBUG replaces it.
+The level of a logger is its effective one: its own, or its parent's. Only existing loggers can be changed, and a change
+lasts until the process ends. Python has no TRACE level; a level below DEBUG replaces it.
 """
 
 import logging
@@ -39,7 +39,7 @@ def _level(logger: logging.Logger) -> str:
 
 
 def alter(wanted: Sequence[Alteration], *, validate_only: bool = False) -> Refusal | None:
-    """Set levels, or take them back to the parent's; all of them, or none and why not."""
+    """Set levels or reset them to the parent's. Applies all changes, or none and returns the refusal."""
     known = levels()
     if len({one.name for one in wanted}) < len(wanted):
         return Refusal(ErrorCode.INVALID_REQUEST, "a logger is named more than once")

@@ -1,7 +1,7 @@
 """DescribeClientQuotas (key 48) and AlterClientQuotas (49), versions 0 and 1: this broker has no quotas.
 
-A filter is checked as by Kafka, and finds nothing. To remove a quota succeeds, since none exists; to set one is refused
-as INVALID_REQUEST, because a limit that nothing enforces must not look as if it were enforced (KIP-546).
+A filter is checked as in Kafka and matches nothing. Removing a quota succeeds, since none exists. Setting one is
+refused as INVALID_REQUEST, because the broker would not enforce it (KIP-546).
 """
 
 from moldau.cluster.controller import Refusal
@@ -23,7 +23,7 @@ IP = "ip"
 KINDS = ("user", "client-id", IP)
 """Entity types of quotas."""
 EXACT, DEFAULT, ANY = range(3)
-"""How a component of a filter matches: one name, the quota of those without one of their own, any name."""
+"""Match types of a filter component: an exact name, the default entity, any name."""
 
 
 def describe(request: DescribeClientQuotasRequest, call: Call) -> DescribeClientQuotasResponse:
@@ -37,7 +37,7 @@ def describe(request: DescribeClientQuotasRequest, call: Call) -> DescribeClient
 
 
 def _filter_refusal(component: ComponentData, seen: set[str]) -> Refusal | None:
-    """Why this component cannot be in a filter besides those of the types `seen`."""
+    """The reason why a filter cannot have this component together with those of the types `seen`, or None."""
     kind, code = component.entity_type, ErrorCode.INVALID_REQUEST
     if not kind:
         return Refusal(code, "a component of the filter has no type")

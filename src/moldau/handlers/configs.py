@@ -40,11 +40,11 @@ from moldau.requests.session import Call
 from moldau.turns import Steps, in_turns
 
 OF_A_TURN = 100
-"""Resources that are altered before others have a turn."""
+"""Resources that are altered in one turn of the loop."""
 
 
 class Resource(enum.IntEnum):
-    """Kafka's numbers for what has settings."""
+    """Kafka's codes for the types of resources that have settings."""
 
     TOPIC = 2
     BROKER = 4
@@ -166,7 +166,7 @@ class Configs:
         return _no_kind(kind)
 
     def list_resources(self, request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
-        """Everything that has settings, of these types or (none given) of all."""
+        """All resources that have settings, of these types or (if none are given) of all types."""
         kinds = dict.fromkeys(request.resource_types or Resource) if call.version else [Resource.CLIENT_METRICS]
         if any(kind not in list(Resource) for kind in kinds):
             return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

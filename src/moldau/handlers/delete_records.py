@@ -1,7 +1,7 @@
 """DeleteRecords (key 21), versions 0 to 2: move the start of a log forward.
 
-Offset -1 means everything that is committed; an offset beyond the watermark is out of range; a topic that is only
-compacted refuses (POLICY_VIOLATION), since its older records are still its state; internal topics are never touched.
+Offset -1 means the high watermark. An offset above the high watermark is out of range. A topic that is only compacted
+refuses (POLICY_VIOLATION), because its older records are part of its state. Internal topics are refused.
 """
 
 from moldau.errors import ErrorCode, KafkaError
@@ -25,7 +25,7 @@ class DeleteRecordsHandler:
 
     def __call__(self, request: DeleteRecordsRequest, call: Call) -> Steps[DeleteRecordsResponse]:
         asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
-        for topic in request.topics:  # the last word about a partition holds
+        for topic in request.topics:  # if a request names a partition twice, the last offset counts
             asked.setdefault(topic.name, {}).update((part.partition_index, part) for part in topic.partitions)
             yield
         response = DeleteRecordsResponse()

@@ -1,8 +1,8 @@
-"""DescribeLogDirs (key 35), versions 1 to 5: how much each partition takes in which log folder.
+"""DescribeLogDirs (key 35), versions 1 to 5: the size of each partition in each log folder.
 
-Every folder in log.dirs has a result, one that is offline with KAFKA_STORAGE_ERROR and nothing in it. A null list asks
-for all partitions. The size is that of the records; nothing ever lags, as no replica is moved between folders here.
-From version 4 the size of the volume is told (KIP-827).
+Every folder in log.dirs has a result; an offline folder has KAFKA_STORAGE_ERROR and no partitions. A null list means
+all partitions. The size is that of the records. The offset lag is always 0, because this broker does not move replicas
+between folders. From version 4 on the result has the size of the volume (KIP-827).
 """
 
 from collections.abc import Mapping

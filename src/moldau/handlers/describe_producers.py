@@ -1,6 +1,6 @@
-"""DescribeProducers (key 61), all versions: the producers that a partition knows.
+"""DescribeProducers (key 61), all versions: the state of a partition's producers.
 
-A partition that is named twice is answered once: a small request must not make a reply without end.
+A partition that is named twice is answered once: a small request must not cause an unbounded reply.
 """
 
 from collections.abc import Callable

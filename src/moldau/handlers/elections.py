@@ -1,8 +1,8 @@
-"""ElectLeaders (key 43, versions 0 to 2): on one broker an election never has anything to do.
+"""ElectLeaders (key 43, versions 0 to 2): on a single broker an election never changes a leader.
 
 A partition's only replica leads it; it has no leader while its log folder is offline. Version 0 asks for the preferred
-leader only. A null list means all partitions: those that need no election are left out of the answer then, but their
-topics are not. A request that leaves no time is answered with REQUEST_TIMED_OUT (KIP-183, KIP-460).
+leader only. A null list means all partitions; then the answer leaves out the partitions that need no election, but not
+their topics. A request with `timeout_ms` of 0 or less is answered with REQUEST_TIMED_OUT (KIP-183, KIP-460).
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class ElectLeaders:
 
 
 def _refusal(request: ElectLeadersRequest) -> Refusal | None:
-    """Why no partition at all is looked at."""
+    """The reason to refuse the whole request, or None."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         return Refusal(ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is unknown")
     return Refusal(ErrorCode.REQUEST_TIMED_OUT) if request.timeout_ms <= 0 else None

@@ -63,4 +63,4 @@ class Places:
     def _ended(self, running: "asyncio.Future[Any]") -> None:
         self._free.release()
         if not running.cancelled():
-            running.exception()  # it may be that nobody waits for it any more
+            running.exception()  # retrieved because the waiting request may be gone

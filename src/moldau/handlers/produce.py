@@ -46,13 +46,13 @@ ALL_IN_SYNC: Final = -1
 ZSTD_SINCE: Final = 7
 """KIP-110: an older client could not read it back."""
 DETAILS_SINCE: Final = 8
-"""KIP-467: an older client knows nothing but codes."""
+"""KIP-467: replies to older clients have error codes only."""
 APPENDS_IN_TURN: Final = 100
 """A request with more partitions is appended in several turns, once it goes on in a task."""
 
 
 def _terms(transactional: bool) -> list[dict[int, AppendTerms]]:
-    """What requests say of their batches, by version and acks."""
+    """Rules for a request's batches that depend on its version and acks."""
     return [
         {
             acks: AppendTerms(
@@ -212,6 +212,6 @@ def _settled(request: Produce, version: int, plan: Sequence[AppendStep], outcome
             results.append((step.partition, error, base_offset, time_ms, start))
     if request.acks == 0:
         if any(error for _, error, *_ in results):
-            raise ProtocolViolation("a Produce with acks=0 was refused, and only closing can tell")
+            raise ProtocolViolation("a Produce with acks=0 was refused, which only closing the connection can report")
         return None
     return produce_response(request, results, details) if details and version >= DETAILS_SINCE else results

@@ -9,7 +9,7 @@ R = TypeVar("R")
 
 
 def respond_when_ready(answer: A | Awaitable[A], respond: Callable[[A], R]) -> R | Awaitable[R]:
-    """`respond(answer)`: at once if the answer is here, else an awaitable of it."""
+    """`respond(answer)` at once if the answer is ready, else an awaitable of it."""
     if isawaitable(answer):
         return _respond_later(answer, respond)
     return respond(answer)

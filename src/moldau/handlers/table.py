@@ -86,7 +86,7 @@ class OnFirstUse:
 
 
 def handlers(parts: BrokerParts) -> Mapping[int, Handler]:
-    """By API key; each is called with the request's message and its `Call`."""
+    """Handlers by API key; each is called with the request's message and its `Call`."""
     made: dict[int, Handler] = {api.key: OnFirstUse(row, parts) for api, row in TABLE.items()}
     for api in (apis.PRODUCE, apis.FETCH):
         made[api.key] = TABLE[api].make(parts)

@@ -1,9 +1,9 @@
 """CreateTopics (key 19, versions 2 to 7), DeleteTopics (20, 1 to 6), CreatePartitions (37, 0 to 3).
 
-The controller decides; these turn its decisions into replies. A request that gives no time (`timeout_ms` not above 0)
-does nothing and is answered with REQUEST_TIMED_OUT, after what it has wrong in itself, as by Kafka; otherwise a reply
-means that the change is on the disk. From version 5 CreateTopics tells the settings that the topic got (KIP-525).
-DeleteTopics names topics by id from version 6 (KIP-516); before, its names are lifted into the same list.
+The controller decides; these handlers turn its decisions into replies. A request with `timeout_ms` of 0 or less changes
+nothing and is answered with REQUEST_TIMED_OUT; errors in the request itself come first, as in Kafka. Any other reply
+means that the change is on the disk. From version 5 on CreateTopics returns the new topic's settings (KIP-525). From
+version 6 on DeleteTopics names topics by id (KIP-516); names of older versions are converted into the same list.
 """
 
 import uuid
@@ -127,7 +127,7 @@ class Topics:
 
 
 def _too_late(result: TopicImage | Refusal) -> Refusal:
-    """What a request is told that came without time: what it has wrong in itself goes first."""
+    """The answer to a request with `timeout_ms` of 0 or less: errors in the request itself, else REQUEST_TIMED_OUT."""
     if isinstance(result, Refusal) and result.code is ErrorCode.INVALID_REQUEST:
         return result
     return Refusal(ErrorCode.REQUEST_TIMED_OUT)

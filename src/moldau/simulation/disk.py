@@ -1,9 +1,8 @@
-"""A disk in memory that tells *written* from *flushed*, so that a crash can lose, tear and reorder what was not
-flushed; and that fails, fills up or stops at any of its calls, as its `Faults` say.
+"""A simulated disk in memory. It separates *written* from *flushed* bytes, so that a crash can lose, tear and reorder
+unflushed writes. Its `Faults` decide at which calls it fails, is full or loses power.
 
-What a crash keeps is drawn here once for the whole disk, from nothing to all; what that means for the bytes of a file
-and the names in a folder is `platter`'s. SIGKILL of a process is no crash of the disk: then nothing that was written is
-lost.
+A crash draws one share of unflushed data that survives on the whole disk, from nothing to all; `platter` applies it to
+the bytes of files and the names in folders. SIGKILL of a process does not crash the disk: all written data stays.
 """
 
 import errno
@@ -19,7 +18,7 @@ from moldau.simulation.platter import SECTOR_BYTES, Folder, Inode, Node
 
 __all__ = ["SECTOR_BYTES", "SimulatedDisk", "SimulatedFile"]
 SHARES: Final = (0.0, 0.0, 0.1, 0.5, 0.5, 0.5, 0.9, 1.0)
-"""How much of what was not flushed a crash keeps, about."""
+"""The approximate shares of unflushed data that a crash may keep."""
 
 
 class SimulatedFile:
@@ -55,7 +54,7 @@ class SimulatedFile:
         self._inode.change((size, None))
 
     def flush(self) -> None:
-        """A failed one leaves what was not written to be lost: the next one succeeds and writes nothing of it."""
+        """Flush. After a failure the unwritten bytes are lost: the next flush succeeds without writing them."""
         self._check_open()
         error = self._disk.meet("fsync", self._path)
         if error is not None:
@@ -65,7 +64,7 @@ class SimulatedFile:
         self._inode.flush()
 
     def close(self) -> None:
-        """The bytes stay where they are."""
+        """Close the file. Unflushed bytes stay unflushed."""
         self._closed = True
 
     def fileno(self) -> int | None:
@@ -96,14 +95,14 @@ class SimulatedLock:
 
 
 class SimulatedFileSystem:
-    """All of a disk. `SimulatedDisk.flushes_all` says whether it can be flushed as one."""
+    """The whole disk. `SimulatedDisk.flushes_all` decides whether one call can flush all of it."""
 
     def __init__(self, disk: "SimulatedDisk", root: Folder):
         self._disk = disk
         self._root = root
 
     def flush(self) -> bool:
-        """A failed one may lose anything that was not flushed, as a failed fsync may."""
+        """Flush the whole disk. A failure may lose any unflushed data, as a failed fsync may."""
         self._disk.check_alive()
         if not self._disk.flushes_all:
             return False
@@ -121,10 +120,10 @@ class SimulatedFileSystem:
 
 
 class SimulatedDisk:
-    """See `runtime.Disk`.
+    """Implements `runtime.Disk`.
 
-    One object is the disk as one process sees it: after a crash or a kill, the next process gets another, and whatever
-    the dead one still tries fails.
+    One object is the disk of one process. After a crash or a kill the next process gets another object, and every call
+    of the dead process fails.
     """
 
     def __init__(self, root: Folder | None = None, faults: Faults | None = None) -> None:
@@ -135,17 +134,17 @@ class SimulatedDisk:
         self._alive = True
 
     def after_crash(self, seed: random.Random) -> "SimulatedDisk":
-        """The power failed: what was not flushed is lost, torn or reordered."""
+        """The disk after a power failure: unflushed data is lost, torn or reordered."""
         self._root.crash(seed, seed.choice(SHARES))
         return self.after_kill()
 
     def after_kill(self) -> "SimulatedDisk":
-        """The process was killed, the machine lives: what was written stays, every lock is free."""
+        """The disk after a SIGKILL of the process: all written data stays, and all locks are free."""
         self._alive = False
         return SimulatedDisk(self._root, self.faults)
 
     def fork(self) -> "SimulatedDisk":
-        """Another disk, as this one is now, without its faults: what happens to one does not happen to the other."""
+        """An independent copy of this disk, without its faults."""
         return SimulatedDisk(self._root.copy({}))
 
     def check_alive(self) -> None:
@@ -153,16 +152,16 @@ class SimulatedDisk:
             raise OSError(errno.EIO, "this process is dead")
 
     def meet(self, name: str, path: Path) -> OSError | None:
-        """A call is made, unless it is to fail."""
+        """Register a call of the disk. Returns the error with which it fails, or None."""
         return None if self.faults is None else self.faults.meet(name, path)
 
     def call(self, name: str, path: Path) -> None:
-        """A call is made; raises what it is to fail with."""
+        """Register a call of the disk. Raises the error with which it fails."""
         if self.faults is not None and (error := self.faults.meet(name, path)) is not None:
             raise error
 
     def node(self, path: Path) -> Node | None:
-        """What is at a path; None if nothing is, or not even the folder."""
+        """The file or folder at a path; None if it or its parent does not exist."""
         node: Node | None = self._root
         for name in path.parts[1:]:
             if not isinstance(node, Folder):
@@ -179,7 +178,7 @@ class SimulatedDisk:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
     def _check_no_file(self, path: Path) -> None:
-        """Nothing can be below a file."""
+        """Raise `NotADirectoryError` if the path or a parent of it is a file."""
         for each in (path, *path.parents):
             if isinstance(self.node(each), Inode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
@@ -209,12 +208,12 @@ class SimulatedDisk:
         return found.now.size if isinstance(found, Inode) else 0
 
     def modified_ms(self, path: Path) -> int:
-        """The simulation keeps no times of files: as old as the epoch."""
+        """Always 0: the simulation keeps no modification times."""
         self.size(path)
         return 0
 
     def set_modified_ms(self, path: Path, ms: int) -> None:
-        """As `modified_ms`: there is nothing to keep."""
+        """Does nothing: the simulation keeps no modification times."""
         self.call("stat", path)
 
     def list(self, folder: Path) -> list[str]:
@@ -266,7 +265,7 @@ class SimulatedDisk:
             folder.change((path.name, None))
 
     def sync_folder(self, folder: Path) -> None:
-        """A failed one may lose the names that were not synced, as a failed fsync may lose bytes."""
+        """Sync the folder's names. A failure may lose unsynced names, as a failed fsync may lose bytes."""
         found = self._folder(folder)
         error = self.meet("fsync folder", folder)
         if error is not None:
@@ -279,7 +278,7 @@ class SimulatedDisk:
         return SimulatedFileSystem(self, self._root)
 
     def space(self, folder: Path) -> tuple[int, int]:
-        """Boundless, but for the faults that say otherwise."""
+        """Free and total space in bytes: unlimited, unless a fault limits it."""
         self._folder(folder)
         return 2**62, 2**62
 

@@ -1,9 +1,9 @@
-"""What goes wrong on a simulated disk, at which of its calls, and which calls there were.
+"""The faults of a simulated disk: which of its calls fail and how, and a count of all calls.
 
-Every call that a program makes of its disk (a system call on a real one) is counted, under the label of the operation
-that makes it. `plan` says at which call the power fails, a read, a write or an fsync fails, or no space is left;
-`watch` sees every call before it happens, so that a driver can look at the disk as a crash would find it there. What a
-fault does to bytes is the disk's affair.
+Each call of the disk (a system call on a real one) is counted under the label of the operation that makes it. `plan`
+maps a call's number to a fault: power loss, a failed read, write or fsync, or no space left. `watch` is called before
+every call, so that a driver can see the disk as a crash at this call would leave it. The disk itself applies a fault's
+effect on bytes.
 """
 
 import errno
@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 READS: Final = frozenset({"open", "read", "stat", "list"})
-"""Calls that leave the disk as it is."""
+"""Calls that do not change the disk."""
 CHANGES: Final = frozenset(
     {"create", "write", "truncate", "fsync", "rename", "remove", "mkdir", "fsync folder", "fsync all"}
 )
 SPACE: Final = frozenset({"create", "write", "rename", "mkdir", "fsync", "fsync folder", "fsync all"})
-"""Calls that may find no space left."""
+"""Calls that can fail because no space is left."""
 
 
 class PowerLoss(BaseException):
-    """The machine stops here. No error that a program could handle."""
+    """The machine loses power at this call. A `BaseException`, so that the program under test does not handle it."""
 
 
 class Fault(Enum):
@@ -54,7 +54,7 @@ class Faults:
         self.watch: Callable[[DiskCall], None] | None = None
 
     def meet(self, name: str, path: Path) -> OSError | None:
-        """A call is about to be made: how it fails, or None. Raises `PowerLoss`."""
+        """Count the next call. Returns the error with which it fails, or None. Raises `PowerLoss`."""
         self.calls += 1
         self.covered[self.operation, name] += 1
         if self.watch is not None:

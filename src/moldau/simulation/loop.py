@@ -1,9 +1,10 @@
-"""An asyncio event loop in virtual time: it never waits, it jumps to the next thing that is due.
+"""An asyncio event loop in virtual time: instead of waiting, it jumps to the time of the next timer.
 
-Ordinary asyncio code runs on it unchanged. What differs: `time` starts at 0, moves only when nothing is ready, and is
-then exactly the time of the next timer, so a timer runs neither early nor late; executors run their work inline, or
-`work_s` later; sockets are those of `network`; tasks hash by the order they were made in, since asyncio keeps some in
-sets and a hash by address would give one seed two histories. Nothing ready and nothing due is a deadlock and raises.
+Ordinary asyncio code runs on it unchanged, with these differences. `time` starts at 0, moves only when nothing is
+ready, and then is exactly the time of the next timer, so no timer runs early or late. Executors run their work inline,
+or `work_s` later. Connections are those of `network`. A task's hash is the order of its creation: asyncio keeps tasks
+in sets, and hashes by address would give one seed two histories. If nothing is ready and no timer is set, the loop
+raises `Deadlock`.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from moldau.simulation.network import Network, current_host
 
 
 class Deadlock(RuntimeError):
-    """Every task waits for another, and no timer is due."""
+    """Every task waits for another, and no timer is set."""
 
 
 class CountedTask(asyncio.Task[Any]):
@@ -33,7 +34,7 @@ class CountedTask(asyncio.Task[Any]):
 
     _number: int
     host: str
-    """The host on whose behalf it was made."""
+    """The host for which the task was created."""
 
     def __hash__(self) -> int:
         return self._number
@@ -43,9 +44,9 @@ class CountedTask(asyncio.Task[Any]):
 
 
 class _Jump:
-    """In the selector's place: instead of waiting for sockets, it sets the time to that of the next timer.
+    """Replaces the selector: instead of waiting for sockets, it sets the time to that of the next timer.
 
-    Adding up the timeouts would not do: asyncio rounds `due - now`, and a timer could find that its time has not come.
+    Adding up the timeouts would be wrong: asyncio rounds `due - now`, so a timer could be woken before its time.
     """
 
     def __init__(self, due: Callable[[], float]) -> None:
@@ -71,14 +72,14 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._selector = _Jump(self._next_timer_s)
         self.network = network
         self.work_s: Callable[[], float] = lambda: 0.0
-        """The seconds that the next piece of work in an executor takes; its result is there at the end of them."""
+        """Returns how long the next piece of executor work takes, in seconds; its result arrives after that time."""
         network.attach(self)
         CountedTask.numbers = itertools.count()
         self.set_task_factory(_counted)
 
     def slow(self, turn_s: Callable[[], float]) -> None:
-        """From now on each turn takes `turn_s()` seconds: timers that fall due meanwhile run late, as on a busy
-        machine."""
+        """From now on each turn of the loop takes `turn_s()` seconds: timers that become due meanwhile run late, as on
+        a busy machine."""
         self._selector.turn_s = turn_s
 
     def time(self) -> float:
@@ -86,15 +87,16 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     @property
     def _clock_resolution(self) -> float:
-        """asyncio runs a timer if it is due before `time() + _clock_resolution`: the next float, so none runs early."""
+        """The distance to the next float: asyncio runs timers due before `time() + _clock_resolution`, so none runs
+        early."""
         return math.ulp(self._selector.now)
 
     @_clock_resolution.setter
     def _clock_resolution(self, _: float) -> None:
-        """asyncio's constructor sets the resolution of the real clock."""
+        """Ignores the real clock's resolution, which asyncio's constructor sets."""
 
     def _next_timer_s(self) -> float:
-        """When the first timer is due; asyncio has removed cancelled ones from the front by the time it waits."""
+        """The time of the first timer. asyncio removes cancelled timers from the front before it waits."""
         return float(self._scheduled[0].when())  # type: ignore[attr-defined]
 
     def _process_events(self, event_list: list[Any]) -> None:
@@ -113,7 +115,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return future
 
     def forget_timers(self, host: str) -> None:
-        """Cancel every timer that the host has set."""
+        """Cancel all timers of the host."""
         for timer in list(self._scheduled):  # type: ignore[attr-defined]
             if timer._context.get(current_host) == host:
                 timer.cancel()

@@ -1,8 +1,8 @@
-"""Connections between simulated hosts: bytes that arrive late, in order, or not at all, as the seed says.
+"""Connections between simulated hosts, with delays and losses drawn from the seed.
 
-A connection is a pair of `Pipe`s. What one end writes reaches the other after a drawn delay, never before what it wrote
-earlier; a lost packet shows as a longer delay, as TCP would make of it. Between partitioned hosts bytes wait until the
-partition heals, and dialling fails after `DIAL_TIMEOUT_S`. `reset` ends connections as a crash of a host does.
+A connection is a pair of `Pipe`s. Bytes arrive in order, each write after a drawn delay. A lost packet shows as a
+longer delay, as with TCP's retransmission. Between partitioned hosts, bytes wait until the partition heals, and
+dialling fails after `DIAL_TIMEOUT_S`. `reset` ends connections as a crash of a host does.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ HIGH_WATER_BYTES = 64 << 10
 
 
 current_host: contextvars.ContextVar[str] = contextvars.ContextVar("current_host", default="client")
-"""On whose behalf the running code dials, listens and spawns."""
+"""The host for which the running code dials, listens and creates tasks."""
 
 
 @dataclass
 class Weather:
-    """What the network is like: uniform delays up to `delay_ms_max`, and the share of packets that are sent again."""
+    """Conditions of the network: uniform delays up to `delay_ms_max`, and the share of packets that are sent again."""
 
     delay_ms_max: float = 5.0
     loss: float = 0.0
@@ -62,7 +62,7 @@ class Network:
             raise TimeoutError(f"{host}:{port} does not answer")
         listening = self._listening.get((host, port))
         if listening is None or not listening.serving:
-            raise ConnectionRefusedError(111, f"nobody listens on {host}:{port}")
+            raise ConnectionRefusedError(111, f"no host listens on {host}:{port}")
         ours, theirs = factory(), listening.factory()
         near = Pipe(self, source, host, (host, port), contextvars.copy_context())
         far = Pipe(self, host, source, (source, next(self._ports)), listening.context.copy())
@@ -80,13 +80,13 @@ class Network:
         return seconds
 
     def partition(self, one: str, other: str, both_ways: bool = True) -> None:
-        """From now on nothing that `one` sends reaches `other` (and back, if `both_ways`)."""
+        """From now on hold back all bytes from `one` to `other`, and with `both_ways` also the reverse direction."""
         self._cut[one, other] = None
         if both_ways:
             self._cut[other, one] = None
 
     def heal(self, host: str | None = None) -> None:
-        """What was held back is delivered, between all hosts or to and from one of them."""
+        """End the partitions of one host, or all (None), and deliver the bytes that were held back."""
         for pair in [pair for pair in self._cut if host is None or host in pair]:
             del self._cut[pair]
         for pipe in list(self._pipes):
@@ -96,14 +96,14 @@ class Network:
         return (source, target) in self._cut
 
     def reset(self, host: str) -> None:
-        """The host is gone: its connections break, nobody listens there."""
+        """Break all connections of a crashed host and remove its listeners."""
         for key in [key for key in self._listening if key[0] == host]:
             del self._listening[key]
         for pipe in [pipe for pipe in self._pipes if host in (pipe.source, pipe.target)]:
             pipe.break_off(ConnectionResetError(104, f"{host} is gone"), silent=pipe.source == host)
 
     def break_connections(self, host: str) -> None:
-        """All of a host's connections are reset; the host lives on."""
+        """Reset all connections of a host that keeps running."""
         for pipe in [pipe for pipe in self._pipes if pipe.source == host]:
             pipe.break_off(ConnectionResetError(104, "reset by peer"), silent=False)
 
@@ -112,7 +112,7 @@ class Network:
 
 
 class Listening:
-    """What `create_server` gives: a stand-in for `asyncio.Server` with one socket."""
+    """The result of `create_server`: a replacement for `asyncio.Server` with one socket."""
 
     def __init__(self, network: Network, host: str, port: int, factory: Callable[[], Any]):
         self.host, self.port, self.factory = host, port, factory
@@ -120,7 +120,7 @@ class Listening:
         self.sockets = [self]
         self._network = network
         self.context = contextvars.copy_context()
-        """What a server does for a connection happens on its host's behalf."""
+        """The context of the listening host, in which its connections' callbacks run."""
 
     def getsockname(self) -> tuple[str, int]:
         return self.host, self.port
@@ -133,7 +133,8 @@ class Listening:
 
 
 class Pipe(asyncio.Transport):
-    """One end of a connection, as its protocol sees it; it holds what this end wrote and the other has not yet."""
+    """The transport of one end of a connection. It holds bytes that this end wrote and the other has not received
+    yet."""
 
     def __init__(
         self, network: Network, source: str, target: str, peername: tuple[str, int], context: contextvars.Context
@@ -171,7 +172,7 @@ class Pipe(asyncio.Transport):
             self._protocol.pause_writing()
 
     def deliver(self) -> None:
-        """Hand on what is due, unless the hosts are cut off from each other."""
+        """Deliver the bytes that are due, unless the hosts are partitioned."""
         now = self._loop.time()
         while self._sent and self._sent[0][0] <= now and not self._network.is_cut(self.source, self.target):
             _, data = self._sent.pop(0)
@@ -188,7 +189,7 @@ class Pipe(asyncio.Transport):
             data = self._waiting.pop(0)
             self._other.left(len(data))
             if self._closing:
-                continue  # nobody reads a socket that is closed
+                continue  # a closed end reads no more
             if not data:
                 self._lost(None)
                 return
@@ -238,14 +239,14 @@ class Pipe(asyncio.Transport):
 
     def close(self) -> None:
         if not self._closing:
-            self._post(b"")  # arrives after all that was written: the end
+            self._post(b"")  # end of stream: arrives after all written bytes
             self._lost(None)
 
     def abort(self) -> None:
         self.break_off(None, silent=False)
 
     def break_off(self, error: Exception | None, silent: bool) -> None:
-        """End both ways at once, as a reset does; `silent`: this end is dead and is told nothing."""
+        """End both directions at once, as a reset does. `silent`: this end is dead, so its protocol is not notified."""
         other = self._other
         if not other._closing:
             self._loop.call_later(self._network.delay(), other._lost, ConnectionResetError(104, "reset by peer"))

@@ -1,11 +1,12 @@
-"""Files and folders twice: as they are seen, and as a power loss would leave them, with the changes in between.
+"""The contents of files and folders in two states: as programs see them, and as a power loss would leave them (the
+platter), with the changes in between.
 
-What a crash keeps of a file's unflushed writes: any of their sectors. The one order there is: a cut that was lost takes
-with it what was written behind it later, because every journal keeps the changes of a file's size in order. What it
-keeps of a folder's names: a prefix of the changes since the last sync, as a file system with an ordered journal does
-(ext4), but each folder for itself, which is weaker: ext4 has one order for all. No flush of a file makes its name last.
-A failed fsync leaves pages that will never be written: what is seen differs from the platter from then on, and the next
-fsync succeeds (ext4 since 2018, after "fsyncgate").
+After a power loss any sectors of a file's unflushed writes may survive. One order holds: if a truncation is lost, later
+writes behind it are lost too, because a journal keeps changes of a file's size in order. Of a folder's names, a prefix
+of the changes since the last sync survives, as with an ordered journal (ext4). Each folder has its own prefix, which is
+weaker than ext4's single order. Flushing a file does not make its name durable. After a failed fsync the dirty pages
+are never written: the visible state differs from the platter from then on, although the next fsync succeeds (ext4 since
+2018, after "fsyncgate").
 """
 
 import random
@@ -17,7 +18,7 @@ SECTOR_BYTES = 512
 
 
 class Content:
-    """The bytes of a file; what was only made room for, as preallocated indexes are, takes none here."""
+    """The bytes of a file. Preallocated room takes no memory."""
 
     __slots__ = ("_data", "size")
 
@@ -50,11 +51,11 @@ class Content:
 
 
 Write: TypeAlias = tuple[int, bytes | None]
-"""(position, bytes), or (size, None) for a cut or an extension."""
+"""(position, bytes), or (size, None) for a truncation or an extension."""
 
 
 class Inode:
-    """One file: as it is read, as it would be found after a power loss, and the writes that make the difference."""
+    """One file: its visible bytes, its bytes after a power loss, and the unflushed writes between the two."""
 
     __slots__ = ("flushed", "now", "pending")
 
@@ -82,7 +83,7 @@ class Inode:
         self.pending.clear()
 
     def keep(self, seed: random.Random, share: float) -> None:
-        """Let about that share of what was not flushed reach the platter, by sectors, and forget the rest."""
+        """Let about that share of the unflushed sectors reach the platter, and forget the others."""
         lost_from: int | None = None
         for position, data in self.pending:
             if data is None:
@@ -137,7 +138,7 @@ class Folder:
         return other
 
     def change(self, *changes: "Change") -> None:
-        """One step of the journal: all of it or nothing lasts."""
+        """One step of the journal: its changes survive together or not at all."""
         _apply(self.now, changes)
         self.pending.append(changes)
 
@@ -146,7 +147,7 @@ class Folder:
         self.pending.clear()
 
     def keep(self, seed: random.Random, share: float) -> None:
-        """Let a prefix of the changes that were not synced reach the platter, and forget the rest."""
+        """Let a prefix of the unsynced changes reach the platter, and forget the others."""
         count = len(self.pending)
         if share < 1:
             count = seed.randint(0, count) if share > 0 else 0
@@ -174,7 +175,7 @@ class Folder:
                 node.keep(seed, share)
 
     def crash(self, seed: random.Random, share: float) -> None:
-        """Become what is found after a power loss, with all that is in it."""
+        """Become what a power loss leaves of this folder and everything below it."""
         self.keep(seed, share)
         self.now = dict(self.synced)
         for name in sorted(self.now):
@@ -184,7 +185,7 @@ class Folder:
 Node: TypeAlias = Inode | Folder
 Copies: TypeAlias = dict[int, Node]
 Change: TypeAlias = tuple[str, Node | None]
-"""A name that now stands for that file or folder, or (None) for nothing."""
+"""A name and the file or folder that it now refers to; None if the name was removed."""
 
 
 def _apply(names: dict[str, Node], changes: tuple[Change, ...]) -> None:

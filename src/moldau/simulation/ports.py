@@ -1,15 +1,15 @@
-"""The simulated clock and chance: what a `Runtime` is made of besides the disk."""
+"""The simulated clock and random source: the parts of a `Runtime` besides the disk."""
 
 import asyncio
 import random
 import uuid
 
 START_MS = 1_700_000_000_000
-"""When every simulation begins."""
+"""The wall-clock time at which every simulation begins."""
 
 
 class SimulatedClock:
-    """The wall clock of one host: the loop's virtual time, plus a `skew_ms` that a scenario may let jump."""
+    """The wall clock of one host: the loop's virtual time plus `skew_ms`, which a scenario may change."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self._loop = loop

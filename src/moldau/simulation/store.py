@@ -1,7 +1,6 @@
-"""A model of the metadata store: a tree in memory that outlives the brokers that use it, and never loses an answered
-change.
+"""A model of the metadata store: a tree in memory that outlives its brokers and never loses an acknowledged change.
 
-It stands in for SQLite and for ZooKeeper. Each broker has a `Session`; when that ends, its ephemeral nodes are deleted.
+It replaces SQLite and ZooKeeper. Each broker has a `StoreSession`; when it ends, its ephemeral nodes are deleted.
 """
 
 from collections.abc import Sequence
@@ -71,7 +70,7 @@ class ModelStore:
 
 
 class StoreSession:
-    """See `cluster.store.MetadataStore`."""
+    """Implements `cluster.store.MetadataStore` for one broker."""
 
     def __init__(self, store: ModelStore):
         self._store = store

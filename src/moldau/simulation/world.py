@@ -1,7 +1,7 @@
-"""Hosts, what runs on them, and what happens to them: one world of one seed.
+"""A simulated world: hosts, the programs on them, and the faults that hit them, all from one seed.
 
-A scenario is a coroutine that is given the world. It starts brokers and clients, kills and cuts them off, and asks the
-checkers. Everything drawn by chance comes from the seed, so the same seed gives the same history: `digest` is its hash.
+A scenario is a coroutine with the world as argument. It starts brokers and clients, kills and partitions them, and runs
+the checkers. All random choices come from the seed, so the same seed has the same history; `digest` is its hash.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ PORT = 9092
 
 
 class Host:
-    """One machine: its disk and its clock outlive what runs on it."""
+    """One machine: its disk and its clock outlive the processes on it."""
 
     def __init__(self, name: str, node_id: int, clock: SimulatedClock):
         self.name = name
@@ -50,7 +50,7 @@ class World:
 
     @property
     def digest(self) -> str:
-        """The hash of every message: when, from whom, to whom, and its bytes."""
+        """A hash over all messages: time, sender, receiver and bytes of each."""
         return self._history.hexdigest()
 
     def _note(self, source: str, target: str, data: bytes) -> None:
@@ -58,7 +58,7 @@ class World:
         self._history.update(data)
 
     def run(self, scenario: Callable[["World"], Coroutine[Any, Any, T]]) -> T:
-        """Live through the scenario, to its end; what still runs then is cancelled."""
+        """Run the scenario to its end, then cancel the tasks that still run."""
         asyncio.set_event_loop(self.loop)
         try:
             return self.loop.run_until_complete(self.loop.create_task(scenario(self)))
@@ -85,7 +85,7 @@ class World:
         return Runtime(host.clock, host.disk, chance, stopwatch=self.loop.time)
 
     async def on(self, host: str, work: Awaitable[T]) -> T:
-        """Do `work` on behalf of that host: what it dials and spawns is the host's."""
+        """Run `work` on that host: its connections and tasks belong to the host."""
 
         async def there() -> T:
             return await work
@@ -95,7 +95,7 @@ class World:
         return await context.run(self.loop.create_task, there(), context=context)
 
     async def start_broker(self, name: str, **settings: object) -> Broker:
-        """A broker on that host, with what is on its disk; settings by Kafka's names with underscores."""
+        """Start a broker on that host, with the host's disk. Settings have Kafka's names with underscores."""
         host = self.host(name)
         properties = {key.replace("_", "."): str(value) for key, value in settings.items()}
         properties |= {"node.id": str(host.node_id), "listeners": f"PLAINTEXT://{name}:{PORT}", "log.dirs": "/data"}
@@ -113,13 +113,13 @@ class World:
         host.broker = None
 
     def kill(self, name: str) -> None:
-        """SIGKILL: what runs on that host is gone between two steps, and so are its connections."""
+        """SIGKILL everything on that host between two steps of the loop, and break its connections."""
         self.loop.forget_timers(name)
         contextvars.Context().run(self.network.reset, name)
         self._cancel(lambda task: task.host == name)
 
     def kill_broker(self, name: str, power_loss: bool = False) -> None:
-        """SIGKILL, or the power: the process is gone between two steps; the disk keeps what each keeps."""
+        """End the broker between two steps of the loop, by SIGKILL or by a power loss, with its effect on the disk."""
         host = self.host(name)
         self.kill(name)
         host.disk = host.disk.after_crash(self.random) if power_loss else host.disk.after_kill()
@@ -128,8 +128,8 @@ class World:
         host.broker = None
 
     def kill_broker_at_call(self, name: str, calls: int, power_loss: bool, told: Callable[[], None]) -> None:
-        """The same, right before the broker's disk is changed for the `calls`th time from now on; `told` just before
-        that."""
+        """As `kill_broker`, but right before the `calls`th change of the broker's disk from now on. `told` is called
+        just before the kill."""
         host = self.host(name)
         faults = host.disk.faults = Faults(self.random)
         left = calls
@@ -148,7 +148,7 @@ class World:
 
 
 def _close_unbegun(work: object) -> None:
-    """What was to be awaited by something that never begins will not be awaited, and Python complains of that."""
+    """Close a coroutine whose awaiter never started, because Python warns about coroutines that are never awaited."""
     if inspect.iscoroutine(work) and work.cr_frame and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
         held = list(work.cr_frame.f_locals.values())
         for inner in [*held, *(one for several in held if isinstance(several, list | tuple) for one in several)]:
