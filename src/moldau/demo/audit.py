@@ -1,9 +1,8 @@
-"""The books: how many records of each topic, and of each month, are in the source, were produced, are stored and
-were loaded.
+"""The demo's books: the numbers of records in the source, produced, stored and loaded, for each topic and month.
 
-Each column is counted where the records are and by other means than those that put them there: the log is read back
-from the broker, the warehouse by pyarrow alone through the manifests, and once more by taking every file in the
-data folders. The month is the source's own `month` field inside the value, not the event date.
+Each number is counted independently of the code that wrote the records: the log is read back from the broker; the
+warehouse is read by pyarrow alone, once through the manifests and once from all files in the data folders. The month is
+the `month` field inside the value, not the event date.
 """
 
 from collections import Counter
@@ -32,7 +31,7 @@ class Unbalanced(MoldauError):
 
 @dataclass(frozen=True)
 class Count:
-    """Records in all, and by month where values have one."""
+    """The total number of records, and the numbers by month if the values have one."""
 
     records: int = 0
     months: Mapping[int, int] = field(default_factory=dict)
@@ -95,7 +94,7 @@ def count_warehouse(warehouse: Warehouse, topic: str) -> Count:
 
 
 def count_files(warehouse: Warehouse, topic: str) -> int:
-    """How many records lie in the topic's data folder, whoever put the files there."""
+    """The number of records in all files of the topic's data folder, whether a manifest lists them or not."""
     folder = warehouse.folder / f"topic={topic}"
     return int(dataset.dataset(folder, format="parquet").count_rows()) if folder.exists() else 0
 

@@ -1,7 +1,7 @@
-"""A broker of our own as a child process: started on a free port, stopped with its owner, found again after a crash.
+"""The demo's broker as a child process: started on a free port, stopped with the demo, and found again after a crash.
 
-The process id is written beside the data, so that a later run can stop what a killed run left behind; a process is
-only ever stopped when its command line names this data folder.
+The process id is written beside the data, so that a later run can stop the broker of a killed run. A process is stopped
+only if its command line names this data folder.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ class BrokerFailed(MoldauError):
 
 @contextlib.contextmanager
 def running_broker(data: Path, pid_file: Path, log_file: Path, settings: Sequence[str] = ()) -> Iterator[str]:
-    """Run a broker on `data` for as long as the block runs; gives its address. Its messages go to `log_file`.
+    """Run a broker on `data` while the block runs, and yield its address. Its log goes to `log_file`.
 
     `settings` are Kafka's, each as `name=value`.
     """
@@ -58,7 +58,7 @@ def running_broker(data: Path, pid_file: Path, log_file: Path, settings: Sequenc
 
 
 def stop_leftover(data: Path, pid_file: Path) -> bool:
-    """Stop the broker that an earlier run left on `data`, if it still runs; says whether there was one."""
+    """Stop the broker that an earlier run left on `data`, if it still runs. Returns whether one was stopped."""
     try:
         pid = int(pid_file.read_text())
     except (OSError, ValueError):
@@ -99,7 +99,7 @@ def _address(process: "subprocess.Popen[bytes]", log_file: Path) -> str:
 
 
 def _command_line(pid: int) -> str:
-    """The command line of a living process, or nothing."""
+    """The command line of a running process, or empty."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:

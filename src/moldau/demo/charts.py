@@ -2,7 +2,7 @@
 
 Text in an SVG shrinks with it, so one drawing cannot serve a phone and a desk: the page shows the one that fits.
 Colours are the page's CSS variables, so a chart follows light and dark; a chart is one image with a title and a
-description for who cannot see it.
+description for screen readers.
 """
 
 import html

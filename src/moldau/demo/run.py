@@ -1,8 +1,8 @@
-"""`moldau pipeline demo`, which is `make demo`: the whole journey on real data, from a fresh broker to a report.
+"""`moldau pipeline demo` (also `make demo`): the whole pipeline on real data, from a fresh broker to a report.
 
-Broker, replay, load, a second load that finds nothing, three questions over streams, the books, the report. All
-that is left lies under one folder: report.html, summary.json, warehouse/ and data/ (the broker's log). It works
-from any state: what an earlier run left there, running or half-written, is removed first. The exit code is 1 when
+The steps: start a broker, replay the events, load them, load again (nothing is new), answer three questions over
+streams, audit the books, write the report. All results are in one folder: report.html, summary.json, warehouse/ and
+data/ (the broker's log). Leftovers of an earlier run, even a running broker, are removed first. The exit code is 1 if
 the books do not balance.
 """
 
@@ -49,11 +49,11 @@ T = TypeVar("T")
 
 
 class DemoFailed(MoldauError):
-    """A step of the demo did not do what it should; the text says which."""
+    """A step of the demo failed; the text names the step."""
 
 
 class Demo:
-    """One run; `stages` and `books` fill up on the way."""
+    """One run of the demo; its steps fill `stages` and `books`."""
 
     def __init__(self, folder: Path, console: Console, source: Path | None = None):
         self.folder = folder.absolute()
@@ -64,7 +64,7 @@ class Demo:
         self.began = time.monotonic()
 
     def run(self) -> int:
-        """The whole demo; the exit code."""
+        """Run the whole demo. Returns the exit code."""
         check_java()
         data = self.folder / "data"
         pid_file = self.folder / "broker.pid"
@@ -92,7 +92,7 @@ class Demo:
         return self.finish(books, answers)
 
     def _timed(self, name: str, work: Callable[[], T], records: Callable[[T], int]) -> T:
-        """Do the work and note it as a stage; a stage of no records has no pace."""
+        """Do the work and record it as a stage; a stage without records has no rate."""
         began = time.monotonic()
         done = work()
         stage = Stage(name, records(done), time.monotonic() - began)
@@ -104,7 +104,7 @@ class Demo:
         return done
 
     def _replay(self, bootstrap: str, topics: Sequence[Events]) -> dict[str, Count]:
-        """Produce every event with its key and event time; what the broker acknowledged, by topic and month."""
+        """Produce every event with its key and event time. Returns the acknowledged records by topic and month."""
         columns = (TextColumn("  replay"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         produced: dict[str, Count] = {}
         with (
@@ -159,7 +159,7 @@ class Demo:
         return books
 
     def finish(self, books: Sequence[Book], answers: Sequence[streams.Answer]) -> int:
-        """Write summary and report and say how it went; the exit code."""
+        """Write the summary and the report, and print the result. Returns the exit code."""
         differences = [sentence for book in books for sentence in book.differences()]
         files = self.warehouse.files()
         total = sum(book.source.records for book in books)
@@ -249,7 +249,7 @@ def _versions() -> str:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep a second demo off the same folder."""
+    """Lock the folder against a second demo."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         release = RealDisk().lock(folder.parent / f".{folder.name}.lock")

@@ -1,8 +1,8 @@
 """Questions over streams, with Structured Streaming: windowed counts, a stream joined with tables, the top k.
 
-Each function takes DataFrames (a stream, tables) and gives a streaming DataFrame; `answer` runs one until what is
-there now is read and hands back the rows with the pace. A table is a topic read as what is last known of each key.
-Event time is the record's timestamp.
+Each function takes DataFrames (a stream, tables) and returns a streaming DataFrame. `answer` runs it over the records
+that exist now and returns the rows with the record rate. A table is a topic read as the newest value of each key. Event
+time is the record's timestamp.
 """
 
 import time
@@ -40,7 +40,7 @@ CLASSES = {
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of a finished question, how many records it read, in how many micro-batches, and for how long."""
+    """The rows of a finished query, with the number of records and micro-batches read, and the duration in seconds."""
 
     rows: list[dict[str, Any]]
     records: int
@@ -120,9 +120,9 @@ def top_destinations(flights: "DataFrame", airports: "DataFrame", k: int = 10) -
 
 
 def answer(question: "DataFrame", name: str, checkpoint: Path) -> Answer:
-    """Run a question over what is there now (Trigger.AvailableNow) and collect the complete result.
+    """Run a query over the records that exist now (Trigger.AvailableNow) and collect the complete result.
 
-    The query starts again, with a new checkpoint, if the Python process of its source was slower than Spark waits.
+    The query is restarted with a new checkpoint if the Python process of its source started too slowly for Spark.
     """
     began = time.monotonic()
     for start in range(1, STARTS_MAX + 1):
