@@ -15,8 +15,8 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 def consecutive(count: int, members: Sequence[M]) -> Iterator[tuple[M, range]]:
-    """Share out the partitions 0 to `count` - 1: consecutive ones for each member, one more for the first members if
-    they do not divide evenly. Members that get none are left out."""
+    """Share out the partitions 0 to `count` - 1. Each member gets a consecutive range; if the number does not divide
+    evenly, the first members get one more. Members without a partition are left out."""
     share, more = divmod(count, len(members)) if members else (0, 0)
     start = 0
     for position, member in enumerate(members if share else members[:more]):

@@ -43,8 +43,8 @@ from moldau.turns import Turns
 logger = logging.getLogger(__name__)
 
 SEND_BUFFER_BYTES, OF_THE_SYSTEM = 256 << 10, -1
-"""Of a connection where nobody asks for another size. Kafka's 100 KB halve what a large Fetch reaches, and keep the
-system from growing the receive buffer of a producer with large batches."""
+"""A connection's socket buffer size if the setting leaves it open. Kafka's 100 KB halve the throughput of a large
+Fetch, and keep the system from growing the receive buffer of a producer with large batches."""
 QUEUED_BYTES = 256 << 20
 """The memory for incomplete requests if the setting is not above 0. Kafka's default is unlimited."""
 
@@ -65,7 +65,8 @@ class Broker:
         self.ports: dict[str, int] = {}
         """The port of each listener that is open, by the listener's name, in the order of the settings."""
         self.failed: asyncio.Event = asyncio.Event()
-        """Set when the last log folder is lost, or the one with the metadata: there is nothing left to serve."""
+        """Set when the last log folder, or the folder with the metadata, has failed: the broker cannot serve anything
+        any more."""
         self._store = store
         self._shares = share_out(descriptors)
         self._loaded = False
@@ -74,8 +75,8 @@ class Broker:
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Raises `StorageError`, `ConfigError`, `OSError` (the address is taken), `StartInterrupted`; whatever was
-        begun is undone then."""
+        """Raises `StorageError`, `ConfigError`, `OSError` (the address is taken), `StartInterrupted`; everything that
+        was started is undone first."""
         async with contextlib.AsyncExitStack() as undo:
             await self._open(undo)
             if self._interrupted:
@@ -84,14 +85,14 @@ class Broker:
             self._undo = undo.pop_all()
 
     def interrupt(self) -> None:
-        """Stop before `start` has returned: it raises `StartInterrupted` as soon as the partitions that are being
-        opened are open, or continues if no long step is left."""
+        """Stop before `start` has returned: `start` raises `StartInterrupted` once the partitions being opened are
+        open, or continues if no long step is left."""
         self._interrupted = True
         if self._loading is not None:
             self._loading.interrupt()
 
     async def _open(self, undo: contextlib.AsyncExitStack) -> None:
-        """What is kept: the folders, the metadata, the partitions."""
+        """Open the stored state: the folders, the metadata, the partitions."""
         config, runtime = self.config, self.runtime
         loop = asyncio.get_running_loop()
         paths = [Path(path).absolute() for path in config.data_folders]
@@ -137,7 +138,7 @@ class Broker:
                 logger.warning(line, path, folders.repair_command)
         self._loaded = True
 
-        def lost(_: LogFolder) -> None:  # it may happen in another thread
+        def lost(_: LogFolder) -> None:  # may be called from another thread
             loop.call_soon_threadsafe(self._folder_failed)
 
         folders.on_failure = lost
@@ -202,7 +203,7 @@ class Broker:
         try:
             await self.cluster.registration.serve_only(list(self.folders.directories))
         except MoldauError as error:
-            logger.error("the cluster cannot be told that a log folder is offline: %s", error)
+            logger.error("the metadata cannot record that a log folder is offline: %s", error)
             self.failed.set()
 
     async def _left(self) -> None:
@@ -212,7 +213,7 @@ class Broker:
         return (Candidate(replica.log, replica.last_stable_offset) for replica in self.replicas)
 
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
-        """The partitions first: the coordinators read their own from them."""
+        """Apply a change of the metadata to the partitions first: the coordinators read their state from them."""
         await self.replicas.follow(image, names)
         await self.coordinators.follow(image, names)
 
@@ -223,8 +224,8 @@ class Broker:
         return _limits(self.cluster.metadata.config, self._shares.connections)
 
     async def _close_folders(self) -> None:
-        """Last of all. Where loading failed nothing is closed cleanly: the next start has to recover it. Where it was
-        interrupted, what was loaded is closed and the rest is as the last stop left it."""
+        """The last step of a stop. If loading failed, no log is closed cleanly: the next start recovers them. If
+        loading was interrupted, the loaded logs are closed, and the others stay as the last stop left them."""
         if self._loaded or self._cut_short:
             watermarks = self.replicas.high_watermarks() if self._loaded else None
             await self.folders.shut(watermarks)
@@ -238,7 +239,7 @@ class Broker:
 
     @property
     def folder(self) -> LogFolder:
-        """The first of the log folders, which is the only one of most brokers."""
+        """The first of the log folders; most brokers have only one."""
         return self.folders.folders[0]
 
     async def stop(self) -> None:
@@ -247,12 +248,12 @@ class Broker:
 
 
 def _reachable(host: str) -> str:
-    """What clients are told when the listener names no host they could reach."""
+    """The host that is advertised to clients if the listener's host is not one they could reach."""
     return host if host not in ("", "0.0.0.0", "::") else socket.gethostname()
 
 
 def _limits(config: BrokerConfig, connections_max: int) -> Limits:
-    """Connections beyond what leaves the log its files are refused."""
+    """The listener's limits; connections are refused before the log runs out of file descriptors."""
     given = config.given
     queued = config.queued_max_request_bytes
     return Limits(

@@ -1,4 +1,4 @@
-"""The nouns everyone shares. This module imports nothing of ours and knows no rule."""
+"""The nouns that all layers share. This module imports no other module of this package and holds no rules."""
 
 import base64
 import uuid
@@ -16,16 +16,17 @@ class TopicPartition(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        """The name of its folder on disk and of the thing in every log line: `topic-partition`."""
+        """`topic-partition`: the name of its folder on disk, and its name in every log line."""
         return f"{self.topic}-{self.partition}"
 
 
 class VerificationGuard:
-    """What the first batch of a producer's transaction in a partition shows when it is appended (KIP-890): it exists
-    while the coordinator is asked, and is void once the transaction has begun or ended. Compared by identity.
+    """The token that the first batch of a producer's transaction in a partition needs to be appended (KIP-890). It
+    exists while the coordinator verifies the transaction, and is void once the transaction has begun or ended. Compared
+    by identity.
 
-    `epoch` and `lowest_sequence` are those of the producer's batches that wait to be first, `since_ms` is when the
-    first of them came.
+    `epoch` and `lowest_sequence` belong to the producer's batches that wait for the verification; `since_ms` is when
+    the first of them arrived.
     """
 
     __slots__ = ("epoch", "lowest_sequence", "since_ms")
@@ -37,7 +38,7 @@ class VerificationGuard:
 
 
 class TransactionMarkers(NamedTuple):
-    """The end of one producer's transaction, as a coordinator decided it: what the marker of each partition says."""
+    """The end of one producer's transaction, as its coordinator decided it: the content of each partition's marker."""
 
     producer_id: int
     epoch: int

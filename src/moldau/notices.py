@@ -23,8 +23,8 @@ class Notices:
         self._written: dict[tuple[str, str], tuple[float, int]] = {}
 
     def error(self, place: str, line: str, *values: object) -> None:
-        """Write a line, unless one of this kind (its text before `values` are put in) about this place was written
-        lately."""
+        """Write a line, unless one of this kind (the same `line`) about this place was written in the last `EVERY_S`
+        seconds."""
         key, now = (line, place), self._now_s()
         written_s, left_out = self._written.pop(key, (-EVERY_S, 0))
         if now - written_s < EVERY_S:

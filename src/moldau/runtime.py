@@ -1,8 +1,9 @@
-"""The three ports besides the event loop: `Clock`, `Disk`, `Random`; the real ones; and what a reply is made of.
+"""The three ports besides the event loop: `Clock`, `Disk`, `Random`; their real implementations; and the pieces of a
+reply.
 
 Every decision about time, chance and files goes through a `Runtime`, so that a whole cluster can be run in simulation.
-Waiting goes through asyncio, whose loop is a port of its own. A `Disk` separates *written* from *flushed*: what a
-`File` was given is readable at once, and lasts over a crash only after `flush` (and a new or renamed name after
+Waiting goes through asyncio, whose loop is a port of its own. A `Disk` separates *written* from *flushed*: bytes
+written to a `File` are readable at once, and survive a crash only after `flush` (a new or renamed name: after
 `sync_folder`).
 """
 
@@ -32,7 +33,7 @@ T = TypeVar("T")
 class File(Protocol):
     """One open file. Positions and lengths are bytes; every failure is an `OSError`.
 
-    It closes with `close`, or when nobody refers to it any more: whoever holds a slice of it may go on reading.
+    It closes with `close`, or when the last reference to it is gone: a reply that holds a slice may go on reading.
     """
 
     def read(self, length: int, at: int) -> bytes:
@@ -50,12 +51,12 @@ class File(Protocol):
 
     def close(self) -> None: ...
     def fileno(self) -> int | None:
-        """The descriptor for `sendfile`; None where there is none (simulation)."""
+        """The descriptor for `sendfile`; None in simulation."""
 
 
 def out_of_descriptors(error: OSError) -> bool:
-    """Whether the process (`EMFILE`) or the system (`ENFILE`) can open no further file. The disk is not at fault: the
-    same call succeeds once others have closed theirs."""
+    """Whether the process (`EMFILE`) or the system (`ENFILE`) cannot open another file. The disk is not at fault: the
+    same call succeeds once other files are closed."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
@@ -66,17 +67,17 @@ class Lock(Protocol):
         """Release it."""
 
     def in_place(self) -> bool:
-        """Whether the folder's path still leads to the folder; not once it is renamed, or another disk or none is
-        mounted there. Raises `OSError`."""
+        """Whether the folder's path still leads to the folder: false once the folder is renamed, or its disk is
+        unmounted or replaced. Raises `OSError`."""
 
 
 class FileSystem(Protocol):
-    """The file system that a folder is on, watched since it was opened here."""
+    """The file system that a folder is on; failed writes are noticed from when this object was created."""
 
     def flush(self) -> bool:
-        """Make everything last that anybody has written to it, names included; False where the system cannot, or would
-        not report every failed write. Raises `OSError` if any write since it was opened failed: what failed may be
-        lost, and a second flush would not say so again."""
+        """Flush everything that any process has written to it, names included. False where the system cannot, or would
+        not report every failed write. Raises `OSError` if any write since this object was created failed: its data may
+        be lost, and a second flush would not report it again."""
 
     def close(self) -> None: ...
 
@@ -87,42 +88,42 @@ class Disk(Protocol):
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File: ...
     def exists(self, path: Path) -> bool: ...
     def size(self, path: Path) -> int:
-        """Bytes of a file; as `OSError` says if it is not there."""
+        """The size of a file in bytes. Raises `OSError` if it does not exist."""
 
     def modified_ms(self, path: Path) -> int:
         """When a file was last written, in milliseconds since 1970 UTC."""
 
     def set_modified_ms(self, path: Path, ms: int) -> None:
-        """Let a file be as old as the one it stands for."""
+        """Set a file's modification time, so that a rewritten file keeps the age of the one it replaces."""
 
     def list(self, folder: Path) -> list[str]:
         """The names in a folder, sorted."""
 
     def make_folder(self, folder: Path) -> None:
-        """The folder and its parents; no error if it is there."""
+        """Create the folder and its parents; no error if it exists."""
 
     def rename(self, old: Path, new: Path) -> None:
         """Atomic; replaces a file at `new`."""
 
     def remove(self, path: Path) -> None:
-        """A file, or a folder with all in it; no error if it is not there."""
+        """Remove a file, or a folder with its content; no error if it does not exist."""
 
     def sync_folder(self, folder: Path) -> None:
-        """Make the names in the folder last."""
+        """Flush the folder itself, so that the names in it survive a crash."""
 
     def file_system(self, folder: Path) -> FileSystem:
-        """The file system of the folder, to flush it as a whole."""
+        """The file system that the folder is on, to flush it as a whole."""
 
     def lock(self, path: Path) -> Lock:
         """Hold the lock file, and with it the folder. Raises `StorageError` if another process holds it."""
 
     def space(self, folder: Path) -> tuple[int, int]:
-        """The bytes of the volume that the folder is on: all of them, and those that can still be used."""
+        """The size of the folder's volume and its usable free space, in bytes."""
 
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Milliseconds since 1970 UTC: what records and checkpoints are stamped with."""
+        """Milliseconds since 1970 UTC, for the timestamps of records and checkpoints."""
 
 
 class Random(Protocol):
@@ -134,9 +135,10 @@ class Random(Protocol):
 
 
 class FileSlice(NamedTuple):
-    """A part of a file that goes to a socket untouched. Its sender calls `on_left` once it has left: its reader is busy
-    with it for a while, so that what is done then keeps nobody waiting; and `on_failed` with the error if the file
-    could not be read, an error without a number if the file has been cut. `hold` only lives as long as the slice."""
+    """A part of a file that is sent to a socket unchanged. The sender calls `on_left` once the slice is sent: its
+    reader is busy with it for a while, so work done then delays no request. The sender calls `on_failed` with the error
+    if the file could not be read; the error has no `errno` if the file was truncated. `hold` is kept alive as long as
+    the slice."""
 
     file: File
     offset: int
@@ -147,7 +149,7 @@ class FileSlice(NamedTuple):
 
 
 Reply: TypeAlias = Sequence[bytes | bytearray | memoryview | FileSlice] | None
-"""What goes back to a connection, whole frames in order; None answers nothing (Produce with acks=0)."""
+"""The reply on a connection, whole frames in order; None sends no reply (Produce with acks=0)."""
 
 
 class Muting(NamedTuple):
@@ -179,7 +181,7 @@ class RealRandom:
 
 
 class RealFile:
-    """A file of the operating system; reads and writes at positions, so that nobody shares a cursor."""
+    """A file of the operating system; reads and writes at positions, so that its users share no cursor."""
 
     __slots__ = ("_fd",)
 
@@ -252,14 +254,15 @@ class RealLock:
 
 
 REPORTING = frozenset({"btrfs", "ext4", "f2fs", "tmpfs", "xfs"})
-"""File systems where `syncfs` reports every failed write. An overlay, for one, does not know of those below it."""
+"""File systems where `syncfs` reports every failed write. An overlay, for example, does not see failures of the file
+system below it."""
 REPORTS_SINCE = (5, 8)
 """The first Linux whose `syncfs` reports failed writes at all."""
 
 
 class RealFileSystem:
     """A descriptor of a folder. Linux counts failed writes for the whole file system, and reports to each descriptor
-    those since it was opened: opened at the stop, it would miss what another process was told before."""
+    those since it was opened. One opened only at the stop would miss the failures before."""
 
     __slots__ = ("_fd",)
 
@@ -269,7 +272,7 @@ class RealFileSystem:
     def flush(self) -> bool:
         if not self._reports():
             return False
-        import ctypes  # no start needs it
+        import ctypes  # not needed at start-up, which it would slow down
 
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.syncfs(self._fd):
@@ -365,7 +368,7 @@ def is_folder(disk: Disk, path: Path) -> bool:
 
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock file: by `flock` as we do, or by `fcntl` as Kafka's JVM does. The file is not
-    changed; a lock that nobody holds is held for the moment that asking takes."""
+    changed; the check itself takes a free lock for a moment."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -385,14 +388,14 @@ def is_locked(path: Path) -> bool:
 
 @dataclass
 class Runtime:
-    """What a broker is handed instead of the world. `run` is where work that would hold the loop goes (D14)."""
+    """All of a broker's access to time, files and chance. `run` takes the work that would hold up the loop (D14)."""
 
     clock: Clock = field(default_factory=RealClock)
     disk: Disk = field(default_factory=RealDisk)
     random: Random = field(default_factory=RealRandom)
     executor: ThreadPoolExecutor | None = None
     stopwatch: Callable[[], float] = time.perf_counter
-    """Seconds from any beginning, to measure what a turn of the loop takes: none at all in simulation."""
+    """Seconds since an arbitrary start, to measure how long a turn of the loop takes: always 0 in simulation."""
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run blocking `work` in the bounded executor; a simulated loop runs it inline."""

@@ -32,8 +32,8 @@ HELD_BYTES_MAX = 128 << 20
 
 
 def turn(work: Any) -> Any:
-    """Do one turn of `work`: returns its result, or the steps that are left. Steps that end in steps go on with them in
-    the same turn. Anything that is not steps is a result already."""
+    """Do one turn of `work`: returns its result, or the remaining steps. Steps that return steps continue with those in
+    the same turn. Any other value is already a result."""
     left = ELEMENTS
     while type(work) is GeneratorType:
         try:
@@ -120,15 +120,15 @@ class Turns:
         return done  # type: ignore[return-value]
 
     async def finish(self, work: Any) -> Any:
-        """Do what is left of the work, beginning with the next turn of the loop; returns its result."""
+        """Do the rest of the work, beginning with the next turn of the loop; returns its result."""
         while type(work) is GeneratorType:
             await asyncio.sleep(0)
             work = turn(work)
         return work
 
     async def off_loop(self, work: Callable[[], T]) -> T:
-        """Run work that only computes in the executor. Work that has begun is waited for even when cancelled: the next
-        in the queue must not run beside it."""
+        """Run work that only computes in the executor. Work that has begun is awaited even after a cancellation: the
+        next in the queue must not run beside it."""
         running = asyncio.ensure_future(self._runtime.run(work))
         try:
             return await asyncio.shield(running)

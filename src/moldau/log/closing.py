@@ -1,12 +1,12 @@
-"""How the logs of one folder are closed at a clean stop: many at once, and so that a kill in the middle costs little.
+"""Closes the logs of one folder at a clean stop: many at once, so that a kill in the middle costs little.
 
-A log has some seven files and names to flush. Many logs are closed a piece at a time: each log of the piece writes out
-what it still holds, then one flush of the file system takes all of them, and other people's writes too. Few logs, and
-those on a file system that cannot be flushed like that, flush their own files. Measured with 10,000 partitions of one
-record each on ext4: 26 s one file after the other, 5 s in pieces.
+A log has about seven files and names to flush. Many logs are closed in pieces: each log of a piece writes out its
+buffered state, then one flush of the whole file system covers them all (and the writes of other processes). If there
+are only a few logs, or the file system cannot be flushed as a whole, each log flushes its own files. Measured with
+10,000 partitions of one record each on ext4: 26 s one file after the other, 5 s in pieces.
 
-Every two seconds the recovery points are written down, and which logs are closed and where they end: should the process
-be killed now, the next start reads only the other logs again.
+Every two seconds the recovery points are written to disk, with the log end of every closed log. If the process is
+killed, the next start recovers only the other logs.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ from moldau.runtime import Clock, FileSystem
 
 
 class Pace(NamedTuple):
-    """`together_min`: logs from which on the file system is flushed as one; `piece`: logs of one such flush;
-    `note_ms`: how often it is written down which logs are closed."""
+    """`together_min`: the number of logs from which the file system is flushed as a whole; `piece`: logs in one such
+    flush; `note_ms`: the interval at which the closed logs are written to disk."""
 
     together_min: int = 100
     piece: int = 250
@@ -31,7 +31,7 @@ class Pace(NamedTuple):
 
 
 class Closing:
-    """`note` writes down which logs are closed (partition -> log end); `fail` takes the folder offline."""
+    """`note` writes the closed logs to disk (partition -> log end); `fail` takes the folder offline."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Closing:
         self._waiting = deque(logs[at : at + size] for at in range(0, len(logs), size))
 
     def work(self) -> None:
-        """Close logs until none is left; several threads may. A log that cannot be closed is left out of `closed`, and
-        its folder is offline unless only a descriptor was missing. Blocks."""
+        """Close logs until none is left; several threads may call this. A log that cannot be closed is left out of
+        `closed`, and its folder goes offline unless only a file descriptor was missing. Blocks."""
         while True:
             try:
                 piece = self._waiting.popleft()
@@ -72,12 +72,12 @@ class Closing:
             self._done(piece)
 
     def _close_together(self, logs: Sequence[Log]) -> bool:
-        """Whether the file system could be flushed: twice, if there are new leader epochs, whose files get their names
-        when their bytes are flushed."""
+        """Whether the file system could be flushed as a whole. It is flushed twice if leader epochs are new: their
+        files are renamed into place only after their bytes are flushed."""
         for log in logs:
             log.write_out()
         while logs:
-            with self._flushing:  # a failure is reported once: no other thread may flush before it is known
+            with self._flushing:  # the system reports a failure once: no other thread may flush before it is handled
                 if self._failed:
                     return True
                 try:

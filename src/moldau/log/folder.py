@@ -309,7 +309,7 @@ class LogFolder:
         self._check()
         path = self.path / str(tp)
         if tp in self.logs or (tp not in self._half_made and self._disk.exists(path)):
-            raise StorageError(f"{path} is already there")
+            raise StorageError(f"{path} already exists")
         self._touched = True
         try:
             if tp in self._half_made:

@@ -2,15 +2,15 @@
 
 A search runs on its log's own thread and is a generator. It yields
 
-    None         it has done a turn's worth: others go first, then it goes on
-    a callable   work that reads, inflates or passes over too much for the loop: its result is sent back, or what it
-                 raised is thrown in; it may run in any thread, as it knows a file and nothing of the log, and while it
-                 waits for its turn it holds no descriptor
+    None         its turn is over: other work goes first, then it continues
+    a callable   work that reads, inflates or scans too much for the loop: its result is sent back, or its exception is
+                 thrown in. It may run in any thread, because it uses a file and nothing else of the log; it holds no
+                 file descriptor while it waits to run
 
-and returns the record found. Only segments that can hold the answer are searched. Since timestamps need
-not rise, the time index is what bounds the rest: a batch that reaches a time for the first time lies between the
-entries of the offset index around the time index's first entry that does. Where no index can tell (the record of that
-entry was deleted from the front), all headers from there on are passed over, by `columns.seek`.
+and returns the record found. Only segments that can hold the answer are searched. Since timestamps need not rise, the
+time index is what bounds the rest: a batch that reaches a time for the first time lies between the entries of the
+offset index around the time index's first entry that does. If no index can tell (the record of that entry was deleted
+from the front), `columns.seek` scans all headers from there on.
 
 Between two steps the log may go on: segments are deleted, compacted, closed. `Replaced` then asks for a new search.
 """
@@ -36,11 +36,11 @@ INT64_MAX: Final = (1 << 63) - 1
 SEGMENTS_A_TURN: Final = 64
 """Segments that are opened, as happens once to each, before the loop gets a turn."""
 READS_ON_LOOP: Final = 8
-"""Pieces of `SCAN_BYTES` in which headers are passed over on the loop."""
+"""Pieces of `SCAN_BYTES` whose headers are scanned on the loop."""
 COMPRESSED_ON_LOOP: Final = INLINE_BYTES // 4
-"""Larger batches mostly inflate to more than the loop may: trying is not worth it."""
+"""Larger batches mostly inflate to more than the loop's limit, so they go to the executor at once."""
 READ_BYTES, READS_ELSEWHERE = 1 << 20, 256
-"""The same in the executor, before another search may have it."""
+"""Pieces scanned in one visit to the executor, before another search gets it."""
 
 Search: TypeAlias = Generator[Step, Any, TimestampOffset | None]
 
@@ -50,7 +50,7 @@ class Replaced(Exception):
 
 
 class Wanted(NamedTuple):
-    """The first record with a timestamp in [earliest, latest], at or behind an offset."""
+    """The search's condition: a timestamp in [earliest, latest], at or after an offset."""
 
     earliest: int
     latest: int
@@ -58,8 +58,8 @@ class Wanted(NamedTuple):
 
 
 class SegmentTimes:
-    """The largest timestamp up to and including each closed segment: these rise, so that the first segment that
-    reaches a time is searched for, however many there are. Noted anew for segments that were not there before."""
+    """The largest timestamp up to and including each closed segment: they never decrease, so a binary search finds the
+    first segment that reaches a time. Extended when the log has new segments."""
 
     __slots__ = ("_rising", "_segments")
 
@@ -68,7 +68,8 @@ class SegmentTimes:
         self._rising: list[int] = []
 
     def first_reaching(self, segments: Sequence[Segment], timestamp_ms: int) -> Generator[Step, Any, int]:
-        """Where in the list is the first segment with a timestamp at or after this one; the last one if none is."""
+        """The index of the first segment with a timestamp at or after `timestamp_ms`; of the last segment if none has
+        one."""
         if segments is not self._segments:
             known = len(self._rising)
             rising = self._rising[:] if segments[:known] == self._segments[:known] else []
@@ -82,7 +83,7 @@ class SegmentTimes:
 
 
 def first_since(segments: Sequence[Segment], times: SegmentTimes, timestamp_ms: int, log_start: int) -> Search:
-    """The first record at or after a time, among those at or after the log's start; None if there is none."""
+    """The first record at or after a time, among those at or after the log's start; None if no record qualifies."""
     wanted = Wanted(timestamp_ms, INT64_MAX, log_start)
     first = yield from times.first_reaching(segments, timestamp_ms)
     for number, segment in enumerate(segments[first:], 1):
@@ -96,8 +97,8 @@ def first_since(segments: Sequence[Segment], times: SegmentTimes, timestamp_ms: 
 
 
 def first_of_largest(segments: Sequence[Segment]) -> Search:
-    """The first record that has the largest timestamp of all; None if there is no record with a time, or, as Kafka
-    says, if compaction has emptied the batch that had it."""
+    """The first record that has the largest timestamp of all; None if no record has a timestamp or, as in Kafka, if
+    compaction has emptied the batch that had it."""
     largest = NO_TIMESTAMP
     for number, segment in enumerate(segments, 1):
         segment.look()
@@ -115,14 +116,14 @@ def first_of_largest(segments: Sequence[Segment]) -> Search:
 
 
 def _start_of(segment: Segment, wanted: Wanted) -> int:
-    """Where in a segment that reaches the time no batch before it does."""
+    """A position in a segment that reaches the time; no batch before that position does."""
     before, reaching = _around(segment, wanted.earliest)
     if not all(segment.has_time(entry) for entry in (before, reaching) if entry is not None):
         segment.rebuild_indexes()
         before, reaching = _around(segment, wanted.earliest)
     if reaching is not None:
         offset = reaching.value - 1
-    else:  # behind the last entry, if the file of the index has all that were in it
+    else:  # after the last entry, if the index file is complete
         offset = 0 if before is None else before.value
     return segment.walk_start(max(segment.base_offset + offset, wanted.start_offset))
 
@@ -133,7 +134,7 @@ def _around(segment: Segment, timestamp_ms: int) -> tuple[IndexEntry | None, Ind
 
 
 def _first_from(segment: Segment, position: int, wanted: Wanted) -> Search:
-    """The first such record in a segment from the batch at a position on."""
+    """The first wanted record in a segment, from the batch at `position` on."""
     while True:
         found = yield from _seek(segment, position, wanted)
         if found is None:
@@ -148,7 +149,7 @@ def _first_from(segment: Segment, position: int, wanted: Wanted) -> Search:
 
 
 def _seek(segment: Segment, position: int, wanted: Wanted) -> Generator[Step, Any, LocatedBatch | None]:
-    """The first batch from a position on whose header says that it can have such a record."""
+    """The first batch from `position` on whose header allows a wanted record in it."""
     end = segment.size
     found, position = _pass_over(segment.log, position, end, wanted, SCAN_BYTES, READS_ON_LOOP)
     while found is None and end - position >= HEADER_SIZE:
@@ -169,8 +170,8 @@ def _pass_over(
         if is_there:
             return LocatedBatch(position + at, read_header(chunk, at)), position
         if at < 0 or len(chunk) < HEADER_SIZE:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no batch is where one should be, near byte {position}")
-        size = SCAN_BYTES if at - len(chunk) > SCAN_BYTES else read_bytes  # of large batches only the headers are read
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no batch starts where one should, near byte {position}")
+        size = SCAN_BYTES if at - len(chunk) > SCAN_BYTES else read_bytes  # large batches: read only their headers
         position += at
     return None, position
 
@@ -183,7 +184,7 @@ def _told_by_header(header: BatchHeader, wanted: Wanted) -> TimestampOffset | No
 
 
 def _look_into(segment: Segment, position: int, header: BatchHeader, wanted: Wanted) -> Search:
-    """The first such record of one batch: on the loop if that is little work."""
+    """The first wanted record of one batch: on the loop if that is little work."""
     inflated_max = max(MAX_INFLATED_MAX, segment.config.max_message_bytes)
     if header.size <= (INLINE_BYTES if header.codec == compression.NONE else COMPRESSED_ON_LOOP):
         batch = segment.log.get().read(header.size, position)
@@ -202,7 +203,7 @@ def _first_at(log: LazyFile, position: int, size: int, wanted: Wanted, inflated_
 
 
 def first_in(batch: bytes, wanted: Wanted, inflated_max: int) -> TimestampOffset | None:
-    """The first such record of one batch. Raises `KafkaError` (CORRUPT_MESSAGE)."""
+    """The first wanted record of one batch. Raises `KafkaError` (CORRUPT_MESSAGE)."""
     header = read_header(batch)
     if not crc_holds(batch):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is damaged")

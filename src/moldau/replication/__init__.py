@@ -1,1 +1,2 @@
-"""One partition on the brokers that hold it: who leads, what is committed, who waits for it."""
+"""One partition on the brokers that hold it: its leadership, its committed offsets, and the requests that wait for
+it."""

@@ -1,5 +1,5 @@
-"""An internal topic as coordinators see it: partitions to be read from the start, and appended to until it is
-committed, be it in a producer's transaction."""
+"""An internal topic as coordinators see it: they read a partition from its start, and append batches, also
+transactional ones, that are acknowledged once committed."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -32,7 +32,7 @@ class InternalTopic:
     async def read_all(self, partition: int) -> AsyncIterator[bytes]:
         """Whole batches from the start of the log to its end, in chunks read off the loop. Raises `KafkaError`.
 
-        What a coordinator wrote that was resigned before it heard that this is committed belongs to that.
+        Includes what a coordinator wrote here before it resigned, even if it never heard of the commit.
         """
         replica = self._replica(partition)
         if replica.high_watermark < replica.log.log_end_offset:
@@ -42,10 +42,10 @@ class InternalTopic:
         while offset < replica.log.log_end_offset:
             read: list[bytes] = []
             next_offset = await self._runtime.run(partial(_read, replica.log, offset, self._read_bytes, read))
-            if next_offset is None:  # what was behind `offset` is compacted away
+            if next_offset is None:  # compaction has removed everything at or after `offset`
                 return
             offset = next_offset
-            yield read.pop()  # nothing here keeps the bytes while others have their turn
+            yield read.pop()  # drop our reference, so that this frame does not keep the bytes while it is suspended
 
     def _taking(self, partition: int) -> Replica:
         """Coordinators write as producers with acks=all do: `min.insync.replicas` holds for them too."""
@@ -61,8 +61,8 @@ class InternalTopic:
         await replica.flush_if_due(len(batch))
 
     def begin(self, partition: int, producer_id: int, epoch: int) -> VerificationGuard | None:
-        """The guard for the first records of a producer's transaction there; None if it has begun. Raises
-        `KafkaError`."""
+        """The guard for the first records of a producer's transaction in the partition; None if the transaction has
+        begun. Raises `KafkaError`."""
         producers = self._replica(partition).log.producers
         header = NO_HEADER._replace(producer_id=producer_id, producer_epoch=epoch)
         if verification_guards.is_open(producers, header):
@@ -71,8 +71,8 @@ class InternalTopic:
 
     async def append_in_transaction(self, partition: int, batch: bytearray, guard: VerificationGuard | None) -> None:
         """As `append`, for a transactional batch of a producer, without sequences. Raises `KafkaError`, also:
-        INVALID_TXN_STATE if no transaction is open there and `guard` is not the one that `begin` returned last;
-        INVALID_PRODUCER_EPOCH."""
+        INVALID_TXN_STATE if no transaction is open in the partition and `guard` is not the one that `begin` returned
+        last; INVALID_PRODUCER_EPOCH."""
         replica, now_ms = self._taking(partition), self._runtime.clock.now_ms()
         refusal = verification_guards.check(replica.log.producers, read_header(batch), guard, transaction_version=0)
         if refusal is not None:
@@ -86,8 +86,8 @@ class InternalTopic:
     async def append_marker(
         self, partition: int, producer_id: int, epoch: int, marker: Marker, transaction_version: int
     ) -> None:
-        """End a producer's transaction; returns once that is committed. Raises `KafkaError`: INVALID_PRODUCER_EPOCH,
-        TRANSACTION_COORDINATOR_FENCED and what `append` raises."""
+        """End a producer's transaction; returns once the marker is committed. Raises `KafkaError`:
+        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED and what `append` raises."""
         replica, now_ms = self._replica(partition), self._runtime.clock.now_ms()
         _raise(await replica.append_marker(producer_id, epoch, marker, transaction_version, now_ms))
 
@@ -98,7 +98,7 @@ def _raise(appended: Appended) -> None:
 
 
 def _read(log: Log, offset: int, max_bytes: int, read: list[bytes]) -> int | None:
-    """Add whole batches from `offset` on to `read`; returns the offset behind them, None if there are none."""
+    """Add whole batches from `offset` on to `read`; returns the offset after them, None if none was read."""
     chunk = log.read_batches(offset, max_bytes)
     end, next_offset = 0, None
     for position, header in batches(chunk):

@@ -1,7 +1,7 @@
-"""One partition as its leader knows it: who is in sync, and up to where every one of them has the log.
+"""One partition as its leader knows it: the in-sync replicas, and the log end of each.
 
-Pure: it decides, `partitions` acts. The high watermark is the least log end of the in-sync replicas and never goes back
-while this broker leads (Kafka's replication design, "Committed messages").
+Pure: this module decides, and `replica` acts. The high watermark is the least log end of the in-sync replicas and never
+goes back while this broker leads (Kafka's replication design, "Committed messages").
 """
 
 from moldau.names import BrokerId, LeaderEpoch, Offset
@@ -26,13 +26,13 @@ class Leadership:
         return self.leader == self.local
 
     def lead(self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...], log_end: Offset) -> bool:
-        """Take over what the cluster decided. True if the watermark moved."""
+        """Apply the leader, epoch and ISR that the cluster decided. True if the watermark moved."""
         self.leader, self.leader_epoch, self.isr = leader, leader_epoch, isr
         self._alone = isr == (self.local,)
         return self.reached(self.local, log_end) if self.leads else False
 
     def reached(self, replica: BrokerId, log_end: Offset) -> bool:
-        """A replica's log now ends there. True if the watermark moved."""
+        """The log of `replica` now ends at `log_end`. True if the watermark moved."""
         if self._alone and replica == self.local:
             committed = log_end
         else:

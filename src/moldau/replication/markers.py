@@ -1,8 +1,7 @@
 """Writes the markers that end a transaction: one into each of its partitions that this broker leads.
 
-The group coordinator writes the markers of the offsets topic, in the order of its own records. In a partition whose
-topic was deleted nothing is left to end (UNKNOWN_TOPIC_OR_PARTITION); a partition that is offline or has another leader
-gets its marker later.
+The group coordinator writes the markers of the offsets topic, in the order of its own records. A deleted topic needs no
+marker (UNKNOWN_TOPIC_OR_PARTITION); a partition that is offline or has another leader gets its marker later.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

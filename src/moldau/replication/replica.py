@@ -2,9 +2,9 @@
 
 A client's batch is first planned (`plan`): is it refused at once, must a transaction's coordinator be asked, can the
 loop alone append it? Then it is appended (`produce`): check the batch (records), append it (log), move the high
-watermark (leadership), tell the requests that wait. All of that runs on the loop, except a heavy check and the flush
+watermark (leadership), wake the requests that wait. All of that runs on the loop, except a heavy check and the flush
 that `flush.messages` asks for, which run in the executor (`produce_off_loop`). A write with acks=all is answered once
-the batch is `acknowledged`. `read` is the one place that knows up to where a reader may see.
+the batch is `acknowledged`. `read` is the one place that decides which offsets a reader may see.
 """
 
 import uuid
@@ -101,7 +101,7 @@ class Replica:
         self._may_leave_loop = self._flushes or self._recompresses
 
     def lead(self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...]) -> None:
-        """Take over what the cluster decided about this partition."""
+        """Apply the leader, epoch and ISR that the cluster decided."""
         leadership = self.leadership
         if (leadership.leader, leadership.leader_epoch) != (leader, leader_epoch):
             self.waiters.wake()
@@ -109,13 +109,13 @@ class Replica:
             self.waiters.moved(None, leadership.high_watermark)
 
     def follower_reached(self, follower: BrokerId, log_end: Offset) -> None:
-        """The log of another replica ends there now."""
+        """The log of this follower now ends at `log_end`."""
         leadership = self.leadership
         if leadership.leads and leadership.reached(follower, log_end):
             self.waiters.moved(None, leadership.high_watermark)
 
     def leave(self) -> None:
-        """The partition is no longer here: parked requests are woken, and nothing more is written."""
+        """This broker no longer hosts the partition: wake its parked requests, and refuse every further write."""
         self.leadership.leader = NOBODY
         self.log.abandon()
         self.waiters.wake()
@@ -134,7 +134,8 @@ class Replica:
         return self.log.committed.last_stable_offset(self.leadership.high_watermark)
 
     def plan(self, records: memoryview | None, terms: AppendTerms, now_ms: int) -> PlannedAppend | AppendRefusal:
-        """Decide what appending a client's batch takes, from little more than its attributes. Nothing is appended.
+        """Decide which steps the append of a client's batch needs, from little more than its attributes. Nothing is
+        appended.
 
         `records` stays a view; the caller must copy it if the append cannot be carried out at once.
         """
@@ -183,8 +184,8 @@ class Replica:
         return AppendRefusal(self.tp.partition, error, log_start_offset)
 
     def produce(self, planned: PlannedAppend, now_ms: int, checked: Checked | None = None) -> Appended | AppendRefusal:
-        """Append a planned batch, which is patched in place, if everything the plan built on still holds. `checked`:
-        the outcome of the batch's check where that was too heavy for the loop."""
+        """Append a planned batch, which is patched in place, if the state that it was planned on has not changed.
+        `checked`: the outcome of the batch's check where that was too heavy for the loop."""
         _, _, records, terms, _, header, guard = planned
         leadership = self.leadership
         if leadership.leader != leadership.local or terms.acks_all:
@@ -242,7 +243,7 @@ class Replica:
         return self._flushes and self.log.unflushed_records >= self.config.flush_messages
 
     async def flush_if_due(self, size: int) -> None:
-        """Flush where `flush.messages` asks for it, after so many bytes were appended, and only then let them be seen.
+        """After `size` bytes were appended: flush if `flush.messages` asks for it, and only then let readers see them.
         Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
         if self._is_flush_due:
             await self._runtime.run(self.log.flush)
@@ -251,7 +252,7 @@ class Replica:
                 self.waiters.moved(size, leadership.high_watermark)
 
     def append(self, records: memoryview, checked: Checked, now_ms: int) -> Appended:
-        """Append a checked batch, move the watermark, wake whom it concerns. Raises
+        """Append a checked batch, move the watermark, wake the requests that waited for either. Raises
         `KafkaError(KAFKA_STORAGE_ERROR)`."""
         leadership, log = self.leadership, self.log
         appended = log.append(records, checked, leadership.leader_epoch, now_ms)
@@ -277,8 +278,8 @@ class Replica:
     async def append_marker(
         self, producer_id: int, epoch: int, marker: Marker, transaction_version: int, now_ms: int
     ) -> Appended:
-        """End a producer's transaction here, as its coordinator decided, and tell those who wait for what it held back;
-        after the flush, where `flush.messages` asks for one.
+        """End a producer's transaction here, as its coordinator decided, and wake the readers that its open records
+        held back. If `flush.messages` asks for a flush, it comes first.
 
         Raises `KafkaError(KAFKA_STORAGE_ERROR)`.
         """
@@ -296,9 +297,9 @@ class Replica:
         return appended
 
     def read(self, offset: int, max_bytes: int, committed: bool, min_one: bool = True) -> ReadResult:
-        """Records from the batch that holds `offset` on, up to where this reader may see, with what it is told about
-        the partition. `max_bytes` and `min_one` are those of `Log.read`; `committed`: the isolation level is
-        read_committed.
+        """Records from the batch that holds `offset` up to the last one this reader may see, with the partition's
+        offsets at the same moment. `max_bytes` and `min_one` are those of `Log.read`; `committed`: the isolation level
+        is read_committed.
 
         Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
@@ -336,7 +337,7 @@ class Replica:
         return self.log.delete_records_before(offset)
 
     def active_producers(self) -> Iterator[ActiveProducer]:
-        """The producers that the log remembers. Others may have a turn between two of them."""
+        """The producers that the log remembers. The caller may give up the loop between two of them."""
         for producer_id, producer in self.log.producers:
             yield ActiveProducer(
                 producer_id=producer_id,
@@ -348,7 +349,8 @@ class Replica:
             )
 
     def leadership_error(self, current_leader_epoch: int) -> ErrorCode | None:
-        """What is wrong with the leader epoch a client believes in (-1: it does not say), per KIP-320."""
+        """The error for a client that sent this leader epoch (-1: none), per KIP-320; None if this broker leads and the
+        epoch is current or absent."""
         if not self.leadership.leads:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if current_leader_epoch < 0 or current_leader_epoch == self.leadership.leader_epoch:
@@ -358,11 +360,12 @@ class Replica:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def epoch_at(self, offset: int) -> int:
-        """The leader epoch of the record at `offset`, the current one at the end of the log."""
+        """The leader epoch of the record at `offset`; at the end of the log, the current epoch."""
         return self.log.epoch_at(offset) if offset < self.log.log_end_offset else self.leadership.leader_epoch
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch at or below `epoch` that this log knows, and where it ended; (-1, -1) for one to come."""
+        """The largest epoch at or below `epoch` that this log knows, and where it ended; (-1, -1) for a future
+        epoch."""
         latest, log_end = self.log.epochs.latest, self.log.log_end_offset
         if epoch == self.leadership.leader_epoch:
             return epoch, log_end

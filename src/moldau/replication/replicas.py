@@ -1,11 +1,11 @@
 """All partitions this broker hosts, kept in step with the cluster's image.
 
-`follow` makes and opens the logs of partitions that became ours, hands changed settings and leaderships on, and
-removes what is gone; it is awaited before the change is answered, so a topic that was created can be written to. The
-look-up by name or id is what every request pays: a few subscripts, no object made.
+`follow` creates the logs of partitions assigned to this broker, passes on changed settings and leaderships, and removes
+the logs of deleted topics. It is awaited before a change is answered, so a topic that was created can be written to.
+Every request looks a partition up by name or id: a few subscripts, and no object is created.
 
-A partition whose log folder is offline or away is not here, and is not made anew: `absence` distinguishes it from one
-that is still being made and from one that does not exist.
+A partition whose log folder is offline or missing has no replica here, and is not created anew elsewhere. `absence`
+distinguishes it from a partition that is still being created and from one that does not exist.
 """
 
 import asyncio
@@ -34,7 +34,8 @@ notices = Notices(logger)
 
 
 class MissingReplica(NamedTuple):
-    """A partition that is ours and not here yet; `directory` is the id of the log folder it belongs into."""
+    """A partition assigned to this broker that has no replica yet; `directory` is the id of the log folder it belongs
+    to."""
 
     tp: TopicPartition
     topic_id: uuid.UUID
@@ -42,7 +43,7 @@ class MissingReplica(NamedTuple):
 
 
 class Replicas:
-    """`local` is this broker. Nothing is hosted before `load`."""
+    """`local` is this broker's id. No partition is hosted before `load`."""
 
     def __init__(self, local: BrokerId, cluster: Cluster, folders: LogFolders, runtime: Runtime):
         self._local = local
@@ -55,7 +56,8 @@ class Replicas:
         self._unmade: dict[str, None] = {}
 
     def find(self, name: str | None, topic_id: bytes | None, index: int) -> Replica | None:
-        """The partition of the topic of that id, or of that name where the id is None; None if it is not here."""
+        """The replica of a topic's partition, by topic id, or by name where the id is None; None if this broker has no
+        such replica."""
         if topic_id is not None:
             name = self._names.get(topic_id)
         hosts = self._by_name.get(name) if name is not None else None
@@ -67,8 +69,9 @@ class Replicas:
         return topic_id in self._names
 
     def absence(self, name: str | None, topic_id: bytes | None, index: int) -> ErrorCode:
-        """Why `find` did not find it: the topic or partition does not exist, its log folder is offline, or its log is
-        still being made. Codes as Kafka's: after NOT_LEADER_OR_FOLLOWER clients ask for metadata and try again."""
+        """Why `find` returned None: the topic or partition does not exist, its log folder is offline, or its log is
+        still being created. The codes are Kafka's: after NOT_LEADER_OR_FOLLOWER clients ask for metadata and try
+        again."""
         image = self._cluster.image
         topic = image.topics.get(name or "") if topic_id is None else image.topics_by_id.get(uuid.UUID(bytes=topic_id))
         if topic is None:
@@ -91,7 +94,7 @@ class Replicas:
         return ErrorCode.KAFKA_STORAGE_ERROR
 
     def __iter__(self) -> Iterator[Replica]:
-        """Those that are there when their turn comes: who iterates may await."""
+        """Skips replicas that leave during the iteration, so the caller may await between two of them."""
         for name, hosts in list(self._by_name.items()):
             for replica in list(hosts):
                 if replica is not None and self._by_name.get(name) is hosts:
@@ -99,20 +102,20 @@ class Replicas:
 
     @property
     def files(self) -> OpenFiles:
-        """Where the files are counted that replies hold until they have left."""
+        """The count of open files, which includes those that replies hold until they are sent."""
         return self._folders.files
 
     async def log_directories(self) -> list[LogDirectory]:
-        """Every folder of `log.dirs` with what is in it, in the order of the setting."""
+        """Every folder of `log.dirs` with its partitions and sizes, in the order of the setting."""
         return [LogDirectory(*use) for use in await self._runtime.run(self._folders.in_use)]
 
     @property
     def log_dirs(self) -> dict[str, bool]:
-        """The path of every log folder, and whether it is served."""
+        """The path of every log folder, and whether it is online."""
         return self._folders.named
 
     def log_dir_of(self, tp: TopicPartition) -> str | None:
-        """The path of the log folder that a partition is served from."""
+        """The path of the log folder that holds a partition."""
         folder = self._folders.folder_of(tp)
         return None if folder is None else str(folder.path)
 
@@ -120,10 +123,10 @@ class Replicas:
         return {replica.tp: replica.high_watermark for replica in self}
 
     async def load(self, threads: int = 1) -> list[str]:
-        """Open what is in the log folders and in the image, in so many threads a folder. Returns the paths in the
-        folders that belong to nothing known.
+        """Open the partitions that are both in the log folders and in the image, with `threads` threads a folder.
+        Returns the paths in the folders that belong to no known partition.
 
-        Partitions whose deletion was cut off by a crash go now. Raises `StorageError`, `OSError`.
+        Deletions that a crash interrupted are completed. Raises `StorageError`, `OSError`.
         """
         image = self._cluster.image
         known = {name: topic.id for name, topic in image.topics.items()}
@@ -144,8 +147,8 @@ class Replicas:
         return strays
 
     def _flush_recovered(self, topic: TopicImage) -> None:
-        """Where records are flushed before they are seen, so are those that an earlier life wrote and did not live to
-        flush: now they are there, and the next crash must not take them back."""
+        """If the topic flushes records before readers see them, flush those that recovery found too: an earlier run may
+        have died before flushing them, and once read they must survive the next crash."""
         for tp in self._ours(topic):
             folder = self._folders.folder_of(tp)
             log = None if folder is None else folder.logs.get(tp)
@@ -156,15 +159,15 @@ class Replicas:
                     logger.error("%s cannot be flushed: %s", tp, error)
 
     async def forget_deleted(self) -> None:
-        """Topics that were deleted have left the served folders; those in a folder that is away are still known when
-        it comes back."""
+        """Drop deleted topics from the metadata, unless a log folder is offline or missing: only the metadata tells
+        that the partitions in it were deleted."""
         deleted = list(self._cluster.image.deleted)
         if deleted and self._folders.whole:
             await self._cluster.topics.forget_deleted(deleted)
 
     async def _remember(self) -> list[str]:
-        """Tell the cluster in which folders partitions were found, where it does not know or believes otherwise; the
-        names of their topics."""
+        """Correct the log folders that the metadata records for partitions, from where they were found; returns the
+        names of the topics that changed."""
         found: dict[str, dict[int, str]] = {}
         folders: set[LogFolder] = set()
         for topic in self._cluster.image.topics.values():
@@ -179,12 +182,12 @@ class Replicas:
         return list(found)
 
     async def follow(self, image: Image, names: Sequence[str]) -> None:
-        """Be as `image` says for the topics that changed."""
+        """Bring the replicas in line with `image` for the topics that changed."""
         async with self._following:
             await self._follow(image, names)
 
     async def make_missing(self) -> None:
-        """Make the partitions for which no descriptor was left when their topic was made."""
+        """Create the partitions for which no file descriptor was left when their topic was created."""
         if self._unmade:
             async with self._following:
                 names = list(self._unmade)
@@ -220,8 +223,7 @@ class Replicas:
         ]
 
     def _drop(self, name: str) -> list[TopicPartition]:
-        """Serve a topic no longer; whoever waits for it is told, whoever is in the middle of something finds it
-        gone."""
+        """Stop serving a topic: wake the requests that wait for it; requests in progress find that it is gone."""
         hosts = self._by_name.pop(name)
         self._names = {topic_id: known for topic_id, known in self._names.items() if known != name}
         found = [replica for replica in hosts if replica is not None]
@@ -245,9 +247,9 @@ class Replicas:
                 folder.create(tp, topic_id, self._cluster.metadata.topic_config(tp.topic))
                 folders.add(folder)
             except StorageError as error:
-                logger.error("%s is not served: %s, and is not ours", tp, error)
+                logger.error("%s is not served: %s and belongs to no known topic", tp, error)
             except KafkaError:
-                if folder.failed is None:  # for want of a descriptor
+                if folder.failed is None:  # no file descriptor was left: `make_missing` tries again
                     self._unmade[tp.topic] = None
                 else:
                     away += 1
@@ -283,8 +285,8 @@ class Replicas:
 
 
 def _sync_names(folders: Iterable[LogFolder]) -> None:
-    """The partitions in these folders outlive a power loss: only then may the cluster take a missing one for lost.
-    Blocks. A folder that fails is offline, and says so itself."""
+    """Make the partitions' names in these folders survive a power loss: only then may the cluster treat a missing
+    partition as lost. Blocks. A folder that fails goes offline and logs it."""
     for folder in folders:
         with suppress(KafkaError):
             folder.sync_names()

@@ -1,4 +1,4 @@
-"""What a replica answers to requests: plain values, so that no request handler ever opens a log or a batch."""
+"""A replica's answers to requests: plain values, so that no request handler opens a log or a batch."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
@@ -10,8 +10,9 @@ from moldau.runtime import FileSlice
 
 
 class AppendTerms(NamedTuple):
-    """What a Produce request says of all its batches. `acks_all`: acks=all; `transactional`: it names a transactional
-    id; `zstd`: its client knows the codec; `transaction_version`: 2 if the leader adds partitions to transactions."""
+    """The terms of a Produce request that apply to all its batches. `acks_all`: acks=all; `transactional`: it names a
+    transactional id; `zstd`: its client knows the codec; `transaction_version`: 2 if the leader adds partitions to
+    transactions."""
 
     acks_all: bool
     transactional: bool
@@ -20,8 +21,8 @@ class AppendTerms(NamedTuple):
 
 
 class AppendRefusal(NamedTuple):
-    """A batch that is not appended. `log_start_offset` is -1 if Kafka's answer does not have it, `message` None if it
-    has no sentence; `record_errors` are a record's number in the batch and a sentence."""
+    """A batch that is not appended. `log_start_offset` is -1 where Kafka's response does not carry it, `message` is
+    None where Kafka sends no sentence; each of `record_errors` is a record's index in the batch and a sentence."""
 
     partition: int
     error: ErrorCode
@@ -31,14 +32,14 @@ class AppendRefusal(NamedTuple):
 
 
 AppendOutcome: TypeAlias = Appended | AppendRefusal
-"""What became of a batch: where it is in the log, or why it is not there."""
+"""The outcome of an append: where the batch is in the log, or why it was refused."""
 
 
 class ReadResult(NamedTuple):
-    """Records that a reader may see, and what it is told about the partition at the same moment.
+    """Records that a reader may see, and the partition's offsets at the same moment.
 
     `aborted` holds (producer id, first offset) of the aborted transactions that have records in the slice; None for a
-    reader of uncommitted records. `records` is None if nothing is to be read. All else are offsets.
+    reader of uncommitted records. `records` is None if no record is visible. The other fields are offsets.
     """
 
     high_watermark: int

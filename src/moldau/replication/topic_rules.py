@@ -1,4 +1,4 @@
-"""What a topic's settings ask of every batch that is appended to one of its partitions."""
+"""The rules that a topic's settings impose on every batch appended to its partitions."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from moldau.names import TopicPartition
 from moldau.records.validation import Rules
 
 KEEPS_CODEC: Final = "producer"
-"""The value of `compression.type` for batches to stay as their producers compressed them."""
+"""The value of `compression.type` that leaves batches as their producers compressed them."""
 DEFAULT_LEVEL: Final = -1
 """The value of a compression level that leaves it to the codec."""
 

@@ -1,9 +1,8 @@
-"""What a broker does by the clock: delete old segments, write checkpoints, flush, forget silent producers, remove
-files.
+"""A broker's periodic jobs: delete old segments, write checkpoints, flush, forget inactive producers, remove files.
 
-Each job runs every so many milliseconds, one after the other, so that no two touch a log at once; what blocks runs in
-the executor. A job that fails is logged and tried again at its next turn. A disk that fails has taken its folder
-offline by then, and the job goes on with what is in the others.
+Each job has its own interval in milliseconds. Jobs run one at a time, so no two touch a log at once; blocking work runs
+in the executor. A job that fails is logged and tried again after its interval. A failed disk takes its folder offline,
+and the job continues with the other folders.
 """
 
 import asyncio
@@ -23,10 +22,10 @@ from moldau.turns import in_turns
 logger = logging.getLogger(__name__)
 
 BREATH = 100
-"""So many partitions are looked at before the loop gets a turn."""
+"""Partitions that are examined before the loop gets a turn."""
 FLUSH_CHECK_MS = REMOVE_CHECK_MS = MAKE_CHECK_MS = PLACE_CHECK_MS = 1000
 SLEEP_MS_MAX = 2**31
-"""A job that is never due runs every few weeks: event loops know no larger number."""
+"""The longest delay, for jobs that are disabled: event loops accept no longer one."""
 
 
 class Job(NamedTuple):
@@ -96,7 +95,7 @@ class Upkeep:
         now_ms = self._runtime.clock.now_ms()
         for turn, replica in enumerate(self._replicas):
             if replica.config.deletes or replica.log.log_start_offset > 0:
-                with contextlib.suppress(KafkaError):  # its folder is offline, which has been said
+                with contextlib.suppress(KafkaError):  # its folder is offline, and that has been logged
                     replica.log.retain(now_ms, replica.high_watermark)
             if turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
@@ -117,13 +116,13 @@ class Upkeep:
         now_ms = self._runtime.clock.now_ms()
         for turn, replica in enumerate(self._replicas):
             if replica.log.flush_overdue(now_ms):
-                with contextlib.suppress(KafkaError):  # its topic went meanwhile, or the disk, which has been said
+                with contextlib.suppress(KafkaError):  # deleted meanwhile, or its disk failed, which is logged
                     await self._runtime.run(replica.log.flush)
             elif turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
 
     async def _flush_closed(self) -> None:
-        """As Kafka when a segment is closed: what is behind it is never read again after a crash."""
+        """Flush closed segments, as Kafka does when it rolls one: recovery after a crash then begins after them."""
         for turn, replica in enumerate(self._replicas):
             if replica.log.has_closed_unflushed:
                 with contextlib.suppress(KafkaError):
@@ -135,7 +134,7 @@ class Upkeep:
         await self._runtime.run(self._folders.check_places)
 
     async def _remove(self) -> None:
-        """Deleted topics have left the served folders by now, so the cluster need not remember them."""
+        """Once the folders of deleted topics are renamed, the metadata need not remember those topics."""
         await self._replicas.forget_deleted()
         await self._runtime.run(lambda: self._folders.remove_due(self._runtime.clock.now_ms()))
 

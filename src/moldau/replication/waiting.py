@@ -2,8 +2,8 @@
 
 A `Wait` counts down what it misses: the bytes of a fetch, or the partitions of a write whose high watermark is still
 too low. It is done when nothing is missing, when its time is over, or when its partition changed in a way that the
-client must hear of (`wake`). It says only that it is time to look again; its request then reads, or asks, anew.
-A move of the watermark costs O(1) for each parked fetch, and touches only those writes that it completes.
+client must hear of (`wake`). It carries no result: its request then reads, or checks, again. A move of the watermark
+costs O(1) for each parked fetch, and touches only those writes that it completes.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Wait:
     def for_bytes(
         cls, missing: int, wait_s: float, places: Iterable["Waiters"], loop: asyncio.AbstractEventLoop
     ) -> "Wait":
-        """Wait until there are `missing` more bytes to read at these partitions together."""
+        """Wait until these partitions together have `missing` more bytes to read."""
         wait = cls(missing, wait_s, loop)
         for waiters in places:
             waiters.for_bytes[wait] = None
@@ -52,7 +52,7 @@ class Wait:
         return wait
 
     def count_down(self, amount: int) -> None:
-        """This many bytes, or partitions, are no longer missing."""
+        """Subtract from what is missing: bytes of a fetch, or partitions of a write."""
         self._missing -= amount
         if self._missing <= 0:
             self.finish()
@@ -62,7 +62,7 @@ class Wait:
             self.done.set_result(None)
 
     def _leave(self, _: "asyncio.Future[None]") -> None:
-        """Runs as well if the connection is gone and its task was cancelled."""
+        """Also runs if the connection closed and its task was cancelled."""
         self._timer.cancel()
         for waiters, offset in self._places:
             waiters.forget(self, offset)
@@ -94,8 +94,8 @@ class Waiters:
                 wait.count_down(1)
 
     def wake(self) -> None:
-        """All look again: what they wait for may never come (the partition was deleted, failed, or has another leader),
-        or something else changed (a transaction ended)."""
+        """Make all parked requests look again: what they wait for may never come (the partition was deleted, failed, or
+        has another leader), or something else changed (a transaction ended)."""
         for wait in [*self.for_bytes, *(wait for _, wait in self.until_committed)]:
             wait.finish()
 

@@ -45,8 +45,8 @@ class Dispatch:
         return Requests(self, Session(listener, peer)).answer
 
     async def wide(self, route: Route, call: Call, frame: Any, at: int) -> Reply | Muting:
-        """`frame` waits for its turn in memory of its own. Raises `ProtocolViolation` if other frames leave no room for
-        it."""
+        """Read and answer a wide request. `frame` has been copied, and waits for its turn. Raises `ProtocolViolation`
+        if the frames already waiting leave no room for it."""
         turns = self._turns
         with turns.holding(len(frame)):
             async with turns:
@@ -64,14 +64,15 @@ class Dispatch:
         return await self.later(route, call, request, response)
 
     async def throttled(self, route: Route, call: Call, request: Any, throttled: Throttled) -> Muting:
-        """The reply, which says for how long its client is throttled, and then mutes its connection."""
+        """The reply to a throttled client: it carries the throttle time, and its connection is muted after it."""
         response, ms = throttled
         while not route.is_response(response):
             response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
         return Muting(route.pack(call.version, call.correlation_id, request, response, ms), ms)
 
     async def later(self, route: Route, call: Call, request: Any, response: Any) -> Reply:
-        """The awaited answer may take as long as a rebalance: the queue of wide work continues meanwhile."""
+        """The reply to an answer that must be awaited. That may take as long as a rebalance; the queue of wide work
+        continues meanwhile."""
         if isinstance(response, Awaitable):
             response = turn(await response)
             if route.is_response(response) and not (route.is_wide(response) or route.is_wide(request)):
@@ -84,7 +85,7 @@ class Dispatch:
 
 def _packed_last(route: Route, call: Call, messages: list[Any]) -> Reply:
     """Pack the reply to a request and its response, and free both. They are freed in the executor, and before the
-    cyclic garbage collector, which would go through all their elements, is on again."""
+    cyclic garbage collector is enabled again: it would traverse all their elements."""
     request, response = messages
     packed = route.pack(call.version, call.correlation_id, request, response)
     del request, response
@@ -96,7 +97,7 @@ class Requests:
     """The requests of one connection.
 
     Nearly all of them come with the same client id. The header is therefore unpacked together with a client id of that
-    length, and only a client id that differs is read anew.
+    length, and only a different client id is decoded again.
     """
 
     __slots__ = ("_at", "_client_id", "_dispatch", "_gate", "_length", "_routes", "_session", "_unpack")
@@ -109,7 +110,7 @@ class Requests:
         self._expect(None)
 
     def _expect(self, client_id: str | None) -> None:
-        """The session's client id from now on."""
+        """Set the session's client id, and prepare the header layout for it."""
         self._session.client_id = client_id
         encoded = b"" if client_id is None else client_id.encode()
         self._client_id = encoded
@@ -151,8 +152,8 @@ class Requests:
         return self._dispatch.later(route, call, request, answer)
 
     def _unsupported(self, frame: memoryview) -> Answer:
-        """A version that is not supported. Raises `ProtocolViolation` unless it is of ApiVersions, whose reply is in
-        version 0 then."""
+        """Answer a request whose version is not supported. ApiVersions is answered in version 0; for every other API
+        this raises `ProtocolViolation`."""
         header = codec.read_header(frame)
         api = APIS[header.key]
         if api is not API_VERSIONS:

@@ -2,7 +2,7 @@
 
 The gate counts requests and applies its rules. A broker has no rules so far: authorisation and quotas will be rules. A
 rule may refuse a request, throttle its client, or both. The reply to a throttled client carries the time in
-`throttle_time_ms` and is sent at once; then nothing is read from its connection for as long (KIP-219).
+`throttle_time_ms` and is sent at once; then nothing is read from its connection for that time (KIP-219).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,8 @@ Handler: TypeAlias = Callable[[Any, Call], Any]
 
 
 class Verdict(NamedTuple):
-    """What a rule says about a request: the error that answers it, 0 for none, and how long its client is throttled."""
+    """A rule's decision about a request: the error code that answers it (0: none), and for how many milliseconds its
+    client is throttled."""
 
     error: int = 0
     throttle_ms: int = 0
@@ -42,8 +43,8 @@ class Gate:
         self._rules = rules
 
     def __call__(self, request: Any, call: Call, handler: Handler) -> Any:
-        """The handler's answer, `Throttled` if a rule says so. Raises `ProtocolViolation` if a rule refuses a request
-        whose reply cannot say why."""
+        """The handler's answer, wrapped in `Throttled` if a rule throttles the client. Raises `ProtocolViolation` if a
+        rule refuses a request whose reply cannot say why."""
         self.requests[call.key] += 1
         if self._rules:
             return self._judge(request, call, handler)

@@ -11,7 +11,7 @@ from moldau.requests.session import Call
 
 
 def refused(request: Any, call: Call, error: int) -> Any:
-    """A response that says the error of every partition of a Produce or Fetch, and at the top of all others.
+    """A response that carries the error: in every partition for Produce and Fetch, at the top level for all other APIs.
 
     Raises `ProtocolViolation`, which closes the connection, if the reply has no place for the error: a Produce with
     acks=0 has no reply, and some responses have errors only in their elements.

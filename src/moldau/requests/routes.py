@@ -20,8 +20,8 @@ from moldau.runtime import Reply
 class Route(NamedTuple):
     """One API in one version.
 
-    A handler's answer of the type `at_once` is packed without a further look. `views_frame`: a request that
-    was read has views into its frame.
+    A handler's answer of the type `at_once` is packed without further checks. `views_frame`: the request, once read,
+    holds views into its frame.
     """
 
     key: int
@@ -36,17 +36,17 @@ class Route(NamedTuple):
     request gets none."""
     views_frame: bool
     copy: Callable[[memoryview], Any]
-    """A frame -> the same in memory of its own, for `read_wide`."""
+    """Copies a frame into memory of its own, for `read_wide`."""
     read_wide: Callable[[Any, int, int], Any]
     """Like `read`, for a wide request."""
     is_response: Callable[[Any], bool]
     """Whether a handler's answer is a response, and not steps or an awaitable."""
     is_wide: Callable[[Any], bool]
-    """Whether a request is freed, or a response packed, in the executor."""
+    """Whether a request is freed, or a response packed, in the executor: true if it has many elements."""
 
 
 def routes(handlers: Mapping[int, Handler]) -> dict[int, Route]:
-    """All routes by key and version in one number, as the first four bytes of a request have them."""
+    """All routes by key and version in one number, as in the first four bytes of a request."""
     missing = APIS.keys() - handlers.keys()
     assert not missing, f"advertised but not handled: {missing}"
     made: dict[int, Route] = {}

@@ -13,7 +13,7 @@ UNKNOWN = "unknown"
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """One connection, for as long as it lasts.
+    """The state of one connection, for its lifetime.
 
     `listener` is the name of the listener that accepted it. `client_id` is the one of its latest request. A client
     sends the name and version of its software with ApiVersions, from version 3 on.
