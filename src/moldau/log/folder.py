@@ -1,18 +1,18 @@
 """A log folder: all partitions of one broker on one disk, and the files that describe them together.
 
-    .lock                                held by the process that uses the folder
+    .lock                                locked by the process that uses the folder
     .kafka_cleanshutdown                 {"version": 0, "brokerEpoch": -1}: the last stop was clean; gone while we run
     meta.properties                      whose folder it is: version, cluster.id, node.id, directory.id
-    recovery-point-offset-checkpoint     below it everything was flushed
-    log-start-offset-checkpoint          where logs start that no longer start with their first segment
+    recovery-point-offset-checkpoint     the recovery point of each log: all records below it were flushed
+    log-start-offset-checkpoint          the start of each log that starts after its first segment's base offset
     replication-offset-checkpoint        the high watermarks
-    closed-offset-checkpoint             where those logs end that a stop had closed when it was cut off; ours
+    closed-offset-checkpoint             the ends of the logs that an interrupted stop had closed; not a file of Kafka's
     <topic>-<partition>/                 a partition
-    <topic>-<partition>.<id>-delete/     a partition that is being removed
+    <topic>-<partition>.<id>-delete/     a deleted partition, removed later
 
-The marker is deleted before anything is loaded, so that a crash while loading counts as unclean, and written last of
-all. A partition nobody knows, and any other name, is left alone and reported. One `OSError` while serving takes the
-whole folder offline: every log in it, for good, and no clean-shutdown marker is written.
+The clean-shutdown marker is deleted before any log is loaded, so that a crash while loading counts as unclean; a stop
+writes it last. Partitions of unknown topics, and all other names, are left alone and reported. One `OSError` while
+serving takes the whole folder and every log in it offline until the next start, and no marker is written.
 """
 
 import contextlib
@@ -64,13 +64,13 @@ logger = logging.getLogger(__name__)
 
 
 def partition_of(name: str) -> TopicPartition | None:
-    """The partition a folder is named for; None if the name is no partition's."""
+    """The partition that a folder's name stands for; None for any other name."""
     match = _PARTITION.fullmatch(name)
     return TopicPartition(match[1], int(match[2])) if match and int(match[2]) < 2**31 else None
 
 
 def folder_name_for_deletion(tp: TopicPartition, unique: uuid.UUID) -> str:
-    """`topic-partition.<unique>-delete`, the topic cut where the name would be too long."""
+    """`topic-partition.<unique>-delete`, with the topic's name truncated if the whole would be too long."""
     suffix = f"-{tp.partition}.{unique.hex}{DELETE_SUFFIX}"
     return tp.topic[: NAME_BYTES_MAX - len(suffix)] + suffix
 
@@ -88,16 +88,16 @@ def _shared(waiting: deque[T], workers: int, do: Callable[[T], object]) -> list[
 
 
 class LogFolder:
-    """One folder, open. `logs` are its partitions; `clean` says how it was left; `failed` is why it is offline, or
-    None; `directory_id` names it in the metadata, wherever it is mounted."""
+    """An open log folder. `logs` are its partitions; `clean`: the last stop was clean; `failed` is why it is offline,
+    or None; `directory_id` identifies it in the metadata, wherever it is mounted."""
 
     def __init__(
         self, path: Path, runtime: Runtime, open_files_max: int = OPEN_FILES_MAX, files: OpenFiles | None = None
     ):
-        """Makes the folder if it is not there, takes its lock, reads what describes it, deletes the marker. `files`:
-        those of several folders, counted together.
+        """Create the folder if it does not exist, take its lock, read its description files, delete the marker. `files`
+        counts the open files of all folders together.
 
-        Raises `StorageError` if another process has it, `OSError`.
+        Raises `StorageError` if another process uses the folder, `OSError`.
         """
         self.path = path
         self.repair_command = f"moldau log repair {path}"
@@ -128,25 +128,26 @@ class LogFolder:
 
     @property
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """As they were read, or last written."""
+        """The high watermarks in the checkpoint, as read at the start or last written."""
         return self._offsets.high_watermarks
 
     def _make(self, path: Path) -> None:
-        """The folder lasts from now on: what is flushed in it is worth nothing without its name."""
+        """Create the folder and flush its name: without the name, files flushed in it would be lost in a crash."""
         made = [each for each in (path, *path.parents) if not self._disk.exists(each)]
         self._disk.make_folder(path)
         for each in made or [path]:
-            with contextlib.suppress(PermissionError):  # a parent that others own, and that may not be read
+            with contextlib.suppress(PermissionError):  # the parent belongs to another user and is not readable
                 self._disk.sync_folder(each.parent)
 
     @property
     def was_used(self) -> bool:
-        """Whether a broker has kept anything here: partitions, or what checkpoints say of them. Raises `OSError`."""
+        """Whether a broker has stored partitions or checkpoints here. Raises `OSError`."""
         names = filter(partition_of, self._disk.list(self.path))
         return bool(self._offsets.recovery_points) or any(is_folder(self._disk, self.path / name) for name in names)
 
     def claim(self, cluster_id: str, node_id: int) -> None:
-        """The folder belongs to this node of this cluster from now on. Raises `StorageError` if it is another's."""
+        """Record that the folder belongs to this node of this cluster. Raises `StorageError` if it belongs to
+        another."""
         remedy = f"give this one another folder, or, if {META_PROPERTIES} is wrong, run `{self.repair_command}`"
         theirs, node = self.meta.get("cluster.id"), self.meta.get("node.id", self.meta.get("broker.id"))
         if theirs is not None and theirs != cluster_id:
@@ -169,8 +170,8 @@ class LogFolder:
         config_of: Callable[[str], TopicConfig],
         deleted: Mapping[uuid.UUID, str] | None = None,
     ) -> list[str]:
-        """Open the partitions of all known topics (name -> id), recovering where needed; returns the names of what is
-        strange: left alone, and for the caller to report. What belongs to a topic in `deleted` (id -> name) goes.
+        """Open the partitions of all known topics (name -> id), recovering where needed; returns the unknown names,
+        which are left alone for the caller to report. Partitions of topics in `deleted` (id -> name) are removed.
         Blocks. Raises `OSError`."""
         found, strays = self.sift(known, deleted)
         for work in self.loading(found, known, config_of):
@@ -181,8 +182,8 @@ class LogFolder:
     def sift(
         self, known: Mapping[str, uuid.UUID], deleted: Mapping[uuid.UUID, str] | None = None
     ) -> tuple[list[TopicPartition], list[str]]:
-        """The partitions of known topics that are here, and the names of what is strange; the rest of `load`'s work is
-        done. Blocks. Raises `OSError`."""
+        """The partitions of known topics in this folder, and the unknown names. Does all of `load`'s work except
+        opening the partitions. Blocks. Raises `OSError`."""
         found, strays = [], []
         for name in self._disk.list(self.path):
             if name in _OWN_FILES or name.endswith(".tmp"):
@@ -206,9 +207,9 @@ class LogFolder:
         config_of: Callable[[str], TopicConfig],
         workers: int = 1,
     ) -> list[Callable[[], None]]:
-        """Work for `workers` threads that opens these partitions: each takes the next partition until none is left.
+        """The work of `workers` threads that open these partitions: each takes the next partition until none is left.
 
-        Every piece blocks and raises `OSError`.
+        Each callable blocks and raises `OSError`.
         """
         self._touched = True
         found = list(found)
@@ -228,10 +229,9 @@ class LogFolder:
         return _shared(self._waiting, workers, load)
 
     def stop_loading(self) -> None:
-        """Open no further partition. Those that were not opened stay as they are: `close` leaves what the last stop
-        noted about them."""
+        """Open no further partition. `close` keeps the checkpoints of the last stop for those that were not opened."""
         self._wanted = False
-        with contextlib.suppress(IndexError):  # `loading` takes from it too
+        with contextlib.suppress(IndexError):  # the threads of `loading` take from it too
             while True:
                 self._offsets.unloaded.append(self._waiting.popleft())
 
@@ -270,8 +270,8 @@ class LogFolder:
         return found in deleted or (found is None and tp.topic not in known and tp.topic in deleted.values())
 
     def _is(self, name: str, topic_id: uuid.UUID) -> bool:
-        """Whether a folder is one of this very topic, not of an earlier one of the same name. A file that cannot be
-        read is removed, and rewritten on opening."""
+        """Whether a folder belongs to the topic with this id, not to an earlier one of the same name. An unreadable
+        `partition.metadata` is removed, and rewritten when the log is opened."""
         try:
             found = checkpoints.read_topic_id(self._disk, self.path / name)
         except NotADirectoryError:
@@ -305,7 +305,8 @@ class LogFolder:
         return log
 
     def create(self, tp: TopicPartition, topic_id: uuid.UUID, config: TopicConfig) -> Log:
-        """A new, empty partition. Raises `KafkaError` (KAFKA_STORAGE_ERROR), `StorageError` if there is one already."""
+        """A new, empty partition. Raises `KafkaError` (KAFKA_STORAGE_ERROR), `StorageError` if its folder already
+        exists."""
         self._check()
         path = self.path / str(tp)
         if tp in self.logs or (tp not in self._half_made and self._disk.exists(path)):
@@ -323,7 +324,8 @@ class LogFolder:
         return log
 
     def sync_names(self) -> None:
-        """The folders of partitions that were made outlive a power loss. Blocks. Raises `KafkaError`."""
+        """Flush the names of new partitions' folders, so that they survive a power loss. Blocks. Raises
+        `KafkaError`."""
         self._guarded(lambda: self._disk.sync_folder(self.path))
 
     def _forget(self, tp: TopicPartition) -> None:
@@ -333,7 +335,7 @@ class LogFolder:
             self._offsets.write({known: offset for known, offset in self.high_watermarks.items() if known in self.logs})
 
     def delete(self, tp: TopicPartition, now_ms: int) -> None:
-        """Take a partition out: its folder gets another name now and goes later. Raises `KafkaError`
+        """Delete a partition: rename its folder now, remove its files later. Raises `KafkaError`
         (KAFKA_STORAGE_ERROR)."""
         self.delete_all([tp], now_ms)
 
@@ -352,8 +354,8 @@ class LogFolder:
             raise self.fail(error) from error
 
     def check_place(self) -> None:
-        """Take the folder offline if its path leads elsewhere now: no start would find what is written to its open
-        files. Blocks."""
+        """Take the folder offline if its path now leads elsewhere: the next start would not find the data written to
+        its open files. Blocks."""
         try:
             if self.failed is None and not self._unlock.in_place():
                 self.fail(OSError(errno.ENODEV, "it was renamed, or its disk was unmounted or replaced"))
@@ -369,11 +371,12 @@ class LogFolder:
             raise self.fail(error) from error
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Write down recovery points, log starts and, if given, high watermarks. Blocks. Raises `KafkaError`."""
+        """Write the checkpoints: recovery points, log starts and, if given, high watermarks. Blocks. Raises
+        `KafkaError`."""
         self._guarded(lambda: self._offsets.write(high_watermarks))
 
     def checkpoint_recovery_points(self) -> None:
-        """Blocks. Raises `KafkaError`, as the next two."""
+        """Blocks. Raises `KafkaError`; so do the next two methods."""
         self._guarded(self._offsets.write_recovery_points)
 
     def checkpoint_log_starts(self) -> None:
@@ -410,7 +413,7 @@ class LogFolder:
             elif self._offsets.closed_ends and not self._touched and self.failed is None:
                 self._offsets.restore_closed_ends()
             elif self.clean and not self._touched and self.failed is None:
-                # a start that was refused: all is as the last stop left it
+                # the start was refused before loading: keep everything as the last stop left it
                 identity.leave_marker(self._disk, self.path, self.broker_epoch)
         except (OSError, KafkaError) as error:
             logger.error("%s was not closed cleanly: %s", self.path, error)
@@ -425,7 +428,8 @@ class LogFolder:
             log.abandon()
 
     def fail(self, error: OSError) -> KafkaError:
-        """Take the folder offline, once, unless only a descriptor was missing; what to answer."""
+        """Take the folder offline, once, unless only a file descriptor was missing; returns the error for the
+        client."""
         if out_of_descriptors(error):
             return no_descriptor(self.path, error)
         if self.failed is None:

@@ -1,12 +1,12 @@
-"""All log folders of a broker as one thing: where a partition is, where a new one goes, and what is left if one fails.
+"""All log folders of a broker together: where a partition is, where a new one goes, and what survives if one fails.
 
-A folder is known by its directory id, which the metadata keeps for every partition (KIP-858), so that a partition
-whose folder is away is never begun anew elsewhere. One that cannot be opened, or fails later, takes its partitions
-offline and nothing else; the last one takes the broker along, and so does the one that has the metadata, if one has
-(`needed`). A new partition goes to the folder that has the fewest. A partition that is in two folders is nobody's to
-choose from: the start is refused.
+A folder is known by its directory id, which the metadata keeps for every partition (KIP-858), so that a partition whose
+folder is missing is never created empty in another one. A folder that cannot be opened, or fails later, takes only its
+own partitions offline. The broker stops when its last folder fails, or the one with the metadata (`needed`). A new
+partition goes to the folder with the fewest partitions. If a partition is in two folders, the start is refused: the
+broker cannot know which copy is right.
 
-Loading is a coroutine, whose blocking work goes to the runtime's executor; everything else here blocks, or is at once.
+`load` and `shut` are coroutines, whose blocking work goes to the runtime's executor. Methods that block say so.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from moldau.runtime import Runtime, out_of_descriptors
 
 T = TypeVar("T")
 THREADS = 8
-"""Flushes of one folder at once at a stop. Journals take several in one write: 12,000 fsyncs of one thread after the
-other took 8 to 18 s on ext4, of two threads 0.5 to 3 s, of eight 0.3 s."""
+"""Parallel flushes of one folder at a stop. A file system's journal combines several in one write: 12,000 fsyncs took 8
+to 18 s in one thread on ext4, 0.5 to 3 s in two threads, 0.3 s in eight."""
 TELL_S = 3.0
 """The interval at which a slow stop logs its progress."""
 LOST_SHOWN = 5
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 class FolderUse(NamedTuple):
     """The content of one log folder: its path, the size of each partition's records (None if the folder is offline),
-    and the bytes of its volume, all of them and those left."""
+    and the size and usable free space of its volume, in bytes."""
 
     path: str
     sizes: Mapping[TopicPartition, int] | None
@@ -53,8 +53,8 @@ class FolderUse(NamedTuple):
 
 
 class LogFolders:
-    """`folders` are those that could be opened, in the order they were named; some of them may have `failed` since.
-    `unusable` says why the others could not. `on_failure` is told of every folder that fails from now on."""
+    """`folders` are those that could be opened, in the order of `log.dirs`; some may have `failed` since. `unusable`
+    has the error of each of the others. `on_failure` is called with every folder that fails later."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class LogFolders:
         open_files_max: int = OPEN_FILES_MAX,
         held_max: int = HELD_MAX,
     ):
-        """Raises `StorageError` if another process has one of them, `OSError` if none can be opened."""
+        """Raises `StorageError` if another process uses one of them, `OSError` if none can be opened."""
         self.folders: list[LogFolder] = []
         self.unusable: dict[Path, OSError] = {}
         self._strays: dict[str, Path] = {}
@@ -113,13 +113,13 @@ class LogFolders:
     @property
     def repair_command(self) -> str:
         """The command that repairs these folders."""
-        import shlex  # no start needs it
+        import shlex  # not needed at start-up, which it would slow down
 
         return " ".join(["moldau log repair", *(shlex.quote(str(path)) for path in self._paths)])
 
     @property
     def were_used(self) -> bool:
-        """Whether a broker has kept anything in these folders. Raises `OSError`."""
+        """Whether a broker has stored partitions or checkpoints in these folders. Raises `OSError`."""
         return any(folder.was_used for folder in self.folders)
 
     @property
@@ -129,18 +129,18 @@ class LogFolders:
 
     @property
     def whole(self) -> bool:
-        """Whether no folder is away, so that a partition that is nowhere has never been."""
+        """Whether every folder is online. Only then does a partition without a folder not exist."""
         return not self.unusable and len(self.serving) == len(self.folders)
 
     @property
     def lost(self) -> bool:
-        """Whether nothing can be served any more: no folder is left, or the one with the metadata is not."""
+        """Whether the broker must stop: no folder is left, or the one with the metadata has failed."""
         serving = self.serving
         return not serving or (self.needed is not None and all(folder.path != self.needed for folder in serving))
 
     @property
     def directories(self) -> dict[str, bool]:
-        """The directory ids that are served, and whether each folder was left clean."""
+        """The directory ids of the online folders, and whether the last stop of each was clean."""
         return {folder.directory_id: folder.clean for folder in self.serving}
 
     @property
@@ -151,14 +151,14 @@ class LogFolders:
 
     @property
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Those that were last written down."""
+        """The high watermarks in the checkpoints of all folders."""
         found: dict[TopicPartition, int] = {}
         for folder in self.serving:
             found.update(folder.high_watermarks)
         return found
 
     def check_identity(self) -> None:
-        """Raises `StorageError` if a folder that was used does not say whose it is, `OSError`."""
+        """Raises `StorageError` if a used folder lacks its cluster or node id, `OSError`."""
         for folder in self.folders:
             missing = identity.missing_in(folder.meta)
             if missing and folder.was_used:
@@ -168,7 +168,8 @@ class LogFolders:
                 )
 
     def claim(self, cluster_id: str, node_id: int) -> None:
-        """The folders belong to this node of this cluster from now on. Raises `StorageError` if one is another's."""
+        """Record that the folders belong to this node of this cluster. Raises `StorageError` if one belongs to
+        another."""
         for folder in self.serving:
             try:
                 folder.claim(cluster_id, node_id)
@@ -189,11 +190,11 @@ class LogFolders:
         threads: int = 1,
         made: Mapping[TopicPartition, str] | None = None,
     ) -> list[str]:
-        """Open the partitions of all known topics (name -> id), so many at once in each folder; returns the paths of
-        what is strange. A folder that cannot be read is offline then. `made` are the partitions that have to be in
-        some folder, and the directory id of the one they were in.
+        """Open the partitions of all known topics (name -> id), with `threads` threads in each folder; returns the
+        unknown paths. A folder that cannot be read goes offline. `made` are the partitions that must exist in some
+        folder, and the directory id of the one they were in.
 
-        Raises `StorageError` for a partition that is in two folders, or lost; `OSError` if nothing is left to serve,
+        Raises `StorageError` for a partition that is in two folders, or lost; `OSError` if no folder is left,
         `StartInterrupted`.
         """
         found: dict[LogFolder, list[TopicPartition]] = {folder: [] for folder in self.serving}
@@ -222,7 +223,7 @@ class LogFolders:
         return sorted(strays)
 
     def interrupt(self) -> None:
-        """Open no further partition: `load` raises `StartInterrupted` when those that are being opened are open."""
+        """Open no further partition: `load` raises `StartInterrupted` once the partitions being opened are open."""
         self._interrupted = True
         for folder in self.folders:
             folder.stop_loading()
@@ -234,8 +235,8 @@ class LogFolders:
         known: Mapping[str, uuid.UUID],
         strays: Collection[str],
     ) -> None:
-        """A partition that was made must be in a log folder, unless its own is offline; else it is lost, and not made
-        again: acknowledged records would seem never to have been written."""
+        """Raise `StorageError` if an existing partition has no folder, unless its log folder is offline. The partition
+        is lost; creating it empty would silently drop acknowledged records."""
         there = {tp for partitions in found.values() for tp in partitions}
         homes = {folder.directory_id: folder for folder in self.serving}
         lost = []
@@ -289,7 +290,7 @@ class LogFolders:
 
     @property
     def named(self) -> dict[str, bool]:
-        """The path of every folder that was named, and whether it is served."""
+        """The path of every configured folder, and whether it is online."""
         serving = {folder.path for folder in self.serving}
         return {str(path): path in serving for path in self._paths}
 
@@ -299,17 +300,17 @@ class LogFolders:
         return [_use_of(path, by_path.get(path)) for path in self._paths]
 
     def in_the_way(self, topic: str) -> Path | None:
-        """A partition's folder of that name that belonged to no known topic at the start, and is still there."""
+        """A partition folder with this topic's name that belonged to no known topic at the start and still exists."""
         path = self._strays.get(topic)
         return path if path is not None and self._runtime.disk.exists(path) else None
 
     def directory_of(self, tp: TopicPartition) -> str | None:
-        """The directory id of the folder that a partition is served in; None as `folder_of`."""
+        """The directory id of the folder that serves a partition; None where `folder_of` returns None."""
         folder = self.folder_of(tp)
         return folder.directory_id if folder is not None else None
 
     def folder_of(self, tp: TopicPartition) -> LogFolder | None:
-        """Where a partition is served; None if it is nowhere, or where it was is offline."""
+        """The folder that serves a partition; None if no folder has it, or its folder is offline."""
         for folder in self.folders:
             if tp in folder.logs and folder.failed is None:
                 return folder
@@ -320,15 +321,16 @@ class LogFolders:
         return folder.logs[tp] if folder is not None else None
 
     def home(self, directory_id: str) -> LogFolder | None:
-        """The folder a partition belongs into that is assigned to that directory id; for one that is not assigned the
-        one with the fewest. None if that folder is away, or might be."""
+        """The folder for a partition assigned to `directory_id`; for an unassigned partition, the folder with the
+        fewest partitions. None if the assigned folder is, or may be, offline or missing."""
         serving = self.serving
         if directory_id != UNASSIGNED:
             return next((folder for folder in serving if folder.directory_id == directory_id), None)
         return min(serving, key=lambda folder: len(folder.logs)) if serving and self.whole else None
 
     def place(self, count: int) -> list[str]:
-        """The directory ids for this many new partitions: each goes to the folder that has the fewest by then."""
+        """The directory ids for this many new partitions: each goes to the folder that has the fewest partitions by
+        then."""
         heap = [(len(folder.logs), at, folder.directory_id) for at, folder in enumerate(self.serving)]
         if not heap:
             return [UNASSIGNED] * count
@@ -341,19 +343,19 @@ class LogFolders:
         return placed
 
     def delete(self, partitions: Collection[TopicPartition], now_ms: int) -> None:
-        """Take partitions out where they are served. A folder that fails is offline, and says so itself."""
+        """Delete partitions from the folders that serve them. A folder that fails goes offline and logs it."""
         for folder in self.serving:
             own = [tp for tp in partitions if tp in folder.logs]
             if own:
                 _quietly(partial(folder.delete_all, own, now_ms))
 
     def check_places(self) -> None:
-        """Take folders offline whose paths lead elsewhere now."""
+        """Take folders offline whose paths now lead elsewhere. Blocks."""
         for folder in self.serving:
             folder.check_place()
 
     def remove_due(self, now_ms: int) -> int:
-        """Remove deleted files and folders whose time has come; how many those were."""
+        """Remove deleted files and folders whose delay has passed; returns their number. Blocks."""
         return sum(_quietly(partial(folder.remove_due, now_ms)) or 0 for folder in self.serving)
 
     def checkpoint_recovery_points(self) -> None:
@@ -365,14 +367,14 @@ class LogFolders:
             _quietly(folder.checkpoint_log_starts)
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """To each folder those of its own partitions."""
+        """Write to each folder the high watermarks of its own partitions. Blocks."""
         for folder in self.serving:
             own = {tp: offset for tp, offset in high_watermarks.items() if tp in folder.logs}
             _quietly(partial(folder.checkpoint_high_watermarks, own))
 
     async def shut(self, high_watermarks: Mapping[TopicPartition, int] | None) -> None:
-        """Close all folders cleanly, in several threads each, and log how far that is if it takes long. Without
-        `high_watermarks`, after an interrupted start, those that were written down last are kept."""
+        """Close all folders cleanly, in several threads each, and log the progress of a slow stop. Without
+        `high_watermarks` (after an interrupted start) the last checkpoint is kept."""
         closings = [folder.closing() for folder in self.serving]
         ticker = asyncio.ensure_future(_tell_how_far(closings))
         try:
@@ -387,7 +389,7 @@ class LogFolders:
         high_watermarks: Mapping[TopicPartition, int] | None = None,
         broker_epoch: int = NO_BROKER_EPOCH,
     ) -> None:
-        """Close all folders, each with its marker unless it failed or not `clean`."""
+        """Close all folders. Each gets its clean-shutdown marker, unless it failed or `clean` is false. Blocks."""
         for folder in self.folders:
             own = None
             if high_watermarks is not None:
@@ -411,7 +413,8 @@ def _refuse_without_descriptors(error: OSError) -> None:
 
 
 def _failed_at_start(folder: LogFolder, error: OSError) -> None:
-    """The folder is offline, and the others are served; without descriptors no start can do that right."""
+    """Take the folder offline and go on with the others. If only file descriptors are missing, refuse the start
+    instead."""
     _refuse_without_descriptors(error)
     folder.fail(error)
 

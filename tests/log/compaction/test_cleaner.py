@@ -129,8 +129,8 @@ def test_a_log_is_clean_up_to_where_the_checkpoint_says_after_a_restart_too() ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("0\n1\nflights 0 10000\n", "was said to be compacted up to 10000"),
-        ("0\n1\nflights 0 -3\n", "was said to be compacted up to -3"),
+        ("0\n1\nflights 0 10000\n", "at offset 10000 does not fit the log"),
+        ("0\n1\nflights 0 -3\n", "at offset -3 does not fit the log"),
         ("0\n2\nflights 0 10\n", "compacted logs are cleaned from their start"),
         ("\xff", "compacted logs are cleaned from their start"),
     ],

@@ -1,8 +1,8 @@
-"""How far each log was cleaned: `cleaner-offset-checkpoint` of the folder that the log is in.
+"""The offset up to which each log was cleaned: `cleaner-offset-checkpoint` in the log's folder.
 
-The files are read once, when the cleaner begins, for the logs that are there then: an offset says nothing about a later
-topic of the same name. From then on what is known here counts, and a file is written anew with every change. What a
-file that does not hold had to say is not known: those logs are cleaned from their start.
+The files are read once, when the cleaner starts, and only for the logs that exist then: an offset must not apply to a
+later topic of the same name. From then on the offsets in memory count, and a file is rewritten with every change. If a
+file is damaged, its logs are cleaned from their start.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class CleanedOffsets:
-    """Of all log folders."""
+    """The cleaned offsets of all log folders."""
 
     def __init__(self, runtime: Runtime):
         self.begun = False
@@ -31,7 +31,7 @@ class CleanedOffsets:
         self._writing = asyncio.Lock()
 
     async def begin(self, logs: Iterable[Log]) -> None:
-        """Read what was written down of these logs; what belongs to no log goes with the next change."""
+        """Read the offsets of these logs; entries of other logs are dropped by the next change."""
         found = {(log.folder.parent, log.tp): log.topic_id for log in logs if not log.offline}
         for folder in dict.fromkeys(folder for folder, _ in found):
             read = await self._runtime.run(partial(_read, self._runtime.disk, folder))
@@ -39,17 +39,17 @@ class CleanedOffsets:
         self.begun = True
 
     def of(self, log: Log) -> int | None:
-        """Up to where a log was cleaned; None if it never was."""
+        """The offset up to which a log was cleaned; None if it never was."""
         topic_id, offset = self._of.get(log.folder.parent, {}).get(log.tp, (None, None))
         return offset if topic_id == log.topic_id else None
 
     async def put(self, log: Log, offset: int) -> None:
-        """Note that a log was cleaned up to an offset. Raises `OSError`."""
+        """Store that a log was cleaned up to an offset. Raises `OSError`."""
         self._of.setdefault(log.folder.parent, {})[log.tp] = log.topic_id, offset
         await self._write(log.folder.parent)
 
     async def forget_others(self, logs: Iterable[Log]) -> None:
-        """Keep what belongs to one of these logs: they are all there are. Raises `OSError`."""
+        """Keep only the entries of these logs, which are all logs that exist. Raises `OSError`."""
         there = {(log.folder.parent, log.tp): log.topic_id for log in logs}
         for folder in dict.fromkeys(folder for folder, _ in there):
             known = self._of.get(folder, {})

@@ -1,12 +1,12 @@
-"""The broker's cleaner: which log is the dirtiest, and one cleaning after the other, for as long as the broker runs.
+"""The broker's cleaner: it chooses the dirtiest log and cleans it, again and again while the broker runs.
 
-A cleaning reads and writes in the executor, a step at a time, so that the loop serves meanwhile; what changes the log
-itself happens on the loop. How far a log was cleaned is written down after each cleaning
-(`cleaner-offset-checkpoint` in its folder): one that is cut off begins again, and has lost nothing. A log that cannot
-be cleaned, because something in it does not hold, is left alone until the broker starts again, and said once. A log
-whose topic is deleted meanwhile is let go of silently. `stop` returns when no step runs any more.
+A cleaning reads and writes in the executor, a step at a time, so that the loop serves requests meanwhile; the log
+itself is changed on the loop. After each cleaning the cleaned offset is stored (`cleaner-offset-checkpoint` in the
+log's folder): an interrupted cleaning begins again, and nothing is lost. A log that cannot be cleaned because it is
+damaged is reported once and left alone until the broker restarts. A log whose topic is deleted meanwhile is dropped
+silently. `stop` returns when no step runs any more.
 
-Retention leaves a log alone while it is cleaned (`Log.cleaning`), and has its turn again afterwards.
+Retention skips a log while it is cleaned (`Log.cleaning`).
 """
 
 import asyncio
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class Candidate(NamedTuple):
-    """A log, and the offset up to which everything in it is decided."""
+    """A log and its last stable offset: below it every transaction has ended."""
 
     log: Log
     stable_offset: int
@@ -56,7 +56,7 @@ class Cleaned(NamedTuple):
     bytes_before: int
     bytes_after: int
     bytes_moved: int
-    """Read for the keys, read again, and written."""
+    """Bytes read for the keys, read again for rewriting, and written."""
     seconds: float
 
     @property
@@ -65,11 +65,11 @@ class Cleaned(NamedTuple):
 
 
 class Stopped(Exception):
-    """The cleaner is to stop, or the log is gone or no longer to be compacted: nothing more is done."""
+    """The cleaner must stop, or the log was deleted or is no longer compacted: the cleaning ends here."""
 
 
 class Cleaner:
-    """`candidates`: all logs there are, and `settings`: the broker's as they are now. Belongs to the loop."""
+    """`candidates` returns all logs that exist, `settings` the broker's current settings. Belongs to the loop."""
 
     def __init__(
         self, candidates: Callable[[], Iterable[Candidate]], settings: Callable[[], BrokerConfig], runtime: Runtime
@@ -88,13 +88,14 @@ class Cleaner:
             self._tasks[0] = asyncio.ensure_future(self._repeat(0))
 
     async def stop(self) -> None:
-        """Returns when nothing is cleaned any more; what was begun is left as a crash would leave it, and no worse."""
+        """Returns when no cleaning runs any more. An interrupted cleaning leaves its files as a crash would; the next
+        start removes them."""
         self._stopping.set()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._tasks.clear()
 
     async def _repeat(self, number: int) -> None:
-        """One of `log.cleaner.threads`; the first one sees to it that there are as many as there should be."""
+        """One worker of `log.cleaner.threads`; the first one starts and stops the others when the setting changes."""
         while not self._stopping.is_set():
             settings = self._settings()
             for missing in range(1, settings.log_cleaner_threads) if number == 0 else ():
@@ -122,7 +123,7 @@ class Cleaner:
             pass
 
     async def clean_dirtiest(self) -> bool:
-        """Clean the log that needs it most; False if none does."""
+        """Clean the log that needs it most; False if no log needs it."""
         found = await self._choose()
         if found is None:
             return False
@@ -201,7 +202,7 @@ class Cleaner:
             raise Stopped
 
     async def _look(self, log: Log, stable_offset: int) -> Dirt:
-        """How dirty a log is. Its active segment is closed if `max.compaction.lag.ms` asks for that."""
+        """How dirty a log is. Rolls its active segment if `max.compaction.lag.ms` asks for that."""
         now_ms = self._runtime.clock.now_ms()
         config = log.config
         if is_overdue(log.active_segment, config, now_ms):
@@ -211,7 +212,7 @@ class Cleaner:
         if known is not None and known != start:
             if not (config.deletes and known < start):
                 logger.warning(
-                    "%s was said to be compacted up to %d, but is not: compaction begins again at %d",
+                    "the checkpoint of %s at offset %d does not fit the log: compaction begins again at %d",
                     log.tp,
                     known,
                     start,
@@ -223,8 +224,8 @@ class Cleaner:
         loop = asyncio.get_running_loop()
         begun, settings, run = loop.time(), self._settings(), self._runtime.run
         if log.recovery_point < log.log_end_offset:
-            # A power loss must not take the later record of a key when the earlier one is gone for good, nor the
-            # marker that aborted a transaction.
+            # Flush the dirty part first: a power loss must not take the later record of a key after the cleaning has
+            # removed the earlier one, nor the marker of an aborted transaction whose records are gone.
             await run(log.flush)
         plan = await self._plan(log, dirt, settings)
         offsets = await run(
@@ -292,7 +293,7 @@ class Cleaner:
         return new, moved
 
     async def _sync(self, log: Log) -> None:
-        """Flush the names in a log's folder; where no descriptor is left, wait for one: a swap is never given up."""
+        """Flush the names in a log's folder. If no file descriptor is left, wait for one: a swap must be completed."""
         while True:
             try:
                 return await self._runtime.run(partial(self._runtime.disk.sync_folder, log.folder))
@@ -303,7 +304,7 @@ class Cleaner:
             await self._pause(DESCRIPTOR_WAIT_S)
 
     async def _steps(self, log: Log, steps: Iterator[int]) -> int:
-        """Take steps until there are no more; the bytes of all."""
+        """Run all steps; returns the sum of their bytes."""
         moved = 0
         while (step := await self._runtime.run(partial(next, steps, None))) is not None:
             moved += step

@@ -1,13 +1,13 @@
-"""One cleaning of one log: its keys are noted, then its segments are rewritten, group by group.
+"""One cleaning of one log: read the keys of its dirty part, then rewrite its segments, group by group.
 
     note     the dirty part of the log is read into an offset map, until that is full
     write    closed segments, as many as fit into one, become `<base>.log.cleaned` with indexes of their own
     swap     see `swapping`: the new segment takes the place of the old ones
 
-Nothing here touches the log that is being served: a cleaning is given segments that no one appends to and gives back
-new ones. It goes in steps of about an I/O buffer, which block; between two of them the caller may wait, or give up, and
-leaves nothing but `.cleaned` files behind. What it reads has been on a disk for long, so every checksum is checked, and
-a batch that does not hold ends the cleaning with `Uncleanable`.
+Nothing here touches the log that is being served: a cleaning takes closed segments and returns new ones. It runs in
+steps of about one I/O buffer, which block. Between two steps the caller may wait, or give up, which leaves only
+`.cleaned` files behind. Old data may have decayed on the disk, so every checksum is verified, and a damaged batch ends
+the cleaning with `Uncleanable`.
 Source: "Log Compaction" of Kafka's documentation.
 """
 
@@ -37,7 +37,7 @@ from moldau.records.batch import (
 )
 
 BATCH_BYTES_MAX: Final = 128 << 20
-"""No batch can be larger: it came in one request. What claims to be is damaged."""
+"""The largest possible batch: it arrived in one request. A larger size means damage."""
 IO_BYTES_MIN: Final = 4096
 Read: TypeAlias = tuple[BatchHeader, memoryview, int]
 
@@ -45,7 +45,8 @@ Read: TypeAlias = tuple[BatchHeader, memoryview, int]
 @dataclass(frozen=True)
 class CleaningPlan:
     """The input of one cleaning. `segments`: all of the log's, the active one last; those below `end_offset` are
-    cleaned, and have been looked at. `first_position`: of the batch that holds the first dirty offset, in its file."""
+    cleaned, and their indexes have been checked. `first_position`: the position, in its file, of the batch that holds
+    the first dirty offset."""
 
     folder: Path
     config: TopicConfig
@@ -66,7 +67,7 @@ class CleaningPlan:
 
 
 def read_batches(segment: Segment, position: int, chunk_bytes: int) -> Iterator[Read]:
-    """The batches of a segment from `position` on, each of them checked, and where the next one is. Raises
+    """The batches of a segment from `position` on, each verified, with the position of the next one. Raises
     `Uncleanable`, `OSError`."""
     file, size = segment.log.get(), segment.size
     chunk, chunk_at, least = memoryview(b""), position, segment.base_offset
@@ -85,17 +86,17 @@ def read_batches(segment: Segment, position: int, chunk_bytes: int) -> Iterator[
             chunk, chunk_at, within = memoryview(file.read(wanted, position)), position, 0
         batch = chunk[within : within + length]
         if len(batch) < length or crc32c(batch[ATTRIBUTES_AT:]) != header.crc:
-            raise Uncleanable(f"{segment.log.path} is damaged: the batch at byte {position} has not its checksum")
+            raise Uncleanable(f"{segment.log.path} is damaged: the batch at byte {position} fails its checksum")
         if base_offset < least or header.last_offset_delta < 0 or header.count < 0:
-            raise Uncleanable(f"{segment.log.path} has offsets that do not rise at byte {position}")
+            raise Uncleanable(f"{segment.log.path} has offsets that do not increase at byte {position}")
         least = base_offset + header.last_offset_delta + 1
         position += length
         yield header, batch, position
 
 
 def note_keys(plan: CleaningPlan, offsets: OffsetMap) -> Iterator[int]:
-    """Fill the map from the first dirty offset on, up to the plan's end or until the map is full; steps, in bytes
-    read. Raises `Uncleanable`, `OSError`."""
+    """Fill the map from the first dirty offset on, up to the plan's end or until the map is full; yields the bytes read
+    in each step. Raises `Uncleanable`, `OSError`."""
     start, end = plan.first_dirty_offset, plan.end_offset
     transactions = CleanedTransactions()
     cleanable = plan.cleanable
@@ -166,8 +167,8 @@ class Writer:
 
 
 def rewrite(plan: CleaningPlan, group: Sequence[Segment], compactor: Compactor, writer: Writer) -> Iterator[int]:
-    """Write what stays of a group of segments; steps, in bytes read and written. The segment is complete and flushed
-    after the last one. Raises `Uncleanable`, `OSError`."""
+    """Write the records of a group of segments that stay; yields the bytes read and written in each step. The new
+    segment is complete and flushed after the last step. Raises `Uncleanable`, `OSError`."""
     segments = list(plan.segments)
     last = next((segment for segment in reversed(group) if segment.size), None)
     done = 0
@@ -196,7 +197,7 @@ def rewrite(plan: CleaningPlan, group: Sequence[Segment], compactor: Compactor, 
 
 
 def new_writer(plan: CleaningPlan, group: Sequence[Segment]) -> Writer:
-    """For the segment that takes the place of a group. Raises `OSError`."""
+    """A writer for the segment that replaces a group. Raises `OSError`."""
     segment = cleaned_segment(plan.folder, group[0].base_offset, plan.config, plan.files)
     segment.created_ms = group[0].created_ms
     return Writer(segment, plan.io_bytes)

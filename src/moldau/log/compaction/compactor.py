@@ -1,14 +1,15 @@
 """Compacting one batch: deciding which records stay, and writing the batch that holds them. No files.
 
-A record stays if it is the last of its key, as far as the offset map goes, or lies behind the map; a tombstone (no
+A record stays if it is the last of its key, in the offset map, or lies after the map's last offset; a tombstone (no
 value) stays until its batch's delete horizon has passed, records of aborted transactions go, and so do records without
 a key. Offsets never change: a batch keeps its base offset and last offset delta, its producer's id, epoch and sequence
-and its leader epoch, whatever goes from inside it. An empty batch, a header alone, stays where its last offset must be
-known: a producer's last sequence, and the end of a segment.
+and its leader epoch, whichever records are removed. A batch stays as a header alone where its last offset or sequence
+is needed: for a producer's last batch, and at the end of a segment.
 
-The delete horizon is when tombstones, and markers of transactions that are gone, may go: the first cleaning that finds
-them writes it into the batch (attribute bit 6) in place of the base timestamp, to which the records' deltas are made
-anew. A marker stays for as long as there are records of its transaction. Source: KIP-98, KIP-534.
+The delete horizon is the time from which tombstones, and markers whose transaction has no records left, may be removed.
+The first cleaning that finds one writes the horizon into the batch (attribute bit 6) in place of the base timestamp,
+and recomputes the records' deltas. A marker stays while the log has records of its transaction. Source: KIP-98,
+KIP-534.
 """
 
 import heapq
@@ -53,7 +54,7 @@ class LastOfProducer(NamedTuple):
 
 
 class CleanedTransactions:
-    """Which transactions are open at a place of the log that is read from front to back, and what became of them."""
+    """The transactions that are open at the current position of a log read from front to back, and their outcomes."""
 
     def __init__(self) -> None:
         self._coming: list[tuple[int, AbortedTxn]] = []
@@ -61,7 +62,7 @@ class CleanedTransactions:
         self._committing: dict[int, None] = {}
 
     def expect(self, aborted: Iterable[AbortedTxn]) -> None:
-        """These are behind what was read so far, or end there."""
+        """Add aborted transactions that end after the current position."""
         for one in aborted:
             heapq.heappush(self._coming, (one.first_offset, one))
 
@@ -83,8 +84,8 @@ class CleanedTransactions:
         return True
 
     def ends(self, header: BatchHeader, batch: Buffer) -> tuple[bool, AbortedTxn | None]:
-        """Whether a control batch may go, as nothing of its transaction is there any more; if not, and it aborted one,
-        which."""
+        """Whether a control batch may be removed because no record of its transaction is left; if not and it aborted a
+        transaction, also that transaction."""
         self._begin_up_to(header.last_offset)
         marker = read_marker(batch)
         if marker is None:
@@ -101,13 +102,13 @@ class Kept(NamedTuple):
     """The result for one batch."""
 
     batch: Buffer | None
-    """None if nothing is."""
+    """None if the batch is removed."""
     aborted: AbortedTxn | None = None
     """An entry that the new transaction index needs."""
 
 
 class Compactor:
-    """Decides batch after batch, from a log's first one on."""
+    """Decides about one batch after another, starting with the log's first."""
 
     def __init__(
         self,
@@ -181,13 +182,13 @@ class Compactor:
 
 
 def records_of(header: BatchHeader, batch: memoryview, start_offset: int = 0) -> columns.Section:
-    """The records of one whole batch, inflated and measured; those from `start_offset` on are wanted. Raises
+    """The records of one whole batch, inflated and measured; only those from `start_offset` on are selected. Raises
     `Uncleanable`."""
     base, last = header.base_offset, header.last_offset_delta
     try:
         if header.attributes & (CODEC_BITS | LOG_APPEND_TIME_BIT):
             section = section_of(batch, 0, header, start_offset)
-        else:  # the same without what it does not need: most batches are these, and many are small
+        else:  # a short path for the common case: most batches are uncompressed and many are small
             low, base_timestamp = max(start_offset - base, 0), header.base_timestamp
             section = _section(
                 columns.Section,

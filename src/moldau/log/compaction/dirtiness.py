@@ -1,12 +1,13 @@
-"""How much of a log is dirty, and whether it is time to clean it. Decisions only; it may open an index to know a time.
+"""How much of a log is dirty, and whether it is time to clean it. This module only decides; it may open an index to
+look up a timestamp.
 
     | clean: cleaned before | dirty: cleanable        | not yet cleanable                  |
     log start               first dirty offset        end                                log end
 
-The first dirty offset is the checkpoint's, unless the log does not reach that far or begins behind it. Not cleanable
-are the active segment, what is not stable yet, and segments with a record younger than `min.compaction.lag.ms`. A log
-is cleaned when more than `min.cleanable.dirty.ratio` of its cleanable bytes are dirty, or when a dirty record is older
-than `max.compaction.lag.ms`. Source: KIP-58, KIP-354, "Log Compaction" of Kafka's documentation.
+The first dirty offset is the checkpoint's, unless the log ends before it or begins after it. Not cleanable are the
+active segment, records above the last stable offset, and segments with a record younger than `min.compaction.lag.ms`. A
+log is cleaned when more than `min.cleanable.dirty.ratio` of its cleanable bytes are dirty, or when a dirty record is
+older than `max.compaction.lag.ms`. Source: KIP-58, KIP-354, "Log Compaction" of Kafka's documentation.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ class Dirt(NamedTuple):
 
     first_dirty_offset: int
     end_offset: int
-    """Of the cleanable part, where a segment begins."""
+    """The end of the cleanable part, at a segment's base offset."""
     clean_bytes: int
     cleanable_bytes: int
     is_overdue: bool
@@ -42,7 +43,7 @@ class Dirt(NamedTuple):
 
 
 def first_dirty(checkpoint: int | None, log_start: int, log_end: int) -> int:
-    """Where the dirty part begins; a checkpoint that does not fit the log says nothing."""
+    """The first dirty offset; a checkpoint that does not fit the log is ignored."""
     if checkpoint is None or not log_start <= checkpoint <= log_end:
         return log_start
     return checkpoint

@@ -1,8 +1,8 @@
-"""The last offset of each key in a stretch of a log, in a buffer of a fixed size: what compaction decides by.
+"""The last offset of each key in a stretch of a log, in a buffer of fixed size, from which compaction decides.
 
 A key is known by a hash of 128 bits, and an entry takes 24 bytes, as Kafka's does (`log.cleaner.dedupe.buffer.size` is
-counted in these). The map fills up to its load factor; then the stretch ends, and the next cleaning goes on from there.
-Keys are never read here: the compiled `columns` look at a batch's records. A map serves one cleaning.
+counted in these). The map fills up to its load factor; then the stretch ends, and the next cleaning continues from
+there. This module never reads keys: the compiled `columns` do. A map serves one cleaning.
 """
 
 from typing import Final
@@ -17,13 +17,13 @@ LOAD_FACTOR_MIN: Final = 0.01
 
 
 class OffsetMap:
-    """`latest_offset` is up to where the log was read; what is behind it is not decided by this map."""
+    """`latest_offset` is the last offset that was read; the map decides nothing about records after it."""
 
     __slots__ = ("_secret", "_table", "entries", "entries_max", "latest_offset")
 
     def __init__(self, bytes_max: int, load_factor: float, records_max: int, secret: int):
-        """`records_max`: at most this many keys are noted, so a small log needs no large buffer. `secret`: 128 bits
-        that nobody can guess."""
+        """`records_max`: at most this many keys are noted, so a small log needs no large buffer. `secret`: 128
+        unpredictable bits, the hash's key."""
         load_factor = min(max(load_factor, LOAD_FACTOR_MIN), 1.0)
         slots_max = max(bytes_max // ENTRY_BYTES, SLOTS_MIN)
         slots = min(slots_max, max(int(records_max / load_factor) + 2, SLOTS_MIN))
@@ -41,14 +41,14 @@ class OffsetMap:
         return self.entries
 
     def note(self, section: Section, last_offset: int) -> bool:
-        """Take in the keys of a batch that ends with `last_offset`; False if not all of them fit: the map is full
-        then, and ends before the first that did not."""
+        """Add the keys of a batch that ends with `last_offset`. False if not all of them fit: the map is then full, and
+        ends before the first that did not."""
         self.entries, refused = columns.note_keys(section, self._table, self.entries, self.entries_max, self._secret)
         self.latest_offset = last_offset if refused < 0 else refused - 1
         return refused < 0
 
     def pass_over(self, last_offset: int) -> None:
-        """There is no key to note up to that offset."""
+        """Move `latest_offset` up to `last_offset` without adding a key."""
         self.latest_offset = max(self.latest_offset, last_offset)
 
     def choose(self, section: Section, keep_tombstones: bool, chosen: bytearray) -> tuple[int, int, int, int, int]:

@@ -1,15 +1,15 @@
 """Replacing several segments by one, in steps; a crash may interrupt any of them.
 
     1  `<base>.log.cleaned` and its indexes are written and flushed
-    2  they become `.swap`, the folder is flushed          from here on the new segment is the one that counts
+    2  they become `.swap`, the folder is flushed          from here on the new segment counts
     3  the log reads from it                               (in memory, on the log's own thread)
     4  the files of the old segments become `.deleted`, oldest first; they go later
-    5  `.swap` goes from the names of the new ones, the folder is flushed
+    5  the new files lose the suffix `.swap`, the folder is flushed
 
-A start after a crash finds which of it was done (`log/leftovers.py`): without a `.swap`, or with a `.cleaned` beside
-it, nothing was; else the old segments whose offsets the new one spans go, and it takes its name. Nothing is lost either
-way, as the last batch of a new segment ends where the last of the old ones did. Readers of an old segment keep its
-file.
+A start after a crash determines which steps were done (`log/leftovers.py`). Without a `.swap` file, or with a
+`.cleaned` file beside it, the swap did not happen. Otherwise the old segments in the new one's offset range are
+removed, and the new one gets its final name. No record is lost either way: the new segment ends at the same offset as
+the old ones. Readers of an old segment keep its file open.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def files_of(segment: Segment, disk: Disk) -> list[LazyFile]:
 
 
 def cleaned_segment(folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles) -> Segment:
-    """A new, empty segment beside the one of its name. Raises `OSError`."""
+    """A new, empty segment, in `.cleaned` files beside the segment with the same base offset. Raises `OSError`."""
     segment = Segment(folder, base_offset, config, files, 0)
     for lazy in (segment.log, segment.offsets.file, segment.times.file, segment.aborted.file):
         lazy.path = lazy.path.with_name(lazy.path.name + CLEANED_SUFFIX)
@@ -44,13 +44,13 @@ def cleaned_segment(folder: Path, base_offset: int, config: TopicConfig, files: 
 
 
 def commit(segment: Segment, disk: Disk) -> None:
-    """Step 2 except the flush: a `.cleaned` segment becomes the one that counts. Raises `OSError`."""
+    """Step 2 except the flush: rename a segment's files from `.cleaned` to `.swap`. Raises `OSError`."""
     for lazy in files_of(segment, disk):
         lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(CLEANED_SUFFIX) + SWAP_SUFFIX))
 
 
 def finish(old: Sequence[Segment], new: Segment, disk: Disk) -> list[Path]:
-    """Steps 4 and 5 except the flush; returns the files that go later. Raises `OSError`."""
+    """Steps 4 and 5 except the flush; returns the files that are to be removed later. Raises `OSError`."""
     gone: list[Path] = []
     for segment in old:
         segment.deleted = True
