@@ -1,11 +1,11 @@
-"""Looking for the next request instead of sleeping for it, where requests follow each other closely.
+"""Busy polling: the loop looks for the next request instead of sleeping, while requests follow each other closely.
 
-A loop that sleeps costs its peer the time to wake up, which on virtual machines is as long as serving a small request:
-a reader that asks for 200 KB at a time gets a third more when the loop stays awake, and one of 10 MB up to twice as
-much. So after a request that came within `window_s` of the one before it the loop is kept turning for that long.
-Requests that are further apart never keep it awake: a broker that is asked 1,000 times a second sleeps in between. With
-one processor, where the peer may need it, the loop always sleeps. (Linux knows the same as busy polling, for network
-cards; Seastar does it by default.)
+A sleeping loop takes time to wake up, and its peer waits for that; on virtual machines it takes as long as serving a
+small request. A consumer that fetches 200 KB at a time reads a third more per second when the loop stays awake, and one
+that fetches 10 MB up to twice as much. So if a request came within `window_s` of the one before it, the loop is kept
+turning for another `window_s`. Requests further apart never keep it awake: a broker that gets 1,000 requests a second
+sleeps in between. With only one processor the loop always sleeps, because the peer may need the processor. (Linux
+offers the same for network cards; Seastar does it by default.)
 """
 
 import asyncio
@@ -22,8 +22,8 @@ def processors() -> int:
 
 
 class BusyPolling:
-    """For all connections of one loop: each says when (by `now`) a request, or room for more of a reply, has `arrived`
-    and when it was `served`."""
+    """Busy polling for all connections of one loop. Each connection reports when (by `now`) a request, or room for more
+    of a reply, has `arrived`, and when it was `served`."""
 
     __slots__ = ("_call_soon", "_close", "_polling", "_served_at", "_window_s", "now")
 

@@ -1,4 +1,4 @@
-"""The dialling end of a connection: frames out, the frames that answer them back, in order.
+"""The dialling end of a connection: it sends request frames and returns their reply frames, in order.
 
 A `ClientConnection` reads the size and the correlation id of a frame and nothing else. A broker answers the requests
 of one connection in order, so the awaited replies are a queue: a reply with any other correlation id means that the two
@@ -59,12 +59,13 @@ class ClientConnection(asyncio.BufferedProtocol):
         return self._writable.is_set()
 
     def next_correlation_id(self) -> int:
-        """The id that the next frame must carry."""
+        """The correlation id that the next frame must carry."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         return self._correlation_id
 
     def send(self, correlation_id: int, pieces: list[Buffer], timeout_ms: int) -> asyncio.Future[memoryview]:
-        """Write one whole frame; the future has the reply's frame, from the correlation id on, in memory of its own."""
+        """Write one whole frame; the future's result is the reply's frame, from the correlation id on, in memory of its
+        own."""
         reply: asyncio.Future[memoryview] = self._loop.create_future()
         if self.closed or self._transport is None:
             reply.set_exception(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} is closed"))
@@ -81,7 +82,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport.writelines(pieces)
 
     def close(self) -> None:
-        """Close now; whatever is awaited fails."""
+        """Close now; all awaited replies fail."""
         self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} was closed"))
 
     def _timed_out(self, timeout_ms: int) -> None:
@@ -132,7 +133,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._received(whole)
 
     def _split(self) -> None:
-        """Hand out the whole frames in the read buffer; move what is left to its front or into a buffer of its own."""
+        """Hand out the whole frames in the read buffer; move the rest to its front or into a buffer of its own."""
         at, filled, scratch = 0, self._filled, self._scratch
         while filled - at >= 4 and not self.closed:
             size = _SIZE.unpack_from(scratch, at)[0]
@@ -168,7 +169,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 async def dial(
     host: str, port: int, *, timeout_ms: int = 10_000, max_reply_bytes: int = MAX_REPLY_BYTES
 ) -> ClientConnection:
-    """Connect. Raises `KafkaError(NETWORK_EXCEPTION)` that says where and why not."""
+    """Connect. Raises `KafkaError(NETWORK_EXCEPTION)`, which names the address and the reason."""
     name = f"{host}:{port}"
     loop = asyncio.get_running_loop()
     try:
@@ -182,7 +183,7 @@ async def dial(
 
 
 def _why(refused: OSError) -> str:
-    """The operating system's words; asyncio's own name the call, and all addresses that were tried."""
+    """The operating system's message, without the call and the addresses that asyncio adds."""
     if refused.errno is None:
         return "none of its addresses answers"
     return os.strerror(refused.errno) if refused.errno > 0 else refused.strerror or type(refused).__name__

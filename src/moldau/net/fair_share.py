@@ -3,7 +3,7 @@
 A connection is served for at most `SHARE_S` in one turn of the loop (a single request may take longer: it is not
 interrupted). A connection with requests left waits here, in order of arrival. Each turn of the loop serves waiting
 connections for `ROUND_S` together, and then reads the sockets of all others. A client that sends one request at a time
-therefore waits for about one round, however many others pipeline theirs, and those get equal shares.
+therefore waits for about one round, however many others pipeline their requests, and those get equal shares.
 
 A share is a time, not a number of requests, because one request may cost a thousand times as much as another.
 """
@@ -17,7 +17,7 @@ ROUND_S = 0.004
 
 
 class FairShare:
-    """Shares of one event loop. `serving` is the callback that has its turn at the moment."""
+    """Shares of one event loop. `serving` is the callback that is running now."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]):
         self.serving: Callable[[], None] | None = None

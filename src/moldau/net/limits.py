@@ -1,4 +1,4 @@
-"""What a listener allows its connections, and which addresses of this machine a host name stands for."""
+"""A listener's limits, and the addresses to listen on for a host name."""
 
 import socket
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What one listener allows; each is the broker setting of that name."""
+    """The limits of one listener; each field is the broker setting of that name."""
 
     socket_request_max_bytes: int = 100 << 20
     socket_send_buffer_bytes: int = 256 << 10
@@ -18,8 +18,8 @@ class Limits:
 
 
 def addresses(host: str) -> list[str]:
-    """The addresses to listen on: IPv4 and, if this machine has it, IPv6 for `localhost` and for no host (every
-    interface); any other host as it is."""
+    """The addresses to listen on: for `localhost` and for an empty host (every interface), IPv4 and, if this machine
+    has it, IPv6; any other host unchanged."""
     hosts = {"localhost": ["127.0.0.1", "::1"], "": ["0.0.0.0", "::"]}.get(host, [host])
     return hosts[:1] if len(hosts) > 1 and not has_ipv6() else hosts
 

@@ -1,15 +1,15 @@
-"""The memory for requests that are incomplete or wait for their turn: one bound for all connections of a server.
+"""The memory for incomplete and waiting requests: one bound for all connections of a server.
 
-The size of buffers is counted; they grow as bytes arrive, whatever size a frame declares. `SMALL_BYTES` of a connection
-are counted and never refused. A buffer of up to `FRESH_BYTES` is counted only at the next look, or when a larger one
-asks: most are gone by then, because the other half of a pipelined request arrives in the same turn. Giants, which are
-larger than a producer's ordinary settings make them, share a part of the bound, so that they leave room for the others.
-While memory is not short, no connection is closed. When it is short:
+Buffer sizes are counted. A buffer grows as bytes arrive, not to the size that its frame declares. Every connection may
+hold `SMALL_BYTES`, which are counted. A buffer of up to `FRESH_BYTES` is counted only at the next look, or when a
+larger one asks for memory: most are gone by then, because the other half of a pipelined request arrives in the same
+turn. Giants are frames larger than a producer's ordinary settings allow; they share a part of the bound, so that they
+leave room for the others. While memory is not short, no connection is closed. When it is short:
 
-1. Connections that were read from and brought nothing between two looks, and have sent nothing since, are closed at
+1. Connections that were read from but sent no byte between two looks, and none since, are closed at
    once, until enough memory is free.
-2. If that is not enough, a connection that asks for memory waits: it is not read from. The first that took some may
-   always go on, so that a frame of any size gets through.
+2. If that is not enough, a connection that asks for memory waits: nothing is read from it. The connection that
+   took memory first may always continue, so that a frame of any size gets through.
 3. If others have waited from one look to the next, the slowest are closed, until the requests of others fit, or half of
    the memory is free.
 """
@@ -29,7 +29,7 @@ GIANT_BYTES = (1 << 20) + (1 << 16)
 GIANTS_PART = 10
 """Giants share a tenth of the bound."""
 FREE_BYTES = 64 << 10
-"""Beyond this a giant needs a share of that part."""
+"""A giant with a larger buffer counts against the giants' part."""
 SMALL_BYTES = 16 << 10
 """A connection may always hold this much."""
 FRESH_BYTES = 2 * SMALL_BYTES
@@ -37,9 +37,10 @@ FRESH_BYTES = 2 * SMALL_BYTES
 FRESH_MAX = 256
 """The most buffers that are not counted yet."""
 LARGE_BUFFERS_MAX = 4
-"""Buffers of `GIANT_BYTES` that large frames take in turns; where all are out, a frame's own grows as it fills."""
+"""Reusable buffers of `GIANT_BYTES` for large frames. While all are in use, a frame gets a buffer of its own, which
+grows as it fills."""
 SLOW_LOOKS = 20
-"""A connection is slow if it would need more looks than this to bring again the bytes that it holds."""
+"""A connection is slow if, at its current rate, it would need more looks than this to send the bytes that it holds."""
 CLOSED_MAX = 500
 """The most connections closed in one turn of the loop."""
 
@@ -48,18 +49,18 @@ class Owner(Protocol):
     """A connection, as the pool sees it."""
 
     def resume(self) -> None:
-        """Memory may be free again: ask for it."""
+        """Memory may be free again: ask for it once more."""
 
     def give_up(self) -> str:
         """Close; returns the peer's host."""
 
     def has_sent_more(self) -> bool:
-        """Whether its peer has sent bytes that we have not read yet."""
+        """Whether the peer has sent bytes that have not been read yet."""
 
 
 class Holder(Protocol):
-    """The received bytes of one connection. `muted`: it is not read from, for another reason than memory.
-    `finished_some`: it has brought a whole frame before. `room`: the size of its buffer. `counted`: the pool counts it.
+    """The received bytes of one connection. `muted`: nothing is read from it, for a reason other than memory.
+    `finished_some`: it has completed a frame before. `room`: the size of its buffer. `counted`: the pool counts it.
     """
 
     owner: Owner
@@ -69,15 +70,16 @@ class Holder(Protocol):
     counted: bool
 
     def look(self) -> int:
-        """The bytes that arrived since the last look; -1 if the frame began, or its connection was muted, since."""
+        """The bytes that arrived since the last look; -1 if the frame began, or its connection was muted, since
+        then."""
 
     def stands_still(self) -> bool:
-        """Whether nothing has arrived since the last look, though it could."""
+        """Whether nothing has arrived since the last look although the connection was read from."""
 
 
 class Budget:
-    """A limit in bytes. `holders` are in the order they began, with what each has; `waiting` with what each asks for,
-    `wanted` in all more than they have."""
+    """A limit in bytes. `holders`: the bytes of each holder, in the order they began. `waiting`: the bytes that each
+    waiting holder lacks; `wanted`: their sum."""
 
     def __init__(self, limit: int):
         self.limit = limit
@@ -86,7 +88,7 @@ class Budget:
         self.waiting: dict[Holder, int] = {}
         self.wanted = 0
         self.was_short = False
-        """Some waited at the last look."""
+        """Whether a holder waited at the last look."""
 
     def allows(self, holder: Holder, to: int) -> bool:
         first = next(iter(self.holders), holder) is holder
@@ -109,7 +111,7 @@ class Budget:
         self.wanted -= self.waiting.pop(holder, 0)
 
     def resume(self) -> None:
-        """Let those that wait ask again, until one has to go on waiting."""
+        """Let waiting holders ask again, until one of them still has to wait."""
         while self.waiting:
             holder = next(iter(self.waiting))
             self.wait_no_more(holder)
@@ -148,14 +150,14 @@ class Pool:
         self.short = self._all.taken >= self._all.limit
 
     def hold(self, holder: Holder, count: int) -> None:
-        """`holder` has `count` bytes that were read already."""
+        """Count `count` bytes that `holder` has already read."""
         self.fresh.pop(holder, None)
         holder.counted = True
         self._all.take(holder, count)
         self.short = self._all.taken >= self._all.limit
 
     def grow(self, holder: Holder, to: int, *, giant: bool) -> bool:
-        """True if `holder` may have `to` bytes; else it waits until its owner's `resume` is called."""
+        """True if `holder` may have `to` bytes. If not, it waits, and its owner's `resume` is called later."""
         self.count_fresh()
         budgets = (self._giants, self._all) if giant and to > FREE_BYTES else (self._all,)
         for budget in budgets:
@@ -227,9 +229,9 @@ class Pool:
             self._closed.clear()
 
     def _close_slowest(self, budget: Budget, moved: Mapping[Holder, int]) -> None:
-        """First those that could have sent more and brought little, the slowest before the others. Then those that wait
-        for memory themselves, the largest first, but before them those that never finished a frame. Then those that
-        bring something or began after the last look, at last those whose requests wait for us."""
+        """Close connections in this order: those that could have sent more but sent little, the slowest first; those
+        that wait for memory, first if they never finished a frame, and then the largest first; those that make progress
+        or began after the last look; last, those whose requests wait for the broker."""
 
         def order(holder: Holder) -> tuple[int, bool, int]:
             held = budget.holders[holder]
@@ -242,7 +244,7 @@ class Pool:
         self._close(slowest, lambda: budget.taken + min(budget.wanted, budget.limit // 2) <= budget.limit)
 
     def borrow(self) -> bytearray | None:
-        """A buffer for one large frame, used again and again so that its memory is there; None if all are out."""
+        """A buffer for one large frame, reused so that its pages stay mapped; None if all are in use."""
         if self._spare:
             return self._spare.pop()
         if self._made < LARGE_BUFFERS_MAX:

@@ -1,12 +1,12 @@
-"""Turns of the event loop that last too long, and their owners: a line in the log, and two numbers for metrics.
+"""Reports turns of the event loop that last too long, and what caused them: a log line, and two numbers for metrics.
 
 A turn is one callback of the loop: one read of one connection, one step of a task, one timer. No other client is served
-meanwhile. A turn is too long if it used more than `LONG_TURN_S` of the loop thread's own *processor time*: a
-turn during which the machine had no processor for us is not our fault. (So a turn that waits for a disk is not
+meanwhile. A turn is too long if it used more than `LONG_TURN_S` of the loop thread's own *processor time*: if the
+machine had no processor for the broker, the turn is not to blame. (A turn that waits for a disk is therefore not
 counted.)
 
-The wall clock alone is read for every turn. The processor time, a system call, is read at most every `MARK_S`, and
-when a turn took too long by the wall clock: what is reported is at most `MARK_S` too little and never too much.
+The wall clock alone is read for every turn. The processor time, a system call, is read at most every `MARK_S`, and when
+a turn took too long by the wall clock: the reported time is at most `MARK_S` too short and never too long.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ def unnamed(_: bytes) -> str:
 
 
 class Watchdog:
-    """Of one event loop. `long_turns` and `longest_ms` (of processor time) count since the start.
+    """The watchdog of one event loop. `long_turns` and `longest_ms` (of processor time) count since the start.
 
-    `request_name` names a request by the first bytes of its frame. A part that knows what some callbacks work for adds
-    to `namers` a function from the object a callback belongs to (a task, a connection) to a name.
+    `request_name` names a request by the first bytes of its frame. A module that can name the work of some callbacks
+    adds to `namers` a function from the object a callback belongs to (a task, a connection) to a name.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class Watchdog:
         self._replaced: list[tuple[asyncio.AbstractEventLoop, str]] = []
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Time every callback that `loop` is given from now on. Tasks and futures, too, look up `call_soon` and the
-        others on the loop itself, so that this works with every loop. Call it on the loop's thread."""
+        """Time every callback that `loop` is given from now on. Tasks and futures, too, look up `call_soon` and its
+        siblings on the loop itself, so this works with every loop. Call it on the loop's thread."""
         for name in ("call_soon", "call_soon_threadsafe"):
             self._replace(loop, name, _timed_at_0(getattr(loop, name), self._timed))
         for name in ("call_later", "call_at", "add_reader", "add_writer"):
@@ -103,7 +103,7 @@ class Watchdog:
 
     def _judge(self, began: float, ended: float, callback: Any) -> None:
         since_mark = self._processor_clock() - self._marked_processor_s
-        processor_s = since_mark - (began - self._marked_at)  # all of the time before the turn may have been ours
+        processor_s = since_mark - (began - self._marked_at)  # before the turn this thread may have run all the time
         if processor_s <= LONG_TURN_S:
             return
         self.long_turns += 1
@@ -143,7 +143,7 @@ class Watchdog:
 
 def _timed_at_0(original: Callable[..., Any], timed: Callable[..., Any]) -> Callable[..., Any]:
     """The loop's method whose first argument is a callback, with `timed` around the callback. A loop whose methods call
-    each other hands in what is timed already."""
+    each other passes a callback that is already timed."""
 
     def replaced(callback: Callable[..., Any], *args: Any, **context: Any) -> Any:
         if callback is timed:

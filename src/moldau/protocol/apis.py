@@ -1,9 +1,9 @@
-"""The APIs we speak: key, name, the range we advertise, and the first flexible version.
+"""The supported APIs: key, name, the range that is advertised, and the first flexible version.
 
-A message class is imported when its API is first used: building all of them would cost a start-up several times over.
-`flexible` is the first version with compact types, tagged fields and request header v2 / response header v1
-(`NEVER` for APIs that never became flexible). What is not in this table is not advertised, and is answered by closing
-the connection. Why the ranges are what they are: `docs/protocol.md`.
+A message class is imported when its API is first used: building all of them would multiply the time of a start-up.
+`flexible` is the first version with compact types, tagged fields and request header v2 / response header v1 (`NEVER`
+for APIs that never became flexible). An API that is not in this table is not advertised, and a request of it closes the
+connection. Why the ranges are what they are: `docs/protocol.md`.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from moldau.protocol.schema import NEVER
 
 @dataclass(frozen=True)
 class Api:
-    """One API. `low` to `high` are the versions we advertise; `lowest` is the lowest that has a message of its own."""
+    """One API. `low` to `high` are the advertised versions; `lowest` is the lowest that is implemented."""
 
     key: int
     name: str
@@ -42,7 +42,7 @@ class Api:
         return self._load("Response")
 
 
-PRODUCE = Api(0, "Produce", 0, 13, 9, lowest=3)  # 0-2 are advertised for old librdkafka; when sent they close
+PRODUCE = Api(0, "Produce", 0, 13, 9, lowest=3)  # 0-2 are advertised for old librdkafka; a request in them is refused
 FETCH = Api(1, "Fetch", 4, 18, 12)
 LIST_OFFSETS = Api(2, "ListOffsets", 1, 11, 6)
 METADATA = Api(3, "Metadata", 0, 13, 9)

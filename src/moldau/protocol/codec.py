@@ -1,6 +1,6 @@
 """Frames <-> messages: the request and response headers around the bodies that `schema` reads and writes.
 
-A frame here is what follows the four bytes of size. Sources: "Request and Response Headers" of the protocol guide,
+A frame here is the bytes after the four-byte size. Sources: "Request and Response Headers" of the protocol guide,
 KIP-482; the response header of ApiVersions is v0 in every version (KIP-511).
 """
 
@@ -17,12 +17,12 @@ WIDE_BYTES = 16 << 10
 request up to this size cannot hold enough of them to be worth counting."""
 
 FIXED_HEADER = struct.Struct(">hhih")
-"""Of a request: API key, version, correlation id, length of the client id."""
+"""The start of a request header: API key, version, correlation id, length of the client id."""
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
 
 
 class RequestHeader(NamedTuple):
-    """Who asks what: `body` is the position in the frame where the message starts."""
+    """A request's header; `body` is the position in the frame where the message starts."""
 
     key: int
     version: int
@@ -32,7 +32,7 @@ class RequestHeader(NamedTuple):
 
 
 def read_header(frame: Buffer) -> RequestHeader:
-    """The header of a request frame. Raises `ProtocolViolation` if it is cut short, or no API of ours has that key."""
+    """The header of a request frame. Raises `ProtocolViolation` if it is cut short or its API is not supported."""
     if len(frame) < 10:
         raise ProtocolViolation("a request shorter than its header")
     key, version, correlation_id, size = FIXED_HEADER.unpack_from(frame)
@@ -52,7 +52,7 @@ def read_header(frame: Buffer) -> RequestHeader:
 
 
 def request_name(head: Buffer) -> str:
-    """The name, for the log, of a request whose frame begins like this. The frame may be cut short, its API unknown."""
+    """A request's name for the log, from the start of its frame. The frame may be cut short and its API unknown."""
     if len(head) < FIXED_HEADER.size:
         return "a request"
     key, version, _, size = FIXED_HEADER.unpack_from(head)

@@ -2,8 +2,7 @@
 
 `read_fetch` returns what `schema` would read, except the rack; of a follower's request it keeps the whole message, as
 `schema` reads it. `pack_fetch` writes what `schema` would write, in pieces, because the records between the packed
-bytes are slices of files; a reply with more than consumers usually get is left to `schema`. The tests compare both for
-every version.
+bytes are slices of files; a reply with rarer fields is left to `schema`. The tests compare both for every version.
 """
 
 import struct
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 FLEXIBLE_SINCE, NAMES_UNTIL, REPLICA_ID_UNTIL = 12, 12, 14
 CONSUMER = -1
-"""The replica id of a client that is no broker."""
+"""The replica id of a client that is not a broker."""
 REPLICA_STATE_TAG = 1
 _INT32 = struct.Struct(">i").unpack_from
 _PACK_INT32 = struct.Struct(">i").pack
@@ -48,24 +47,24 @@ _PART_V12 = struct.Struct(">iiq12xi")  # ..., last_fetched_epoch and log_start_o
 _ONE_BY_ID = struct.Struct(">iiibiiB16sBiiq12xiBBBBB")
 """The whole body from version 15 on, if it asks for one partition: the limits, a topic's id, a partition, no tags,
 nothing forgotten, no rack."""
-_BEFORE_NAME = struct.Struct(">iiiibiiih")  # replica_id, the limits, how many topics, the length of the first's name
-_ONE_BY_NAME = struct.Struct(">iiiq8xii")  # how many partitions, the first one, how many topics are forgotten
+_BEFORE_NAME = struct.Struct(">iiiibiiih")  # replica_id, the limits, count of topics, length of the first name
+_ONE_BY_NAME = struct.Struct(">iiiq8xii")  # count of partitions, the first one, count of forgotten topics
 _NO_RACK = b"\0\0"
 _READ_COUNT = length_reader(flexible=False, narrow=False), length_reader(flexible=True, narrow=False)
 _READ_TEXT = sized("string", False, False)[0], sized("string", True, False)[0]
-"""In plain versions and in flexible ones."""
+"""Readers of counts and of strings, for plain and for flexible versions."""
 _NO_SESSION = (0, -1)
-"""The session's id and epoch where a version has none."""
+"""The session's id and epoch in versions without sessions."""
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 FetchPartition: TypeAlias = tuple[int, int, int, int]
-"""A partition's number, the leader epoch its reader believes in (-1: none), the offset, the most bytes."""
+"""A partition's number, the leader epoch that the reader knows (-1: none), the fetch offset, the most bytes."""
 FetchTopic: TypeAlias = tuple[str | None, bytes | None, list[FetchPartition]]
 """A topic's name (None from version 13 on), its id (None before), and its partitions."""
 
 
 ForgottenTopic: TypeAlias = tuple[str | None, bytes | None, list[int]]
-"""What its session should no longer hold: a topic's name or id, and partitions."""
+"""Partitions that the session must drop: a topic's name or id, and partition numbers."""
 
 
 class Fetch(NamedTuple):
@@ -79,7 +78,7 @@ class Fetch(NamedTuple):
     topics: list[FetchTopic]
     forgotten: list[ForgottenTopic]
     is_wide: bool = False
-    """It has more topics and partitions than one turn of the loop answers."""
+    """The request has more topics and partitions than one turn of the loop answers."""
     follower: "FetchRequest | None" = None
     """The whole message, with a follower's epochs and offsets, if a broker sent it."""
 
@@ -112,8 +111,8 @@ def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fe
 
 
 def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:
-    """The body, if it asks for one partition and has nothing rare: by far the commonest, and read in two steps or one.
-    None for all others. Raises what `unpack_from` does."""
+    """The body of a request for one partition without rare fields: by far the commonest, read in one or two steps. None
+    for all others. Raises what `unpack_from` does."""
     if version > REPLICA_ID_UNTIL:
         if len(frame) - at != _ONE_BY_ID.size:
             return None
@@ -163,7 +162,7 @@ def _read_topics(frame: memoryview, version: int, at: int, most: int) -> tuple[l
 
 
 def _topic(frame: memoryview, version: int, at: int) -> tuple[str | None, bytes | None, int, int]:
-    """A topic's name or id, how many partitions follow, and where."""
+    """A topic's name and id, the number of its partitions, and the position after them."""
     if version > NAMES_UNTIL:
         count, after = _count(frame, version, at + 16)
         return None, bytes(frame[at : at + 16]), count, after
@@ -173,7 +172,7 @@ def _topic(frame: memoryview, version: int, at: int) -> tuple[str | None, bytes 
 
 
 def _count(frame: memoryview, version: int, at: int) -> tuple[int, int]:
-    """How many elements follow."""
+    """The number of elements that follow, and the position after it."""
     count, at = _READ_COUNT[version >= FLEXIBLE_SINCE](frame, at)
     if not 0 <= count <= len(frame) - at:
         raise misfit(count, len(frame) - at)
@@ -201,7 +200,7 @@ def _read_forgotten(frame: memoryview, version: int, at: int, most: int) -> tupl
 
 
 def _replica_in_tags(frame: memoryview, version: int, at: int, replica_id: int) -> int:
-    """The replica id in the tagged fields that end the request, where later versions have it."""
+    """The replica id in the tagged fields at the request's end, where later versions carry it."""
     skip_tagged_fields(frame, at)
     count, at = read_uvarint(frame, at)
     for _ in range(count):
@@ -214,7 +213,7 @@ def _replica_in_tags(frame: memoryview, version: int, at: int, replica_id: int) 
 
 
 class FetchResult(NamedTuple):
-    """The answer for one partition; `records` is the slice to send, None for none.
+    """The answer for one partition; `records` is the slice to send, or None.
 
     `aborted` is None for read_uncommitted; (producer id, first offset) pairs for read_committed.
     """
@@ -235,12 +234,12 @@ _ABORTED = struct.Struct(">qq").pack
 _ERROR_AND_SESSION = struct.Struct(">hi").pack
 _NO_PREFERRED_REPLICA = b"\xff\xff\xff\xff"
 _CLOSING = b"\0\0\0"
-"""No tagged fields of a partition, its topic, the reply."""
+"""Empty tagged fields: of a partition, its topic and the reply."""
 
 
 class FetchReply(NamedTuple):
-    """The answer of a request: an error of all of it, the session's id, topics, and the results of all their
-    partitions in that order."""
+    """The answer of a request: an error of the whole request, the session's id, the topics, and the results of all
+    their partitions in that order."""
 
     error: int
     session_id: int
@@ -251,8 +250,8 @@ class FetchReply(NamedTuple):
 def pack_fetch(
     version: int, correlation_id: int, _: Fetch, answer: "FetchReply | FetchResponse", throttle_ms: int = 0
 ) -> list[Piece]:
-    """A whole reply in pieces, its size in front, which counts the records. The records of a `FetchResponse` may be
-    slices of files too."""
+    """A whole reply in pieces, with its size in front, which includes the records. The records of a `FetchResponse` may
+    be slices of files too."""
     if type(answer) is not FetchReply or throttle_ms:
         response = fetch_response(answer) if isinstance(answer, FetchReply) else answer
         response.throttle_time_ms = throttle_ms
@@ -394,8 +393,9 @@ def _pack_one(
 
 
 ReplyOfOne: TypeAlias = tuple[Callable[..., bytes], int, bytes, bytes]
-"""What packs a reply for one partition up to its records, and what is the same in all such replies: the size without
-records (and without their length, where that varies in size), the bytes before the result, and those after it."""
+"""The packer of a reply for one partition up to its records, and the parts that all such replies share: the size
+without records (and without their length, where that varies in size), the bytes before the result, and those after
+it."""
 
 
 @lru_cache(4096)

@@ -1,7 +1,7 @@
 """Produce by hand: read and packed without an object per field, in every version, for the broker's hot path.
 
 `read_produce` returns views into the frame, no copy. `pack_produce` writes what `schema` would write for the same
-answer, which the tests compare for every version; a reply that says more than codes and offsets is left to `schema`.
+answer, which the tests compare for every version; a reply with more than codes and offsets is left to `schema`.
 """
 
 import struct
@@ -28,7 +28,8 @@ _TWO_INT32 = struct.Struct(">ii").unpack_from
 _PACK_INT32 = struct.Struct(">i").pack
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
 NAME_LENGTH_MAX = 249
-"""Of a topic; see `cluster.controller`. Longer ones are read too, and refused by whoever knows topics."""
+"""The longest topic name (see `cluster.controller`). Longer names are read too, and refused when the topic is looked
+up."""
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 
@@ -37,13 +38,13 @@ ProducePartition: TypeAlias = tuple[int, memoryview | None]
 ProduceTopic: TypeAlias = tuple[str | None, bytes | None, list[ProducePartition]]
 """A topic's name (None from version 13 on), its id (None before), and its partitions."""
 ProduceResult: TypeAlias = tuple[int, int, int, int, int]
-"""What became of one partition: its number, error code, base offset, log append time, log start offset. Record errors
+"""The result of one partition: its number, error code, base offset, log append time, log start offset. Record errors
 are rare, and written by `schema`. All are plain tuples, since one of each is made for every batch."""
 
 
 class Produce(NamedTuple):
     """A request. `is_wide`: it has more topics and partitions than one turn of the loop answers, and its record sets
-    are in memory of its own."""
+    have been copied out of the frame."""
 
     transactional_id: str | None
     acks: int
@@ -202,8 +203,8 @@ def pack_produce(
     answer: "list[ProduceResult] | ProduceResponse | None",
     throttle_ms: int = 0,
 ) -> list[bytes] | None:
-    """A whole Produce reply, its size in front; None for None, the answer to a request with acks=0. A list has the
-    results of all partitions in the request's order."""
+    """A whole Produce reply, its size in front; None for an `answer` of None: a request with acks=0 gets no reply. A
+    list has the results of all partitions in the request's order."""
     if type(answer) is list and not throttle_ms:
         if len(answer) == 1 and version >= 5 and len(request.topics) == 1:
             name, topic_id, _ = request.topics[0]
@@ -275,8 +276,8 @@ def in_own_memory(request: Produce) -> Produce:
 
 
 ReplyOfOne: TypeAlias = tuple[Callable[..., bytes], int, bytes, bytes]
-"""What packs a reply for one partition, and what is the same in all such replies: the size, and the bytes before the
-result and after it."""
+"""The packer of a reply for one partition, and the parts that all such replies share: the size, and the bytes before
+and after the result."""
 
 
 @lru_cache(4096)

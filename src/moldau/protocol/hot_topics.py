@@ -1,4 +1,4 @@
-"""What Produce and Fetch have in common where they are read and packed by hand: topics, and counts that may be lies."""
+"""Shared by the handwritten readers and packers of Produce and Fetch: topics, and counts that may be wrong."""
 
 import struct
 
@@ -12,7 +12,7 @@ WIDE = 500
 
 
 def misfit(length: int, remaining: int) -> ProtocolViolation:
-    """The error of a request whose `length` bytes, or elements of at least one byte, cannot follow."""
+    """The error of a request that declares more bytes, or elements of at least one byte, than remain."""
     return ProtocolViolation(f"{length} bytes or elements where {remaining} bytes remain")
 
 

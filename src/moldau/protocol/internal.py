@@ -1,6 +1,6 @@
-"""The records inside `__consumer_offsets` and `__transaction_state`, of which coordinators are rebuilt.
+"""The records inside `__consumer_offsets` and `__transaction_state`, from which coordinators rebuild their state.
 
-Which number stands for which is in `stored`.
+`stored` maps the type numbers of keys to these classes.
 """
 
 import uuid
@@ -54,14 +54,15 @@ class GroupMetadataValue:
 
 @message
 class ConsumerGroupKey:
-    """Of a consumer group (KIP-848), and of what is one to a group."""
+    """The key of records of a consumer group (KIP-848) of which each group has one: metadata, topics, target epoch."""
 
     group: str = STRING(until=0)
 
 
 @message
 class ConsumerGroupMemberKey:
-    """Of what is one to a member; of a resolved expression, the expression stands where the member does."""
+    """The key of records of which each member has one; for a resolved regular expression, `member_id` is the
+    expression."""
 
     group: str = STRING(until=0)
     member_id: str = STRING(until=0)

@@ -1,7 +1,7 @@
 """The primitive types of the protocol: how each is read from a buffer and appended to one.
 
 A reader takes `(buffer, position)` and returns `(value, position after it)`; a writer takes `(out, value)` and appends.
-Source: "Protocol Primitive Types" of Kafka's protocol guide. Whatever does not fit into what remains raises
+Source: "Protocol Primitive Types" of Kafka's protocol guide. A value that does not fit into the remaining bytes raises
 `ProtocolViolation` (or `struct.error`, which `schema.read` turns into one) before anything is allocated.
 """
 
@@ -94,7 +94,7 @@ def length_reader(flexible: bool, narrow: bool) -> Callable[[Buffer, int], tuple
 
 
 def length_writer(flexible: bool, narrow: bool) -> Callable[[bytearray, int], None]:
-    """The writer to `length_reader`."""
+    """Writes a length or count as `length_reader` reads it."""
     if not flexible:
         return write_int16 if narrow else write_int32
 
@@ -106,7 +106,7 @@ def length_writer(flexible: bool, narrow: bool) -> Callable[[bytearray, int], No
 
 class Detached:
     """Records in a file, which leave it only when the reply is sent. A writer writes their length in bytes, and sets
-    `at` to the position in what it has written where they belong."""
+    `at` to the position in its output where they belong."""
 
     __slots__ = ("at", "length")
 
@@ -123,7 +123,7 @@ def sized(kind: str, flexible: bool, nullable: bool) -> tuple[Read, Write]:
     def read(buffer: Buffer, at: int) -> tuple[Any, int]:
         length, at = read_length(buffer, at)
         if length < 0:
-            if nullable:  # Kafka takes any negative length for null
+            if nullable:  # Kafka treats every negative length as null
                 return None, at
             raise ProtocolViolation(f"{kind} of length {length}")
         end = at + length
@@ -158,7 +158,7 @@ def sized(kind: str, flexible: bool, nullable: bool) -> tuple[Read, Write]:
 
 
 def skip_tagged_fields(buffer: Buffer, at: int) -> int:
-    """The position after a section of tagged fields that nobody here knows (KIP-482)."""
+    """The position after a section of unknown tagged fields (KIP-482)."""
     count, at = read_uvarint(buffer, at)
     for _ in range(count):
         _, at = read_uvarint(buffer, at)

@@ -1,4 +1,4 @@
-"""How a message is declared once, and read and written in every version of it.
+"""Declares each message once, and reads and writes it in all its versions.
 
 A message is a dataclass whose fields are declared by the kinds below. A field says in which versions it is on the
 wire (`since`, `until`), in which it may be null, and its tag if it is a tagged field; a version that lacks the field
@@ -13,8 +13,8 @@ leaves its default when reading and drops it when writing. One class therefore i
 
 `reader` and `writer` build one function for each (class, version, flexible) on first use and keep it. Sources: Kafka's
 protocol guide, KIP-482 (flexible versions), KIP-893 (nullable structs). Hostile counts: an array's count is compared
-with what remains divided by the least size of an element; and since three bytes may stand for an object of 130, a
-reader may be given a `ElementBudget` of objects, which no message of a real client comes near.
+with the number of elements that the remaining bytes could hold; and since three bytes may stand for an object of 130, a
+reader may be given an `ElementBudget` of objects, far above any real client's message.
 """
 
 import dataclasses
@@ -40,10 +40,10 @@ from moldau.protocol.primitives import (
 LATEST = 32767
 NEVER = LATEST + 1
 ELEMENTS_MAX = 100_000
-"""Of one request: about 13 MB of small objects, and some tenths of a second to read them. That is why a large request
-is read in the executor (`codec.is_wide`)."""
+"""The most objects of one request: about 13 MB of small objects, and some tenths of a second to read them. That is why
+a large request is read in the executor (`codec.is_wide`)."""
 WIDE_ELEMENTS = 2000
-"""More of them are packed in the executor."""
+"""Responses with more elements are packed in the executor."""
 T = TypeVar("T")
 _readers: dict[tuple[type, int, bool], Read] = {}
 _nested_names: dict[type, tuple[str, ...]] = {}
@@ -62,10 +62,9 @@ def _shown(one: Any) -> str:
 
 @dataclass_transform(kw_only_default=True)
 def message(declared: type[T]) -> type[T]:
-    """Make a message of a class of declared fields: a dataclass with slots and keywords only.
+    """Turn a class of declared fields into a message: a dataclass with slots and keyword-only fields.
 
-    Comparing and showing are functions that all messages share: compiling them for each would take two thirds of the
-    time that a message costs a start-up.
+    All messages share their `__eq__` and `__repr__`: compiling them for each message would triple its cost at start-up.
     """
     made = dataclasses.dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)(declared)
     made.__eq__, made.__repr__, made.__hash__ = _equal, _shown, None  # type: ignore[method-assign, assignment]
@@ -87,7 +86,7 @@ class ElementBudget:
 
 
 class Spec(NamedTuple):
-    """Where one field is on the wire. `kind` is a primitive's name or a message class."""
+    """How one field appears on the wire. `kind` is a primitive's name or a message class."""
 
     kind: Any
     array: bool
@@ -230,7 +229,7 @@ def _null_of(spec: Spec) -> int:
 
 
 def _nullable_struct_reader(read_it: Read, null: int) -> Read:
-    """KIP-893: a byte before the struct, which says if it is null."""
+    """KIP-893: a byte before the struct says whether it is null."""
 
     def read(buffer: Buffer, at: int) -> tuple[Any, int]:
         if at >= len(buffer):
@@ -330,7 +329,8 @@ def _build_reader(message: type, version: int, flexible: bool, budget: ElementBu
 
 
 def writer(message: type, version: int, flexible: bool) -> Write:
-    """A function `(out, message)` that appends the message as that version has it; default-valued tags are left out."""
+    """A function `(out, message)` that appends the message in that version; tagged fields with their default value are
+    left out."""
     found = _writers.get((message, version, flexible))
     if found is None:
         found = _writers[message, version, flexible] = _build_writer(message, version, flexible)
@@ -390,8 +390,8 @@ def is_wide(message: Any) -> bool:
 
 
 def release(messages: list[Any]) -> None:
-    """Empty the list, and free in pieces what nobody else holds of its messages. To free 300,000 elements at once would
-    hold the interpreter's lock for tens of milliseconds, in whatever thread."""
+    """Empty the list, and free in pieces the parts of its messages that have no other reference. Freeing 300,000
+    elements at once would hold the interpreter's lock for tens of milliseconds, in any thread."""
     pieces: list[list[Any]] = []
     while messages:
         one = messages.pop()
@@ -408,7 +408,7 @@ def release(messages: list[Any]) -> None:
 
 
 def _nested(message: type) -> tuple[str, ...]:
-    """The fields that are arrays or messages; none of what is not a message."""
+    """The names of the fields that are arrays or messages; empty if `message` is a primitive."""
     names = _nested_names.get(message)
     if names is None:
         found = specs(message) if dataclasses.is_dataclass(message) else []

@@ -1,9 +1,10 @@
-"""Reading any record of an internal topic: its key begins with a number that says what it is, its value with a version.
+"""Reading any record of an internal topic: its key begins with the number of its type, its value with a version.
 
     __consumer_offsets    0, 1 an offset; 2 a classic group; 3-8, 16 a consumer group (KIP-848)
     __transaction_state   0 a transactional id
 
-A value that is null says that the thing is gone. Kinds that are not listed here are not read: share and streams groups.
+A null value (tombstone) means that the object was deleted. Types that are not listed here are not read: share and
+streams groups.
 """
 
 import struct
@@ -20,7 +21,7 @@ TRANSACTION_STATES: Final = (
 
 
 class RecordType(NamedTuple):
-    """What stands behind a number: the messages of key and value, and the value's versions."""
+    """The meaning of a type number: the messages of key and value, and the value's versions."""
 
     name: str
     key: type
@@ -33,9 +34,9 @@ class Stored(NamedTuple):
     kind: str
     key: Any
     value: Any
-    """None where the thing is gone."""
+    """None if the object was deleted."""
     version: int
-    """Of the value; -1 without one."""
+    """The value's version; -1 without a value."""
 
 
 _OFFSET = RecordType("offset", internal.OffsetCommitKey, internal.OffsetCommitValue, 4, 4)
@@ -63,7 +64,7 @@ TRANSACTIONS: Final = {0: RecordType("transaction", internal.TransactionLogKey, 
 
 
 def read_stored(kinds: dict[int, RecordType], key: bytes, value: bytes | None) -> Stored | None:
-    """What a record of the topic with these kinds says; None for a kind or version that we do not know.
+    """The decoded record of a topic with these types; None for an unknown type or version.
 
     Raises `ProtocolViolation` if it is cut short.
     """
@@ -87,4 +88,4 @@ def _prefix(data: bytes) -> tuple[int, int]:
     try:
         return read_int16(data, 0)
     except struct.error as error:
-        raise ProtocolViolation("a record shorter than the number that says what it is") from error
+        raise ProtocolViolation("a record too short for its type number") from error

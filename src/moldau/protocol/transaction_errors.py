@@ -1,6 +1,6 @@
-"""Errors of transactions, as each version of a request knows them (KIP-360, KIP-890).
+"""Errors of transactions, translated to those that each request version defines (KIP-360, KIP-890).
 
-Coordinators answer with the errors of the newest version. Older versions get the errors that stood for these before:
+Coordinators answer with the errors of the newest version. Older versions get the earlier errors instead:
 
     PRODUCER_FENCED          is INVALID_PRODUCER_EPOCH
     TRANSACTION_ABORTABLE    is INVALID_TXN_STATE
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from moldau.errors import ErrorCode
 
 NEVER: Final = 1 << 15
-"""Higher than any version."""
+"""Higher than every version: the API never knows the error."""
 
 
 class KnownErrors(NamedTuple):

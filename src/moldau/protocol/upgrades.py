@@ -1,4 +1,4 @@
-"""Requests whose older versions name one thing where newer versions name many.
+"""Requests whose older versions have one item where newer versions have a list.
 
 A handler reads every version as the newest structure: `upgrade_*` moves the fields of an older request into the list of
 the newest version, and `downgrade_*` moves the answers back to the fields of the older response. Both change the
@@ -46,7 +46,7 @@ def upgrade_leave_group(request: LeaveGroupRequest, version: int) -> None:
 
 
 def downgrade_leave_group(response: LeaveGroupResponse, version: int) -> None:
-    """The one member's error is the error of the whole."""
+    """The member's error becomes the response's error."""
     if version < LEAVE_GROUP_BATCHES and not response.error_code and response.members:
         response.error_code = response.members[0].error_code
 
@@ -63,7 +63,7 @@ def upgrade_offset_fetch(request: OffsetFetchRequest, version: int) -> None:
 
 
 def downgrade_offset_fetch(request: OffsetFetchRequest, response: OffsetFetchResponse, version: int) -> None:
-    """The one group's error is the error of the whole, or before version 2 that of each partition asked for."""
+    """The group's error becomes the response's error, or before version 2 the error of each requested partition."""
     if version >= OFFSET_FETCH_GROUPS:
         return
     only = response.groups[0]

@@ -1,1 +1,1 @@
-"""One record batch: its header, its records, its compression, and what it looks like as rows and as columns."""
+"""One record batch: its header, its records, its compression, and its conversion to rows and to columns."""

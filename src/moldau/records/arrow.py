@@ -1,7 +1,7 @@
 """Records as Arrow columns: fetched bytes to a `RecordBatch`, and Arrow arrays to one record batch of Kafka's.
 
-Columns, their order and types are those of Spark's Kafka source, so that Spark takes them as they are. The buffers that
-`columns.decode` fills are Arrow's own: no byte is copied a second time.
+The columns, their order and types are those of Spark's Kafka source, so that Spark uses them unchanged. The buffers
+that `columns.decode` fills are Arrow's own: no byte is copied a second time.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def to_record_batch(
 ) -> pa.RecordBatch:
     """All records with start_offset <= offset < end_offset in the whole batches of `buffer`, without control records.
 
-    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no batches, `OverflowError` for a column of more than 2
+    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not batches, `OverflowError` for a column of more than 2
     GiB.
     """
     found = list(sections(buffer, start_offset, end_offset, check_crcs=check_crcs))
@@ -59,7 +59,8 @@ def to_record_batches(
     bytes_max: int = 64 * 1024 * 1024,
     check_crcs: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """The same in pieces: each of whole Kafka batches of about `bytes_max` inflated bytes; nothing for no records."""
+    """Like `to_record_batch`, in pieces of whole Kafka batches, about `bytes_max` inflated bytes each; yields nothing
+    if no record is selected."""
     found: list[Section] = []
     size = 0
     for section in sections(buffer, start_offset, end_offset, check_crcs=check_crcs):
@@ -119,10 +120,10 @@ def from_columns(
     headers: pa.Array | None = None,
     **batch: Any,
 ) -> bytearray:
-    """One record batch of whole columns; None is a column of nulls, `batch` what `write_batch` takes besides.
+    """One record batch of whole columns; None is a column of nulls. `batch` are further arguments for `write_batch`.
 
     Keys and values are binary or strings, timestamps int64 in ms or Arrow's, headers as in `SCHEMA`. Raises
-    `ValueError` for columns that do not fit together or make more than 2 GiB.
+    `ValueError` for columns of different lengths or of more than 2 GiB.
     """
     stamps = _flat(timestamps_ms, None)
     if pa.types.is_timestamp(stamps.type):

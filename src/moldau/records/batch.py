@@ -20,7 +20,7 @@ A control batch with the transactional bit holds one record, the marker that end
     key     0  2  version 0           value   0  2  version 0
             2  2  0 abort, 1 commit           2  4  coordinator_epoch
 
-This module looks at no other record and never decides whether a batch is welcome (`validation` does).
+This module decodes no other record and does not decide whether a batch is accepted (`validation` does).
 Source: "Record Batch" and "Control Batches" of Kafka's documentation; KIP-98.
 """
 
@@ -38,7 +38,7 @@ Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = 61
 LOG_OVERHEAD: Final = 12
-"""Bytes before those that `batch_length` counts."""
+"""The bytes of a batch that `batch_length` does not count."""
 MAGIC: Final = 2
 LENGTH_AT, EPOCH_AT, MAGIC_AT, CRC_AT, ATTRIBUTES_AT, MAX_TIMESTAMP_AT = 8, 12, 16, 17, 21, 35
 assert HEADER.size == HEADER_SIZE
@@ -52,7 +52,7 @@ NO_PRODUCER_ID: Final = -1
 NO_SEQUENCE: Final = -1
 
 MARKER_BYTES_MAX: Final = 1024
-"""No marker's batch is larger; whoever looks for one need not read more."""
+"""The largest batch that holds a marker: a search for markers can skip larger batches."""
 _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")
 _ABORT, _COMMIT = 0, 1
@@ -92,7 +92,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequences count up to 2**31 - 1 and go on at 0; -1 without idempotence."""
+        """The last record's sequence; after 2**31 - 1 comes 0. -1 without idempotence."""
         if self.base_sequence < 0:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
@@ -119,7 +119,7 @@ class BatchHeader(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One record as a writer has it."""
+    """One record to be written."""
 
     key: bytes | None
     value: bytes | None
@@ -128,19 +128,19 @@ class Row(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """How a transaction ended, as its control record says."""
+    """The end of a transaction, as its control record states it."""
 
     commits: bool
     coordinator_epoch: int
 
 
 def read_header(buffer: Buffer, at: int = 0) -> BatchHeader:
-    """The header at `at`; `struct.error` if 61 bytes are not there. Nothing in it has been checked."""
+    """The header at `at`; raises `struct.error` if fewer than 61 bytes follow. Its fields are not verified."""
     return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, at))
 
 
 def batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each whole batch, up to the first that is cut off or is no batch."""
+    """Position and header of each whole batch, up to the first that is cut off or not a batch."""
     at, end = 0, len(buffer)
     while end - at >= HEADER_SIZE:
         header = read_header(buffer, at)
@@ -152,7 +152,7 @@ def batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def crc_holds(buffer: Buffer, at: int = 0) -> bool:
-    """Whether the checksum of the whole batch at `at` is that of its bytes."""
+    """Whether the whole batch at `at` has the right checksum."""
     (length,) = struct.unpack_from(">i", buffer, at + LENGTH_AT)
     (crc,) = _UINT32.unpack_from(buffer, at + CRC_AT)
     view = memoryview(buffer)[at + ATTRIBUTES_AT : at + LOG_OVERHEAD + length]
@@ -166,7 +166,7 @@ def place(buffer: bytearray | memoryview, base_offset: int, leader_epoch: int, a
 
 
 def stamp(buffer: bytearray | memoryview, attributes: int, max_timestamp: int, at: int = 0) -> None:
-    """Write attributes and max_timestamp into the batch at `at`, and the checksum of what is there then."""
+    """Write attributes and max_timestamp into the batch at `at`, and recompute its checksum."""
     struct.pack_into(">h", buffer, at + ATTRIBUTES_AT, attributes)
     _INT64.pack_into(buffer, at + MAX_TIMESTAMP_AT, max_timestamp)
     (length,) = struct.unpack_from(">i", buffer, at + LENGTH_AT)
@@ -193,8 +193,8 @@ def write_batch(
 ) -> bytearray:
     """One whole batch around encoded records, which are compressed here.
 
-    `attributes`: the bits other than the codec's. `room`: 61 if `records` is a bytearray that has the header's place
-    in front; without a codec it becomes the batch itself.
+    `attributes`: the bits other than the codec's. `room`: 61 if `records` is a bytearray with free space for the header
+    in front; without a codec that bytearray becomes the batch.
     """
     if codec == compression.NONE and room == HEADER_SIZE and isinstance(records, bytearray):
         batch = records
@@ -226,7 +226,7 @@ def encode_batch(
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytearray:
-    """One whole batch of rows, at least one. Raises `ValueError` for what no batch can hold."""
+    """One whole batch of rows, at least one. Raises `ValueError` if the rows do not fit into one batch."""
     if not rows:
         raise ValueError("a batch needs a row")
     base_timestamp = rows[0][2]

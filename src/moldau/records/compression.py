@@ -1,14 +1,14 @@
 """The four codecs of record batches: gzip, snappy, lz4 (frames) and zstd, by their numbers in a batch's attributes.
 
-Inflating is capped: nothing of more than `limit` bytes comes out, and no memory of that order is taken before the
-data has shown that it needs it. `cramjam` does the work and lets other threads run meanwhile.
+Inflating is bounded: it never returns more than `limit` bytes, and does not allocate that much memory before the data
+has proved to need it. `cramjam` does the work and lets other threads run meanwhile.
 
-Snappy comes in two shapes. Kafka's Java and Python clients frame it as xerial's snappy-java does (we write that):
+Snappy has two framings. Kafka's Java and Python clients use that of xerial's snappy-java (so does this module):
     "\\x82SNAPPY\\0" | version int32 1 | compatible int32 1 | blocks: length int32, snappy block ...
-librdkafka and Go clients write one bare snappy block; the magic decides. It is never snappy's own stream format.
+librdkafka and Go clients write one bare snappy block; the magic decides. Kafka never uses snappy's own stream format.
 
-What codecs allow and some client cannot read (several gzip members, LZ4 with dependent blocks) is inflated here, since
-logs that others wrote hold it; `flaw` says why an append refuses it.
+Some data is valid for its codec, but some clients cannot read it (several gzip members, LZ4 with dependent blocks). It
+is inflated here, because existing logs contain it; `flaw` returns the reason why an append refuses it.
 """
 
 import struct
@@ -36,23 +36,23 @@ _LZ4_STORED: Final = 1 << 31
 _LZ4_MAGIC: Final = _LZ4_HEADER[:4]
 _LZ4_INDEPENDENT, _LZ4_BLOCK_CHECKSUMS, _LZ4_CONTENT_SIZE, _LZ4_CHECKSUM, _LZ4_RESERVED = 0x20, 0x10, 0x08, 0x04, 0x03
 _LZ4_FAST: Final = (None, 9)
-"""Levels at which Kafka compresses fast: 9 is its default, and the others are those of high compression."""
+"""The levels for which Kafka uses LZ4's fast compressor (9 is its default); the others select high compression."""
 _UINT32_LE = struct.Struct("<I")
 _INT32 = struct.Struct(">i")
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 _GZIP_START: Final = 1 << 12
-"""A member's header and what of it makes the first byte are far shorter, unless its file name is a joke."""
+"""More than a gzip member's header and the data for its first byte need, unless its file name is absurdly long."""
 _SMALLEST: Final = 4096
 MAPPED_BYTES: Final = 8 << 20
 _CRAMPED: Final = "failed to write whole buffer"
 
 
 class DecompressionError(MoldauError):
-    """The bytes are not what their codec says."""
+    """The bytes are not valid for their codec."""
 
 
 class TooLarge(DecompressionError):
-    """More than the limit would come out."""
+    """The inflated bytes would exceed the limit."""
 
 
 class UnknownCodec(DecompressionError):
@@ -80,7 +80,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit: int) -> Buffer:
-    """What `data` holds; raises `TooLarge` rather than give more than `limit` bytes, or `DecompressionError`."""
+    """`data`, inflated. Raises `TooLarge` for more than `limit` bytes, `DecompressionError` for invalid data."""
     if codec == SNAPPY:
         return _decompress_snappy(data, limit)
     if codec == NONE:
@@ -92,7 +92,7 @@ def decompress(codec: int, data: Buffer, limit: int) -> Buffer:
 
 
 def exceeds(codec: int, data: Buffer, limit: int) -> bool:
-    """Whether more than `limit` bytes come out of `data`; it costs no more than inflating `limit` bytes."""
+    """Whether `data` inflates to more than `limit` bytes; costs at most inflating `limit` bytes."""
     try:
         decompress(codec, data, limit)
     except TooLarge:
@@ -110,8 +110,8 @@ _INTO: Final[dict[int, Callable[[Buffer, bytearray | mmap], int]]] = {
 
 
 def _grow(decompress_into: Callable[[Buffer, bytearray | mmap], int], data: Buffer, limit: int) -> Buffer:
-    """Inflate into a buffer four times as large each time it was too small, up to the limit. A giant one is mapped: the
-    allocator would keep it for each thread that ever met a bomb."""
+    """Inflate into a buffer, and into one four times as large whenever it was too small, up to the limit. A giant
+    buffer is mapped: the allocator would keep it for every thread that ever inflated a decompression bomb."""
     size = max(_SMALLEST, 8 * len(data))
     while True:
         room = min(size, limit)
@@ -128,7 +128,8 @@ def _grow(decompress_into: Callable[[Buffer, bytearray | mmap], int], data: Buff
 
 
 def flaw(codec: int, data: Buffer, inflated_bytes: int) -> str | None:
-    """The reason why some clients cannot read `data`, which `decompress` made this many bytes of; None if all can."""
+    """The reason why some clients cannot read `data`, which `decompress` inflated to `inflated_bytes`; None if all
+    can."""
     if codec == LZ4:
         why = _lz4_flaw(data)
         return None if why is None else f"Java's consumers cannot read this LZ4: {why}"
@@ -138,10 +139,11 @@ def flaw(codec: int, data: Buffer, inflated_bytes: int) -> str | None:
 
 
 def _is_one_member(data: Buffer, inflated_bytes: int) -> bool:
-    """Whether gzip that inflates to some bytes is a single member, as all clients read it. librdkafka returns the first
-    of several and silently drops the rest, or ends its process if the first is empty.
+    """Whether gzip data is a single non-empty member, which all clients can read. Of several members librdkafka returns
+    the first and silently drops the rest; if the first is empty, it ends its process.
 
-    The last member ends with its size: if that is all, others can only be empty ones before it.
+    The last member ends with its inflated size. If that is the whole size, other members can only be empty and come
+    before it.
     """
     (size,) = _UINT32_LE.unpack(bytes(data[-_UINT32_LE.size :]))
     try:
@@ -152,9 +154,9 @@ def _is_one_member(data: Buffer, inflated_bytes: int) -> bool:
 
 
 def _lz4_flaw(data: Buffer) -> str | None:
-    """Why Java's clients cannot read `data`, which `decompress` did read as LZ4; None if they can.
+    """The reason why Java's clients cannot read `data`, which `decompress` could read as LZ4; None if they can.
 
-    They know one frame of independent blocks, without a dictionary; a block without bytes ends it for them.
+    They read one frame of independent blocks, without a dictionary, and stop at an empty block.
     """
     view = memoryview(data)
     if bytes(view[:4]) != _LZ4_MAGIC:
@@ -200,8 +202,8 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
 
 
 def _thorough_lz4_block(plain: memoryview, level: int | None) -> bytes:
-    """The first block of a frame, since it is frames that the library compresses at a level; of up to 64 KiB there is
-    no second."""
+    """One block compressed at a level: the library takes levels only for frames, and a frame of up to 64 KiB has one
+    block."""
     frame = bytes(cramjam.lz4.compress(plain, level=level))
     at = len(_LZ4_HEADER) + (8 if frame[4] & _LZ4_CONTENT_SIZE else 0)
     (size,) = _UINT32_LE.unpack_from(frame, at)
@@ -209,7 +211,7 @@ def _thorough_lz4_block(plain: memoryview, level: int | None) -> bytes:
 
 
 def _decompress_snappy(data: Buffer, limit: int) -> Buffer:
-    """Sizes stand before snappy's data: all are read and added up before anything is allocated."""
+    """Each snappy block starts with its inflated size: all sizes are added up before anything is allocated."""
     view = memoryview(data)
     framed = bytes(view[: len(XERIAL_MAGIC)]) == XERIAL_MAGIC
     try:
@@ -226,7 +228,7 @@ def _decompress_snappy(data: Buffer, limit: int) -> Buffer:
 
 
 def _blocks(view: memoryview, framed: bool) -> Iterator[memoryview]:
-    """The snappy blocks in xerial's framing, or the one block that is everything."""
+    """The snappy blocks in xerial's framing, or the one bare block."""
     if not framed:
         yield view
         return

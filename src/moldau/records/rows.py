@@ -1,6 +1,7 @@
-"""The records of batches one by one, as objects: for people, coordinators and consumers that want rows.
+"""The records of batches one by one, as objects: for tools, coordinators and consumers that use rows.
 
-Broker and pipeline never come here: they handle batches (`validation`) and columns (`arrow`).
+The broker's data path and the pipeline do not use this module: they handle batches (`validation`) and columns
+(`arrow`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ LOG_APPEND_TIME: Final = 1
 
 
 class Record(NamedTuple):
-    """One record as a reader sees it."""
+    """One record that was read."""
 
     offset: int
     timestamp_ms: int
@@ -37,10 +38,10 @@ def iterate(
     check_crcs: bool = True,
     aborted: Iterable[tuple[int, int]] = (),
 ) -> Iterator[Record]:
-    """Every record with start_offset <= offset < end_offset in whole batches; those of control batches only if asked
-    for, those of aborted transactions, (producer id, first offset) of each, not at all.
+    """Every record with start_offset <= offset < end_offset in whole batches. Control records are included only on
+    request; records of the transactions in `aborted`, as (producer id, first offset), never.
 
-    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no batches.
+    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not batches.
     """
     for section in sections(buffer, start_offset, end_offset, control=control, check_crcs=check_crcs, aborted=aborted):
         yield from columns.rows(section, _make)

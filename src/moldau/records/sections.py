@@ -1,9 +1,9 @@
 """From fetched bytes to the records in them: the whole batches, checked, inflated, cut down to the offsets asked for.
 
-What a broker sends is a run of whole batches whose last may be cut off, whose first may begin before the offset that
-was asked for, and which may hold control batches that no reader wants to see. With it comes, for readers of
-committed records, which transactions were aborted: of a producer and from an offset on, up to its next marker that
-aborts. Rows and columns are both made from `Section`s.
+A broker sends a run of batches: the last may be cut off, the first may begin before the requested offset, and control
+batches may lie between them. Readers of committed records also get the aborted transactions: a producer id and a first
+offset each. Such a transaction ends at the producer's next abort marker. Rows and columns are both made from
+`Section`s.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,12 +26,13 @@ from moldau.records.columns import Section
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 INFLATED_MAX: Final = 1 << 30
-"""What one batch may inflate to where we read."""
+"""The most bytes that one batch may inflate to when it is read."""
 OFFSET_MAX: Final = (1 << 63) - 1
 
 
 class _Aborted:
-    """Says of batch after batch, in order of offsets, whether it belongs to a transaction that was aborted (KIP-98)."""
+    """Decides for one batch after another, in order of offsets, whether it belongs to an aborted transaction
+    (KIP-98)."""
 
     def __init__(self, transactions: Iterable[tuple[int, int]]):
         self._waiting = sorted(transactions, key=lambda transaction: -transaction[1])
@@ -59,10 +60,10 @@ def sections(
     check_crcs: bool = True,
     aborted: Iterable[tuple[int, int]] = (),
 ) -> Iterator[Section]:
-    """The records of each batch that has any in start_offset <= offset < end_offset, but for those of aborted
-    transactions: (producer id, first offset) of each.
+    """The records of each batch that has any in start_offset <= offset < end_offset, except those of the transactions
+    in `aborted`: (producer id, first offset) of each.
 
-    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no batches.
+    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not batches.
     """
     view = memoryview(buffer).cast("B")
     at, end = 0, len(view)
@@ -71,7 +72,7 @@ def sections(
         header = read_header(view, at)
         size = header.batch_length + LOG_OVERHEAD
         if size < HEADER_SIZE or header.magic != MAGIC:
-            raise _corrupt(header, f"has format {view[at + MAGIC_AT]} and {size} bytes, which is none that we read")
+            raise _corrupt(header, f"has format {view[at + MAGIC_AT]} and {size} bytes, which cannot be read")
         if size > end - at or header.base_offset >= end_offset:
             return
         if dropped is not None and dropped.has(header, view[at : at + size]):
@@ -79,7 +80,7 @@ def sections(
             continue
         if header.count > 0 and header.last_offset >= start_offset and (control or not header.is_control):
             if check_crcs and not crc_holds(view, at):
-                raise _corrupt(header, "does not have the checksum of its bytes")
+                raise _corrupt(header, "fails its checksum")
             yield section_of(view, at, header, start_offset, end_offset)
         at += size
 

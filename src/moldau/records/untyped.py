@@ -1,9 +1,8 @@
-"""Stands in for the `cython` module where the files of `columns/` run interpreted: every type and directive means
-nothing.
+"""Stands in for the `cython` module where the files of `columns/` run interpreted: types and directives have no effect.
 
 With it the same files need no compiler and no Cython. Only the names they use are here; types appear only in
-annotations, which are never evaluated, and in `cast`, whose first argument is whatever `__getattr__` makes of a
-type's name.
+annotations, which are never evaluated, and in `cast`, whose first argument is the value that `__getattr__` returns for
+a type's name.
 """
 
 from collections.abc import Callable
@@ -27,7 +26,7 @@ def exceptval(*_: Any, **__: Any) -> Callable[[F], F]:
 
 
 class NoGil:
-    """Both `@cython.nogil` and `with cython.nogil`."""
+    """Stands in for both `@cython.nogil` and `with cython.nogil`."""
 
     def __call__(self, function: F) -> F:
         return function
@@ -43,7 +42,7 @@ nogil = NoGil()
 
 
 def struct(**fields: Any) -> type:
-    """A struct is an object with those attributes."""
+    """A struct: an object with those attributes."""
     return make_dataclass("Struct", fields, slots=True)
 
 

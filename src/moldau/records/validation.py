@@ -1,7 +1,7 @@
-"""What a broker checks of a batch before it appends it, and what it then writes into it.
+"""The checks of a batch before it is appended, and the fields that the broker then writes into it.
 
 Everything here is a decision about bytes in a buffer: `check_produce` returns a value for every outcome and raises
-nothing for bad input; `assign_offsets` patches a batch that passed. It knows no log, no topic's name and no clock.
+nothing for bad input; `assign_offsets` patches a batch that passed. This module uses no log, topic name or clock.
 Sources: the table "What Kafka 4.3.1 answered when asked" in PROTOCOL.md; KIP-467 (record errors); KIP-937
 (timestamps).
 """
@@ -36,11 +36,11 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 INT64_MAX: Final = (1 << 63) - 1
 INLINE_BYTES: Final = 65536
-"""What may be inflated on the loop (D14)."""
+"""The most bytes that may be inflated on the loop (D14)."""
 INFLATED_RATIO_MAX: Final = 24
 MIN_INFLATED_MAX, MAX_INFLATED_MAX = 24 * 1024 * 1024, 256 * 1024 * 1024
-"""What one batch may inflate to: 24 times the topic's `max.message.bytes` within these bounds, and never less than
-that setting itself. Inflating takes up to twice as much memory."""
+"""The most bytes that one batch may inflate to: 24 times the topic's `max.message.bytes`, within these bounds, and at
+least that setting itself. Inflating takes up to twice as much memory."""
 SMALLEST_LENGTH: Final = 14
 """The shortest batch_length of any format; below it Kafka calls the bytes corrupt."""
 LOG_APPEND_TIME: Final = "LogAppendTime"
@@ -52,7 +52,7 @@ KEY_REFUSED: Final = "Compacted topic cannot accept message without key{}"
 TIME_REFUSED: Final = "Timestamp {} of message with offset {} is out of range. The timestamp should be within [{}, {}]"
 TYPE_REFUSED: Final = "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime."
 LENGTH, CRC = 1, 4
-"""Places in a `BatchHeader`: on the path of every batch a name costs more than a number."""
+"""Indexes into a `BatchHeader`: for every batch, access by name would cost more than by number."""
 _NONE: Final = ErrorCode.NONE
 _plain: Final = columns.plain
 _new: Final = tuple.__new__
@@ -61,11 +61,11 @@ assert LENGTH_AT + 4 + 9 == ATTRIBUTES_AT and ATTRIBUTES_AT + 2 + 12 == MAX_TIME
 _PLACE: Final = struct.Struct(">qii").pack_into
 NO_HEADER: Final = BatchHeader(0, 0, -1, MAGIC, 0, 0, -1, -1, -1, -1, -1, -1, 0)
 RECORD_ERRORS_MAX: Final = 1000
-"""Entries in `record_errors`; Kafka knows no limit, and a hostile batch has millions of records."""
+"""The most entries in `record_errors`; Kafka has no limit, but a hostile batch may have millions of records."""
 
 
 class Rules(NamedTuple):
-    """What a topic's settings ask of a batch."""
+    """The rules that a topic's settings impose on a batch."""
 
     max_message_bytes: int = 1048588
     compacted: bool = False
@@ -79,20 +79,20 @@ class Rules(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The outcome: `error` NONE and what an append needs to know, or why not."""
+    """The outcome: with `error` NONE, what the append needs; otherwise, the reason for the refusal."""
 
     error: ErrorCode
     message: str | None
     header: BatchHeader
     max_timestamp: int
-    """The largest timestamp of the records, whatever the header says; -1 if they have none."""
+    """The largest timestamp of the records themselves, not the header's; -1 if they have none."""
     offset_of_max_timestamp: int
-    """Of the first record that has it, relative to the batch's base offset; 0 under log append time."""
+    """The offset delta of the first record with that timestamp; 0 under log append time."""
     size: int
-    """Bytes of the batch; what follows them in the buffer is not appended."""
+    """Bytes of the batch; any bytes after them in the buffer are not appended."""
     record_errors: tuple[tuple[int, str], ...] = ()
     rewritten: bytearray | None = None
-    """The batch to append instead of the one given, if the topic's `compression.type` is another codec than its own."""
+    """The batch to append instead of the one given, if the topic's `compression.type` is not the batch's codec."""
 
 
 def needs_executor(buffer: Buffer) -> bool:
@@ -133,7 +133,7 @@ def check_own(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
 
 
 def _check(buffer: memoryview, rules: Rules, now_ms: int, sequenced: bool = True) -> Checked:
-    """The same for a batch that is unusual or bad, step by step in Kafka's order."""
+    """Check a batch that is unusual or bad, step by step in Kafka's order."""
     end = len(buffer)
     if end < HEADER_SIZE:
         return _refused(*_cut_short(buffer))
@@ -146,9 +146,9 @@ def _check(buffer: memoryview, rules: Rules, now_ms: int, sequenced: bool = True
     if size > rules.max_message_bytes:
         return _refused(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes where the topic allows {rules.max_message_bytes}")
     if crc32c(buffer[ATTRIBUTES_AT:size]) != header.crc:
-        return _refused(ErrorCode.CORRUPT_MESSAGE, "the batch's checksum is not that of its bytes")
+        return _refused(ErrorCode.CORRUPT_MESSAGE, "the batch fails its checksum")
     if count != header.last_offset_delta + 1 or count <= 0:
-        return _refused(ErrorCode.INVALID_RECORD, "the batch's count is not that of its offsets, or nothing")
+        return _refused(ErrorCode.INVALID_RECORD, "the batch's record count is 0 or does not match its offsets")
     if header.is_control:
         return _refused(ErrorCode.INVALID_RECORD, "a client cannot write control batches")
     if sequenced and header.base_sequence < 0 <= header.producer_id:
@@ -202,7 +202,7 @@ def _check_records(records: Buffer, start: int, stop: int, header: BatchHeader, 
 
 
 def _cut_short(buffer: memoryview) -> tuple[ErrorCode, str]:
-    """Why fewer bytes than a header has are no batch."""
+    """The error for fewer bytes than a header has."""
     if len(buffer) >= LOG_OVERHEAD:
         (length,) = struct.unpack_from(">i", buffer, LENGTH_AT)
         if length < SMALLEST_LENGTH:
@@ -213,19 +213,19 @@ def _cut_short(buffer: memoryview) -> tuple[ErrorCode, str]:
 
 
 def is_told(refused: Checked) -> bool:
-    """Whether Kafka's reply says why: of refused records, and of bytes in which it finds no end of a batch."""
+    """Whether Kafka's reply carries the reason: for refused records, and for bytes without the end of a batch."""
     return bool(refused.record_errors) or (refused.message or "").startswith(NO_END)
 
 
 def reached_the_log(refused: Checked) -> bool:
-    """Whether Kafka would have found the refusal only beside the log, whose start it then tells."""
+    """Whether Kafka would refuse the batch only at the log: its reply then carries the log start offset."""
     if refused.error in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE):
         return False
     return refused.message not in (ONE_BATCH, OLD_FORMAT)
 
 
 def _misshapen(buffer: memoryview, header: BatchHeader) -> tuple[ErrorCode, str] | None:
-    """What is wrong with the shape of a partition's records; None if all that follows the batch is no batch."""
+    """What is wrong with the shape of a partition's records; None if no second batch follows the first."""
     length = header.batch_length
     if length < SMALLEST_LENGTH:
         return ErrorCode.CORRUPT_MESSAGE, TOO_SHORT.format(length)
@@ -256,7 +256,7 @@ def _misshapen(buffer: memoryview, header: BatchHeader) -> tuple[ErrorCode, str]
 def _find_refused(
     records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int
 ) -> Checked | None:
-    """Find, among sound records, those that the topic refuses: no key, or a timestamp out of range."""
+    """Find, among valid records, those that the topic refuses: without a key, or with a timestamp out of range."""
     fixed = header.max_timestamp if header.log_append_time else None
     count = header.count
     section = Section(records, start, stop, count, count - 1, 0, header.base_timestamp, fixed, 0, count)
@@ -276,7 +276,7 @@ def _find_refused(
 
 
 def _rejected(keyless: int, mistimed: int, errors: list[tuple[int, str]]) -> Checked:
-    """Kafka's words, because its clients show them."""
+    """The refusal in Kafka's words, because its clients show them."""
     if mistimed:
         error, message = ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp"
     else:
@@ -294,7 +294,7 @@ def _rejected(keyless: int, mistimed: int, errors: list[tuple[int, str]]) -> Che
 def _rewrite(
     section: memoryview, codec: int, header: BatchHeader, largest: int, at_largest: int, rules: Rules
 ) -> Checked:
-    """The same batch in the codec that the topic wants."""
+    """The batch, recompressed with the topic's codec."""
     rewritten = write_batch(
         section,
         count=header.count,
@@ -323,8 +323,8 @@ def assign_offsets(
 ) -> None:
     """Write offset and leader epoch into a checked batch, and correct its attributes and max_timestamp.
 
-    `append_time_ms`: the time under log append time, None for create time; `max_timestamp`: what the check found. The
-    checksum is redone only if it covers a change.
+    `append_time_ms`: the time under log append time, None for create time; `max_timestamp`: the check's result. The
+    checksum is recomputed only if a change is covered by it.
     """
     length, attributes, written = _LENGTH_ATTRIBUTES_MAX_TIMESTAMP(buffer)
     kind = 0

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (API key 25): what is asked and what is answered, in all versions."""
+"""AddOffsetsToTxn (API key 25): request and response, in all versions."""
 
 from moldau.protocol.schema import INT16, INT32, INT64, STRING, message
 

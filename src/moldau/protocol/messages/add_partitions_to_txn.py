@@ -1,6 +1,6 @@
-"""AddPartitionsToTxn (API key 24): what is asked and what is answered, in all versions.
+"""AddPartitionsToTxn (API key 24): request and response, in all versions.
 
-Versions before 4 are a client's, of one transaction; from 4 on brokers ask about many (KIP-890)."""
+Clients send versions before 4, for one transaction; brokers send version 4 and later, for many (KIP-890)."""
 
 from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT64, STRING, message
 

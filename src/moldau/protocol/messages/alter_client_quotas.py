@@ -1,4 +1,4 @@
-"""AlterClientQuotas (API key 49): what is asked and what is answered, in all versions."""
+"""AlterClientQuotas (API key 49): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, FLOAT64, INT16, INT32, STRING, message
 

@@ -1,4 +1,4 @@
-"""AlterConfigs (API key 33): what is asked and what is answered, in all versions."""
+"""AlterConfigs (API key 33): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING, message
 

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (API key 45): what is asked and what is answered, in all versions."""
+"""AlterPartitionReassignments (API key 45): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, STRING, message
 

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (API key 34): what is asked and what is answered, in all versions."""
+"""AlterReplicaLogDirs (API key 34): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, STRING, message
 

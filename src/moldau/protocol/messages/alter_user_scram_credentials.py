@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (API key 51): what is asked and what is answered, in all versions."""
+"""AlterUserScramCredentials (API key 51): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BYTES, INT8, INT16, INT32, STRING, message
 

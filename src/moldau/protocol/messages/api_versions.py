@@ -1,4 +1,4 @@
-"""ApiVersions (API key 18): what is asked and what is answered, in all versions."""
+"""ApiVersions (API key 18): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT64, STRING, message
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (API key 69): what is asked and what is answered, in all versions."""
+"""ConsumerGroupDescribe (API key 69): request and response, in all versions."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (API key 68): what is asked and what is answered, in all versions."""
+"""ConsumerGroupHeartbeat (API key 68): request and response, in all versions."""
 
 import uuid
 

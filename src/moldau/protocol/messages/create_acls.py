@@ -1,4 +1,4 @@
-"""CreateAcls (API key 30): what is asked and what is answered, in all versions."""
+"""CreateAcls (API key 30): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, STRING, message
 

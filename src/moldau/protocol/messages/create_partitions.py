@@ -1,4 +1,4 @@
-"""CreatePartitions (API key 37): what is asked and what is answered, in all versions."""
+"""CreatePartitions (API key 37): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, STRING, message
 

@@ -1,4 +1,4 @@
-"""CreateTopics (API key 19): what is asked and what is answered, in all versions."""
+"""CreateTopics (API key 19): request and response, in all versions."""
 
 import uuid
 

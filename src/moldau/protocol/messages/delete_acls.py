@@ -1,4 +1,4 @@
-"""DeleteAcls (API key 31): what is asked and what is answered, in all versions."""
+"""DeleteAcls (API key 31): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, STRING, message
 

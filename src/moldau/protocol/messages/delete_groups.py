@@ -1,4 +1,4 @@
-"""DeleteGroups (API key 42): what is asked and what is answered, in all versions."""
+"""DeleteGroups (API key 42): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, STRING, message
 

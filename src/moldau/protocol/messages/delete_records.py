@@ -1,4 +1,4 @@
-"""DeleteRecords (API key 21): what is asked and what is answered, in all versions."""
+"""DeleteRecords (API key 21): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, message
 

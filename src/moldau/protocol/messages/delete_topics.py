@@ -1,4 +1,4 @@
-"""DeleteTopics (API key 20): what is asked and what is answered, in all versions."""
+"""DeleteTopics (API key 20): request and response, in all versions."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""DescribeAcls (API key 29): what is asked and what is answered, in all versions."""
+"""DescribeAcls (API key 29): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, STRING, message
 

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (API key 48): what is asked and what is answered, in all versions."""
+"""DescribeClientQuotas (API key 48): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, FLOAT64, INT8, INT16, INT32, STRING, message
 

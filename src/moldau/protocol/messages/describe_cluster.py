@@ -1,4 +1,4 @@
-"""DescribeCluster (API key 60): what is asked and what is answered, in all versions."""
+"""DescribeCluster (API key 60): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING, message
 

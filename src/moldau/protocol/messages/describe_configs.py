@@ -1,4 +1,4 @@
-"""DescribeConfigs (API key 32): what is asked and what is answered, in all versions."""
+"""DescribeConfigs (API key 32): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING, message
 

@@ -1,4 +1,4 @@
-"""DescribeGroups (API key 15): what is asked and what is answered, in all versions."""
+"""DescribeGroups (API key 15): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, BYTES, INT16, INT32, STRING, message
 

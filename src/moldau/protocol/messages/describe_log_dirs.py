@@ -1,4 +1,4 @@
-"""DescribeLogDirs (API key 35): what is asked and what is answered, in all versions."""
+"""DescribeLogDirs (API key 35): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT64, STRING, message
 

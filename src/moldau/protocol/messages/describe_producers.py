@@ -1,4 +1,4 @@
-"""DescribeProducers (API key 61): what is asked and what is answered."""
+"""DescribeProducers (API key 61): request and response."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, message
 

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (API key 75): what is asked and what is answered, in all versions."""
+"""DescribeTopicPartitions (API key 75): request and response, in all versions."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""DescribeTransactions (API key 65): what is asked and what is answered."""
+"""DescribeTransactions (API key 65): request and response."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, message
 

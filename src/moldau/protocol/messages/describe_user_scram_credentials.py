@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (API key 50): what is asked and what is answered, in all versions."""
+"""DescribeUserScramCredentials (API key 50): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, STRING, message
 

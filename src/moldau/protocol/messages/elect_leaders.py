@@ -1,4 +1,4 @@
-"""ElectLeaders (API key 43): what is asked and what is answered, in all versions."""
+"""ElectLeaders (API key 43): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, STRING, message
 

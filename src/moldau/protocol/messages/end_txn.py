@@ -1,4 +1,4 @@
-"""EndTxn (API key 26): what is asked and what is answered, in all versions."""
+"""EndTxn (API key 26): request and response, in all versions."""
 
 from moldau.protocol.schema import BOOL, INT16, INT32, INT64, STRING, message
 

@@ -1,4 +1,4 @@
-"""Fetch (API key 1): what is asked and what is answered, in all versions."""
+"""Fetch (API key 1): request and response, in all versions."""
 
 import uuid
 

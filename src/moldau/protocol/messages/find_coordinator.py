@@ -1,4 +1,4 @@
-"""FindCoordinator (API key 10): what is asked and what is answered, in all versions."""
+"""FindCoordinator (API key 10): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, STRING, message
 

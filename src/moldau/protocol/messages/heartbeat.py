@@ -1,4 +1,4 @@
-"""Heartbeat (API key 12): what is asked and what is answered, in all versions."""
+"""Heartbeat (API key 12): request and response, in all versions."""
 
 from moldau.protocol.schema import INT16, INT32, STRING, message
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (API key 44): what is asked and what is answered, in all versions."""
+"""IncrementalAlterConfigs (API key 44): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, STRING, message
 

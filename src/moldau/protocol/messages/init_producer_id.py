@@ -1,4 +1,4 @@
-"""InitProducerId (API key 22): what is asked and what is answered, in all versions."""
+"""InitProducerId (API key 22): request and response, in all versions."""
 
 from moldau.protocol.schema import BOOL, INT16, INT32, INT64, STRING, message
 

@@ -1,4 +1,4 @@
-"""JoinGroup (API key 11): what is asked and what is answered, in all versions."""
+"""JoinGroup (API key 11): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, BYTES, INT16, INT32, STRING, message
 

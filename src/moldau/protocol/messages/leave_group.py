@@ -1,4 +1,4 @@
-"""LeaveGroup (API key 13): what is asked and what is answered, in all versions."""
+"""LeaveGroup (API key 13): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, STRING, message
 

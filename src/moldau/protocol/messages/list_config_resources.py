@@ -1,4 +1,4 @@
-"""ListConfigResources (API key 74): what is asked and what is answered, in all versions."""
+"""ListConfigResources (API key 74): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, STRING, message
 

@@ -1,4 +1,4 @@
-"""ListGroups (API key 16): what is asked and what is answered, in all versions."""
+"""ListGroups (API key 16): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, STRING, message
 

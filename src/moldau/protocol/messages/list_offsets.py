@@ -1,4 +1,4 @@
-"""ListOffsets (API key 2): what is asked and what is answered, in all versions."""
+"""ListOffsets (API key 2): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT8, INT16, INT32, INT64, STRING, message
 

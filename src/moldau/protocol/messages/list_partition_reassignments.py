@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (API key 46): what is asked and what is answered, in all versions."""
+"""ListPartitionReassignments (API key 46): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, STRING, message
 

@@ -1,4 +1,4 @@
-"""ListTransactions (API key 66): what is asked and what is answered, in all versions."""
+"""ListTransactions (API key 66): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, message
 

@@ -1,4 +1,4 @@
-"""Metadata (API key 3): what is asked and what is answered, in all versions."""
+"""Metadata (API key 3): request and response, in all versions."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""OffsetCommit (API key 8): what is asked and what is answered, in all versions."""
+"""OffsetCommit (API key 8): request and response, in all versions."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""OffsetDelete (API key 47): what is asked and what is answered, in all versions."""
+"""OffsetDelete (API key 47): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, STRING, message
 

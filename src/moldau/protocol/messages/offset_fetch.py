@@ -1,4 +1,4 @@
-"""OffsetFetch (API key 9): what is asked and what is answered, in all versions."""
+"""OffsetFetch (API key 9): request and response, in all versions."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (API key 23): what is asked and what is answered, in all versions."""
+"""OffsetForLeaderEpoch (API key 23): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, message
 

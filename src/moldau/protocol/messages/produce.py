@@ -1,4 +1,4 @@
-"""Produce (API key 0): what is asked and what is answered, in all versions."""
+"""Produce (API key 0): request and response, in all versions."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""SyncGroup (API key 14): what is asked and what is answered, in all versions."""
+"""SyncGroup (API key 14): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BYTES, INT16, INT32, STRING, message
 

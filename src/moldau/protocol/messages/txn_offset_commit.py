@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (API key 28): what is asked and what is answered, in all versions."""
+"""TxnOffsetCommit (API key 28): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, message
 

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (API key 27): what is asked and what is answered, in all versions."""
+"""WriteTxnMarkers (API key 27): request and response, in all versions."""
 
 from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, INT64, STRING, message
 

@@ -1,14 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: ignore-errors
-"""What compaction does with every record: `note_keys` remembers the last offset of each key, `choose` marks the
-records that stay, `copy_chosen` writes those.
+"""Compaction's work per record: `note_keys` remembers the last offset of each key, `choose` marks the records that
+stay, `copy_chosen` writes those.
 
     an entry of the table, three 64-bit numbers of the machine's order:
         hash of the key, first half | hash of the key, second half | offset of its last record + 1, 0 where it is free
 
-The hash is SipHash-2-4 with 128 bits under a key that nobody knows: who can write to a topic cannot make two keys of
-one hash. Entries of colliding slots follow each other, and none is ever taken out. Sections have passed
-`scanning.measure`: nothing is checked a second time. The records' format is drawn in `scanning`.
+The hash is SipHash-2-4 with 128 bits under a secret random key: a producer cannot construct two record keys with one
+hash. Entries of colliding slots follow each other, and none is ever taken out. Sections have passed `scanning.measure`:
+nothing is checked a second time. The records' format is drawn in `scanning`.
 Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF".
 """
 
@@ -31,7 +31,7 @@ C = cython.declare(cython.ulonglong, 0x6C7967656E657261)
 D = cython.declare(cython.ulonglong, 0x7465646279746573)
 
 Sip = cython.struct(a=cython.ulonglong, b=cython.ulonglong, c=cython.ulonglong, d=cython.ulonglong)
-"""The state of the hash; at its end `a` and `b` are its two halves."""
+"""The state of the hash; at the end `a` and `b` are its two halves."""
 
 Kept = cython.struct(
     rows=cython.longlong,
@@ -40,7 +40,7 @@ Kept = cython.struct(
     largest=cython.longlong,
     smallest=cython.longlong,
 )
-"""What `choose` adds up of the records that stay; of their timestamps only the deltas."""
+"""The sums that `choose` collects about the records that stay; timestamps are deltas."""
 
 
 @cython.cfunc
@@ -153,7 +153,7 @@ def hash_key(
 
 
 def keyed_hash(data: cython.const[cython.uchar][::1], secret: tuple[int, int]) -> tuple[int, int]:
-    """The hash of some bytes, for those who compare it with what others say it is."""
+    """The hash of some bytes, for comparison with published test vectors."""
     v: Sip = Sip(0, 0, 0, 0)
     length: cython.Py_ssize_t = len(data)
     p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
@@ -168,7 +168,7 @@ def keyed_hash(data: cython.const[cython.uchar][::1], secret: tuple[int, int]) -
 def slot_of(
     t: cython.p_const_ulonglong, slots: cython.ulonglong, a: cython.ulonglong, b: cython.ulonglong
 ) -> cython.ulonglong:
-    """Where in the table the entry of that hash is, or would be."""
+    """The table slot of that hash's entry, or the free slot where it would be."""
     at: cython.ulonglong = 3 * (a % slots)
     while t[at + 2] != 0 and (t[at] != a or t[at + 1] != b):
         at += 3
@@ -184,7 +184,8 @@ def note_keys(
     entries_max: cython.longlong,
     secret: tuple[int, int],
 ) -> tuple[int, int]:
-    """Note the offset of every wanted record that has a key; a later one of a key takes the place of an earlier one.
+    """Note the offset of every wanted record that has a key; a later record's offset replaces an earlier one of the
+    same key.
 
     Returns the number of entries now, and the offset of the first record for whose key there was no room, -1 if there
     was room for all. The table must have a free slot beyond `entries_max`.
@@ -242,7 +243,7 @@ def is_latest(
     secret_a: cython.ulonglong,
     secret_b: cython.ulonglong,
 ) -> cython.bint:
-    """Whether the table knows of no record with the key p[at:at+length] behind that offset."""
+    """Whether the table has no record with the key p[at:at+length] after that offset."""
     v: Sip = Sip(0, 0, 0, 0)
     hash_key(p, at, length, secret_a, secret_b, cython.address(v))
     return t[slot_of(t, slots, v.a, v.b) + 2] <= cython.cast(cython.ulonglong, offset + 1)
@@ -269,8 +270,8 @@ def choose(
     keep_tombstones: cython.bint,
     chosen: cython.uchar[::1],
 ) -> tuple[int, int, int, int, int]:
-    """Mark the records that stay, in `chosen`: those behind offset `latest`, and of those up to there the ones with a
-    key that no later record has, as the table knows it.
+    """Mark the records that stay, in `chosen`: those after offset `latest`, and of the others those whose key has no
+    later record in the table.
 
     Returns how many stay, how many of those have no value, their bytes, and the largest and the smallest timestamp
     delta of those that stay.

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 """Reading records that `scanning.measure` has passed: `rows` makes an object of each, `decode` fills Arrow's buffers.
 
-The format is drawn in `scanning`. Nothing is checked a second time, so nothing here may be given bytes that were not
+The format is drawn in `scanning`. Nothing is checked a second time, so the caller must never pass bytes that were not
 measured.
 """
 
@@ -69,9 +69,9 @@ def number(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> tuple[cython.longl
 
 
 def rows(section: Section, make: Callable[[tuple[Any, ...]], Any]) -> list[Any]:
-    """What `make` gives for (offset, timestamp, its type, key, value, headers) of each wanted record, in a list.
+    """A list with the result of `make` on (offset, timestamp, its type, key, value, headers) of each wanted record.
 
-    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no records.
+    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not records.
     """
     measure((section,))
     data: cython.const[cython.uchar][::1] = section.records
@@ -115,11 +115,11 @@ def rows(section: Section, make: Callable[[tuple[Any, ...]], Any]) -> list[Any]:
 def refused(
     section: Section, keyed: cython.bint, earliest: cython.longlong, latest: cython.longlong, limit: cython.Py_ssize_t
 ) -> tuple[int, int, list[tuple[int, int | None]]]:
-    """Records that break a topic's rules: no key where `keyed`, a timestamp that is neither -1 nor in [earliest,
-    latest].
+    """Find records that break a topic's rules: no key where `keyed`, or a timestamp that is neither -1 nor in
+    [earliest, latest].
 
-    Returns how many break the one and the other, and the first `limit` of all: (index, timestamp, None if it is the
-    key).
+    Returns the number of keyless and of mistimed records, and the first `limit` of both: (index, timestamp; None for a
+    missing key).
     """
     measure((section,))
     data: cython.const[cython.uchar][::1] = section.records
@@ -157,7 +157,7 @@ def refused(
 
 @cython.cfunc
 def headers_of(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> list:
-    """The headers of one record; what is no UTF-8 in a key is replaced, as Kafka's clients do."""
+    """The headers of one record; invalid UTF-8 in a header's key is replaced, as Kafka's clients do."""
     count: cython.longlong
     length: cython.longlong
     count, at = number(p, at)
@@ -176,10 +176,11 @@ def headers_of(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> list:
 
 
 def decode(sections: Sequence[Section], allocate: Callable[[int], Any] = bytearray, ticks_per_ms: int = 1) -> Columns:
-    """The wanted records of whole batches as columns; `allocate` gives the buffers, writable ones of so many bytes.
+    """The wanted records of whole batches as columns; `allocate` returns a writable buffer of the given number of
+    bytes.
 
     Timestamps are in ticks since 1970; those that do not fit become the largest or smallest that does. Raises
-    `KafkaError` (CORRUPT_MESSAGE) for bytes that are no records, `OverflowError` for a column of more than 2 GiB.
+    `KafkaError` (CORRUPT_MESSAGE) for bytes that are not records, `OverflowError` for a column of more than 2 GiB.
     """
     totals = measure(sections)
     if max(totals) > INT32_MAX:

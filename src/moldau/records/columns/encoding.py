@@ -3,7 +3,7 @@
 """Writing the records of one batch, from rows and from Arrow's buffers, with offset deltas 0, 1, 2 ...
 
 The format is drawn in `scanning`. Both go twice over their input, which must not change meanwhile: once to add up
-sizes, once to write into a buffer of exactly that size. Nothing here knows of headers of batches or of compression.
+sizes, once to write into a buffer of exactly that size. This module handles neither batch headers nor compression.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def put_prefix(
     timestamp_delta: cython.longlong,
     offset_delta: cython.longlong,
 ) -> cython.Py_ssize_t:
-    """What comes before the key."""
+    """The fields before the key."""
     at = put_varint(out, at, length)
     out[at] = 0
     at = put_varint(out, at + 1, timestamp_delta)
@@ -93,7 +93,7 @@ def put_prefix(
 
 
 def header_block(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
-    """The headers of one record as they stand in it, their count first."""
+    """The headers of one record in wire format, their count first."""
     out = bytearray(10)
     scratch = bytearray(10)
     view: cython.uchar[::1] = scratch

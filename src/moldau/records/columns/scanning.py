@@ -1,15 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: ignore-errors
 # ruff: noqa: F821  (a C variable is declared without a value)
-"""Looking at every record of a batch where it lies, without an object for any: `scan` on append, `measure` before
-reading; `first_timed` finds one by its time.
+"""Examines every record of a batch in place, without creating objects: `scan` on append, `measure` before reading;
+`first_timed` finds a record by its time.
 
     record = length varint | attributes 1 | timestamp delta varlong | offset delta varint
              | key length varint (-1 null), key | value length varint (-1 null), value
              | header count varint | headers: key length varint, key | value length varint (-1 null), value
 
-`walk` and `first_timed` look at bytes that nobody has vouched for: they read nothing outside [at, end), and what `walk`
-passed is sound. Varints are zig-zag, at most 5 bytes (varlongs 10). Nothing here knows of compression.
+`walk` and `first_timed` read bytes that have not been verified: they read nothing outside [at, end), and records that
+`walk` passed are valid. Varints are zig-zag, at most 5 bytes (varlongs 10). This module does not handle compression.
 Interpreted, the same lines work on memoryviews where compiled ones have pointers; types mean nothing to mypy.
 """
 
@@ -43,7 +43,7 @@ FLAWS = (
     "its fields end before or after it does",
     "bytes follow the last record",
 )
-"""What `scan` found, by number."""
+"""The flaws that `scan` can find, by number."""
 
 Found = cython.struct(
     bad=cython.longlong,
@@ -61,7 +61,7 @@ Found = cython.struct(
     null_header_values=cython.longlong,
     header_value_bytes=cython.longlong,
 )
-"""What `walk` adds up: index of the bad record, timestamps of all records; from `rows` on only of those asked for."""
+"""The sums of `walk`: index of the bad record, timestamps of all records; from `rows` on only of those asked for."""
 
 INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 RELEASE_GIL_FROM = cython.declare(cython.Py_ssize_t, 65536)
@@ -336,7 +336,8 @@ def big_endian(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.int)
 
 
 def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
-    """Header and scan in one for the batch that needs no second look, None for every other, bad or just unusual.
+    """Read the header and scan the records of a plain batch in one step; None for every other batch, invalid or just
+    unusual.
 
     Plain is a batch of format 2 that fills the buffer, with base offset 0, a count that fits its offsets, no codec,
     create time, not control, a sequence if it has a producer id, and sound records. Returns its header's thirteen
@@ -396,8 +397,8 @@ def measure(sections: Sequence[Section]) -> tuple[int, ...]:
     """Check the records of whole batches and add up those that are wanted.
 
     Returns the numbers of rows, null keys, bytes of keys, null values, bytes of values, rows with headers, headers,
-    bytes of their keys, null ones among their values, bytes of these. Raises `KafkaError` (CORRUPT_MESSAGE) for what
-    are no records.
+    bytes of their keys, null ones among their values, bytes of these. Raises `KafkaError` (CORRUPT_MESSAGE) for bytes
+    that are not records.
     """
     found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     data: cython.const[cython.uchar][::1]
@@ -435,9 +436,9 @@ def measure(sections: Sequence[Section]) -> tuple[int, ...]:
 
 def first_timed(section: Section, earliest: cython.longlong, latest: cython.longlong) -> tuple[int, int] | None:
     """(timestamp, offset) of the first wanted record of a batch with a timestamp in [earliest, latest]; None if none
-    has one. Of the records before it no more is checked than this needs, and of those behind it nothing.
+    has one. The records before it are checked only as far as the search needs; those after it are not checked.
 
-    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are no records.
+    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not records.
     """
     data: cython.const[cython.uchar][::1] = section.records
     at: cython.Py_ssize_t = section.start

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: ignore-errors
 # ruff: noqa: F821  (a C variable is declared without a value)
-"""Passing over many batches by their headers alone: `seek` finds the first one that can hold a time.
+"""Skips batches by their headers alone: `seek` finds the first one that can hold a time.
 
 The header is drawn in `batch`. Nothing is read outside the bytes given, whatever lengths they claim; records are not
 looked at.
@@ -47,7 +47,8 @@ def passed(
     latest: cython.longlong,
     start_offset: cython.longlong,
 ) -> tuple[cython.bint, cython.Py_ssize_t]:
-    """(True, position of the batch found) or (False, position behind the last whole header; -1 if it is no batch)."""
+    """(True, position of the batch found) or (False, position after the last batch with a whole header; -1 if the bytes
+    are not a batch)."""
     length: cython.longlong
     max_timestamp: cython.longlong
     while end - at >= HEADER_SIZE:
@@ -71,8 +72,8 @@ def seek(
     """The first of the batches in `data` with records, a largest timestamp in [earliest, latest] and a last offset at
     or behind `start_offset`.
 
-    Returns (True, its position), or (False, the position of the next batch, which may lie behind the data; -1 if there
-    is no batch but something else).
+    Returns (True, its position), or (False, the position of the next batch, which may lie behind the data; -1 if the
+    bytes there are not a batch).
     """
     buffer: Py_buffer
     p: cython.p_const_uchar
