@@ -252,6 +252,7 @@ def pack_fetch(
 ) -> list[Piece]:
     """A whole reply in pieces, with its size in front, which includes the records. The records of a `FetchResponse` may
     be slices of files too."""
+    # Rare replies (a follower's, a throttled client's) need fields that only the tables write.
     if type(answer) is not FetchReply or throttle_ms:
         response = fetch_response(answer) if isinstance(answer, FetchReply) else answer
         response.throttle_time_ms = throttle_ms
@@ -277,6 +278,7 @@ def pack_fetch(
         for _part in parts:
             result = next(following)
             _append_result(out, version, result)
+            # Records stay slices of a file: they end one piece of packed bytes, and the next one begins.
             if result.records is not None:
                 pieces += (out, result.records)
                 size += len(out) + result.records.length
@@ -289,6 +291,7 @@ def pack_fetch(
         out.append(0)
     if out:
         pieces.append(out)
+    # The size is known only now: it counts everything after its own four bytes.
     _SIZE_AND_CORRELATION.pack_into(first, 0, size + len(out), correlation_id)
     return pieces
 

@@ -92,6 +92,7 @@ def _read_produce_plain(frame: memoryview, at: int, most: int) -> Produce:
                 fixed.unpack_from(frame, start) if start + fixed.size <= end else (b"", 0, 0, 0)
             )
             start += fixed.size
+            # The sizes add up to exactly this frame: nothing else needs a check.
             if count == 1 and start + size == end and size >= 0:
                 one = [(str(encoded, "utf-8"), None, [(index, frame[start:])])]
                 return _new(Produce, (None, acks, timeout_ms, one, False))
@@ -103,6 +104,7 @@ def _read_produce_plain(frame: memoryview, at: int, most: int) -> Produce:
         at += length
     acks, timeout_ms, topic_count = _PRODUCE_FIXED.unpack_from(frame, at)
     at += 10
+    # A hostile count: every topic takes at least one byte.
     if topic_count < 0 or topic_count > end - at:
         raise ProtocolViolation(f"{topic_count} topics in {end - at} bytes")
     if topic_count > most:
@@ -126,6 +128,7 @@ def _read_produce_plain(frame: memoryview, at: int, most: int) -> Produce:
         for _ in range(count):
             index, size = _TWO_INT32(frame, at)
             at += 8
+            # A null record set: the handler refuses it, for this partition only.
             if size < 0:
                 partitions.append((index, None))
                 continue

@@ -48,7 +48,7 @@ Kept = cython.struct(
 @cython.nogil
 @cython.exceptval(check=False)
 def number(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """The zig-zag number at `at`, and the position behind it."""
+    """The zig-zag number at `at`, and the position after it."""
     byte: cython.ulonglong = p[at]
     raw: cython.ulonglong = byte & 0x7F
     shift: cython.int = 7
@@ -323,7 +323,7 @@ def choose(
 @cython.nogil
 @cython.exceptval(check=False)
 def put_number(o: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Write a zig-zag number; the position behind it."""
+    """Write a zig-zag number; the position after it."""
     raw: cython.ulonglong
     if cython.compiled:
         raw = (cython.cast(cython.ulonglong, value) << 1) ^ cython.cast(cython.ulonglong, value >> 63)
@@ -361,7 +361,7 @@ def number_size(value: cython.longlong) -> cython.Py_ssize_t:
 def put(
     o: cython.p_uchar, to: cython.Py_ssize_t, p: cython.p_const_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Copy p[at:end]; the position behind it."""
+    """Copy p[at:end]; the position after it."""
     if cython.compiled:
         memcpy(o + to, p + at, end - at)
     else:
@@ -376,7 +376,7 @@ def copy_chosen(
     out: cython.uchar[::1],
     to: cython.Py_ssize_t,
 ) -> int:
-    """Write the chosen records to out[to:], with `shift` added to every timestamp delta; the position behind them.
+    """Write the chosen records to out[to:], with `shift` added to every timestamp delta; the position after them.
 
     Offset deltas stay. Without a shift the records are copied as they are; with one each may grow by 14 bytes, for
     which there must be room.

@@ -55,7 +55,7 @@ class Columns(NamedTuple):
 @cython.nogil
 @cython.exceptval(check=False)
 def number(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """The zig-zag number at `at`, and the position behind it."""
+    """The zig-zag number at `at`, and the position after it."""
     byte: cython.ulonglong = p[at]
     raw: cython.ulonglong = byte & 0x7F
     shift: cython.int = 7
@@ -221,7 +221,7 @@ class Strings:
     @cython.inline
     @cython.exceptval(check=False)
     def put(self, p: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Add the byte string whose length stands at p[at]; returns the position behind it."""
+        """Add the byte string whose length is at p[at]; returns the position after it."""
         length: cython.longlong
         length, at = number(p, at)
         if length > 0:
@@ -329,7 +329,7 @@ class Filler:
     @cython.cfunc
     @cython.exceptval(check=False)
     def add_headers(self, p: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.void:
-        """The headers of the row being added, whose count stands at p[at]."""
+        """The headers of the row being added, whose count is at p[at]."""
         count: cython.longlong
         count, at = number(p, at)
         for _ in range(count):

@@ -45,7 +45,7 @@ def size_of_varint(value: cython.longlong) -> cython.Py_ssize_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def put_varint(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Write a zig-zag number; returns the position behind it."""
+    """Write a zig-zag number; returns the position after it."""
     raw: cython.ulonglong = cython.cast(cython.ulonglong, (value << 1) ^ (value >> 63))
     while raw > 0x7F:
         out[at] = cython.cast(cython.uchar, (raw & 0x7F) | 0x80)
@@ -66,7 +66,7 @@ def copy(
     start: cython.Py_ssize_t,
     length: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Copy source[start:start + length] to out[at:]; returns the position behind it."""
+    """Copy source[start:start + length] to out[at:]; returns the position after it."""
     if cython.compiled:
         memcpy(out + at, source + start, length)
     else:
@@ -124,7 +124,7 @@ def size_of(
     value: cython.longlong,
     headers: cython.longlong,
 ) -> cython.longlong:
-    """Bytes of a record behind its length, from the lengths of its key and value (-1 null) and its block of headers."""
+    """Bytes of a record after its length, from the lengths of its key and value (-1 null) and its block of headers."""
     size: cython.longlong = 1 + size_of_varint(timestamp_delta) + size_of_varint(offset_delta) + headers
     size += size_of_varint(key) + (key if key > 0 else 0)
     return size + size_of_varint(value) + (value if value > 0 else 0)
@@ -133,7 +133,7 @@ def size_of(
 def encode_rows(
     rows: Sequence[Any], base_timestamp: cython.longlong, room: cython.Py_ssize_t = 0
 ) -> tuple[bytearray, int]:
-    """The records of rows (key, value, timestamp in ms, headers) behind `room` bytes, and the largest timestamp.
+    """The records of rows (key, value, timestamp in ms, headers) after `room` bytes, and the largest timestamp.
 
     Keys and values are bytes or None. Raises `ValueError` for timestamps too far apart and for more than 2 GiB.
     """
@@ -254,7 +254,7 @@ class Column:
     @cython.inline
     @cython.exceptval(check=False)
     def put(self, out: cython.p_uchar, at: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Write the bytes of a row; returns the position behind them."""
+        """Write the bytes of a row; returns the position after them."""
         length: cython.longlong = self.length(row)
         if length <= 0:
             return at
@@ -273,7 +273,7 @@ def encode_columns(
     headers: Source | None = None,
     room: cython.Py_ssize_t = 0,
 ) -> tuple[bytearray, int]:
-    """The records of columns behind `room` bytes, and the largest timestamp; the base timestamp is the first one.
+    """The records of columns after `room` bytes, and the largest timestamp; the base timestamp is the first one.
 
     None is a column of nulls; `headers` holds a `header_block` a row. Raises `ValueError` for columns that do not fit
     together, timestamps too far apart and more than 2 GiB.

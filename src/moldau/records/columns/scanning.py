@@ -92,7 +92,7 @@ class Section(NamedTuple):
 def varint(
     p: cython.p_const_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """A zig-zag number of at most 32 bits and the position behind it, -1 if there is none before `end`."""
+    """A zig-zag number of at most 32 bits and the position after it, -1 if there is none before `end`."""
     byte: cython.ulonglong
     raw: cython.ulonglong
     shift: cython.int = 0
@@ -119,7 +119,7 @@ def varint(
 def varlong(
     p: cython.p_const_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """A zig-zag number of at most 64 bits and the position behind it, -1 if there is none before `end`."""
+    """A zig-zag number of at most 64 bits and the position after it, -1 if there is none before `end`."""
     byte: cython.ulonglong
     raw: cython.ulonglong = 0
     shift: cython.int = 0
@@ -142,7 +142,7 @@ def varlong(
 def sized(
     p: cython.p_const_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """The length of a byte string, -1 for null, and the position behind it, -1 if it is not all before `stop`."""
+    """The length of a byte string, -1 for null, and the position after it, -1 if it is not all before `stop`."""
     length: cython.longlong
     length, at = varint(p, at, stop)
     if at < 0 or length < -1 or length > stop - at:

@@ -70,9 +70,9 @@ def seek(
     data: object, earliest: cython.longlong, latest: cython.longlong, start_offset: cython.longlong
 ) -> tuple[bool, int]:
     """The first of the batches in `data` with records, a largest timestamp in [earliest, latest] and a last offset at
-    or behind `start_offset`.
+    or after `start_offset`.
 
-    Returns (True, its position), or (False, the position of the next batch, which may lie behind the data; -1 if the
+    Returns (True, its position), or (False, the position of the next batch, which may lie after the data; -1 if the
     bytes there are not a batch).
     """
     buffer: Py_buffer
