@@ -105,7 +105,7 @@ class LogAgainstAList(RuleBasedStateMachine):
         before, end = self.log.segments, int(self.log.log_end_offset)
         gone = self.log.retain(NOW_MS, end)
         self.log.config = self.config
-        assert list(before[: len(gone)]) == gone
+        assert list(before[: len(gone)]) == list(gone)
         self.forget_before(self.log.log_start_offset)
         assert retention_bytes < 0 or self.log.size <= retention_bytes + 5000
         self.log.remove_due(NOW_MS)
