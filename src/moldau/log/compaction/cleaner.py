@@ -35,6 +35,8 @@ BREATH: Final = 100
 """Logs that are examined before the loop gets a turn."""
 MEGABYTE: Final = 1_000_000
 DESCRIPTOR_WAIT_S: Final = 1.0
+PAUSE_SECONDS_MIN: Final = 0.001
+"""A shorter pause is put off and added to the next one."""
 PAUSE_SECONDS_MAX: Final = 86_400.0
 """Longer pauses are cut into pieces: settings may exceed what an event loop accepts as a delay."""
 
@@ -317,7 +319,9 @@ class Cleaner:
         """Wait until `log.cleaner.io.max.bytes.per.second` allows this many bytes more."""
         now, limit = asyncio.get_running_loop().time(), max(self._settings().log_cleaner_io_max_bytes_per_second, 1.0)
         self._busy_until = max(self._busy_until, now) + moved / limit
-        if self._busy_until > now:
-            await self._pause(self._busy_until - now)
-            if self._stopping.is_set():
-                raise Stopped
+        if self._busy_until - now < PAUSE_SECONDS_MIN:
+            await self._rest()
+            return
+        await self._pause(self._busy_until - now)
+        if self._stopping.is_set():
+            raise Stopped
