@@ -114,7 +114,7 @@ def _descriptors() -> int:
 
 
 def _print_line(line: str) -> None:
-    """If nobody reads standard output any more, it becomes /dev/null, and the broker goes on serving."""
+    """If standard output has no reader any more, it becomes /dev/null, and the broker goes on serving."""
     try:
         print(line, flush=True)
     except OSError:

@@ -36,7 +36,7 @@ SPARE_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True)
 class AdoptionPlan:
-    """What is taken in, as which node of which cluster, and with which settings."""
+    """The adopted partitions, the node and cluster that they belong to, and the settings."""
 
     topics: Sequence[ForeignTopic]
     settings: Mapping[str, Mapping[str, str]]

@@ -48,7 +48,7 @@ def write_columns(disk: Disk, files: Iterable[Path], target: Path, *, parquet: b
 
 
 def topic_of(path: Path) -> TopicPartition:
-    """By the folder's name; a folder that is no partition's is taken for a topic without number."""
+    """By the folder's name; a folder whose name is not a partition's counts as a topic without a number."""
     folder = path.absolute().parent.name
     return partition_of(folder) or TopicPartition(folder, -1)
 

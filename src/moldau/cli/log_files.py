@@ -17,7 +17,7 @@ Force = Annotated[bool, typer.Option("--force", help="Read the files even if a b
 
 
 class FilesOnly(RealDisk):
-    """The disk, where a thing that is no file (a pipe, a device) cannot be opened: reading one might never end."""
+    """The disk, on which only regular files can be opened, not pipes or devices: reading one might never end."""
 
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
         if not (create and not os.path.exists(path)) and not stat.S_ISREG(os.stat(path).st_mode):

@@ -3,7 +3,7 @@
 A source is one partition: its log files in order of names. A consumer of such a log never sees control batches, and
 one that reads committed records sees none of an aborted transaction or of one that is not over; so each source is read
 twice, first for how transactions ended, then for the records. A transaction whose end is in none of the files counts
-as not over. What cannot be read ends the reading with `Unreadable`.
+as not over. Unreadable data raises `Unreadable`.
 """
 
 import re

@@ -14,7 +14,7 @@ _MEANT = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 
 
 def reachable(bootstrap_server: str) -> str:
-    """A command ends at once when nobody is there; a client that runs for long would wait."""
+    """A command fails at once if no broker answers; a long-running client would wait."""
     with Caller(bootstrap_server, timeout_ms=5_000) as caller:
         caller.any()
     return bootstrap_server

@@ -32,7 +32,7 @@ def _cell(value: Any) -> str:
 
 
 def note(sentence: str) -> None:
-    """Something for people that is no data: to standard error."""
+    """A line for people, not data: it goes to standard error."""
     print(sentence, file=sys.stderr)
 
 
@@ -46,7 +46,7 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def named_content(name: str, content: bytes | None) -> tuple[str, str | None]:
-    """A byte string for JSON: its text under its name, or base64 under `name_base64` if it is no UTF-8."""
+    """A byte string for JSON: its text under its name, or base64 under `name_base64` if it is not UTF-8."""
     try:
         return name, content.decode() if content is not None else None
     except UnicodeDecodeError:

@@ -220,7 +220,7 @@ def _seconds_since(time_ms: int) -> int:
 
 
 def _partitions(admin: Admin, broker_id: int | None, topic: str | None, partition: int | None) -> list[TopicPartition]:
-    """Those that are meant, of which each is there."""
+    """The named partitions; each of them exists."""
     if broker_id is not None and broker_id not in admin.describe_cluster().brokers:
         raise ConfigError(f"broker {broker_id} does not exist")
     if topic is not None and partition is not None:

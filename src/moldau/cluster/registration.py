@@ -22,7 +22,7 @@ class Registration:
         self._runtime = runtime
         self._endpoints: tuple[Endpoint, ...] = ()
         self._version: int | None = None
-        """Of our node; None before it is there."""
+        """The version of this broker's node; None before the node exists."""
 
     @in_turn
     async def register(self, endpoints: Sequence[Endpoint], directories: Sequence[str] = ()) -> None:

@@ -1,12 +1,12 @@
 """The interface to the store of the cluster's metadata: ZooKeeper's data model, and nothing that only one store has.
 
 A tree of nodes named by absolute paths (`/brokers/topics/a`). A node has data (bytes) and a version that starts at 0
-and grows by one with every `set`; a node is created below a parent that is there, and deleted only when it has no
+and grows by one with every `set`; a node is created below an existing parent, and deleted only when it has no
 children. An *ephemeral* node goes when the session that created it ends. `multi` does all of its operations or none.
 A watcher is called with the path of every node that any session created, set or deleted, afterwards and in order,
 from any thread.
 
-Calls block and may be made from any thread; whoever lives on an event loop makes them in an executor. A refusal is a
+Calls block and may be made from any thread; code on an event loop makes them in an executor. A refusal is a
 `StoreConflict` and changed nothing; a store that cannot answer raises `StorageError`. Source: ZooKeeper Programmer's
 Guide.
 """
@@ -26,7 +26,7 @@ class Node(NamedTuple):
 
 
 class Create(NamedTuple):
-    """Refused with `NodeExists` if it is there, `NoNode` if its parent is not or is ephemeral."""
+    """Refused with `NodeExists` if the node exists, `NoNode` if its parent does not exist or is ephemeral."""
 
     path: str
     data: bytes = b""

@@ -83,7 +83,7 @@ def topic_config(broker: BrokerConfig, overrides: Mapping[str, str], *, judge: b
     """The settings of a topic with `overrides` of its own. Raises `ConfigError` for unknown names and bad values.
 
     Without `judge` the overrides were accepted once, and the broker's settings may have changed since: what does not fit
-    them any more stays, and names that nobody knows any more say nothing.
+    them any more stays, and unknown names have no effect.
     """
     if not overrides:
         return _defaults(broker)

@@ -215,7 +215,7 @@ class CoordinatorRuntime(Generic[M]):
         return future
 
     async def tell(self, decide: Callable[[M, Now], Iterator[Decision]]) -> None:
-        """Let every loaded state machine make decisions that nobody waits for. The loop gets a turn after each one."""
+        """Let every loaded state machine make decisions that no request awaits. The loop gets a turn after each one."""
         for led in [led for led in self._led.values() if led.loaded]:
             for decision in decide(led.machine, self.now()):
                 if self._led.get(led.partition) is not led:

@@ -157,7 +157,7 @@ class FetchHandler:
         replica = self._replicas.find(name, topic_id, part[0])
         if replica is None:
             return self._replicas.absence(name, topic_id, part[0])
-        if replica_id > CONSUMER:  # there is no other broker that could follow us
+        if replica_id > CONSUMER:  # no other broker could follow this one
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return replica.leadership_error(part[1]) or replica
 

@@ -41,7 +41,7 @@ class Held:
         self.log_start_offset = NOTHING
 
     def is_news(self, result: FetchResult) -> bool:
-        """Whether the reader is to be told; it is taken to be."""
+        """Whether the reader needs an answer for this partition. If so, the session counts it as answered."""
         told = self.high_watermark, self.log_start_offset
         self.high_watermark = NOTHING if result.error else result.high_watermark
         self.log_start_offset = result.log_start_offset
@@ -188,7 +188,7 @@ class FetchSessions:
         return self._slots > 0 and (self._held + size <= HELD_MAX or size <= HELD_MAX // (len(self._sessions) + 1))
 
     def _make_room(self, size: int, now_ms: int) -> bool:
-        """Whether one more session of so many partitions may be begun."""
+        """Whether a session of this many partitions may begin."""
         if not self._may_have_room(size):
             return False
         while self._held + size > HELD_MAX:

@@ -1,4 +1,4 @@
-"""Metadata (key 3), versions 0 to 13: the brokers, and who leads the partitions of which topic.
+"""Metadata (key 3), versions 0 to 13: the brokers, and the leader of every partition of the topics.
 
 Which topics are meant: all, if the list is null (in version 0: empty). If any topic is asked for by id (from version
 12), ids count and names do not. A topic that is not there is made when the client and `auto.create.topics.enable`

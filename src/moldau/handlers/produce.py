@@ -8,7 +8,7 @@ topic is named by its id. Zstd needs version 7.
 
 A request is answered in three steps. The plan decides for each partition whether its batch is refused, how it is
 appended, and whether it begins a transaction, whose coordinator is then asked (see `transaction_verification`). The
-batches are appended in the request's order. What became of them is settled into the answer; with acks=all not before
+batches are appended in the request's order. The outcomes of the batches become the answer; with acks=all not before
 the high watermark of every partition has passed its batch, or `timeout_ms` is over.
 
 A request that needs only the loop is answered without awaiting. If one of its batches is heavy (D14), or a log wants
@@ -155,7 +155,7 @@ class ProduceHandler:
 
 
 def _over(plan: Sequence[AppendStep], request: Produce) -> list[AppendStep]:
-    """The plan with its record sets replaced by those of the request, of which they are copies."""
+    """The plan with its record sets replaced by the copies that `request` holds."""
     copies = [records for _, _, parts in request.topics for _, records in parts]
     return [
         step._replace(records=records) if isinstance(step, PlannedAppend) and records is not None else step

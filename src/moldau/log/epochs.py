@@ -70,14 +70,14 @@ class Epochs:
         return LeaderEpoch(found), Offset(starts[above].start_offset)
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Nothing from `end_offset` on is there any more."""
+        """Forget the epochs of removed records: those from `end_offset` on."""
         kept = bisect_left(self._starts, end_offset, key=lambda start: start.start_offset)
         if kept < len(self._starts):
             del self._starts[kept:]
             self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Nothing below `start_offset` is there any more; the epoch that wrote there begins there now."""
+        """Forget the epochs of removed records, below `start_offset`, where the epoch of that offset begins now."""
         at = bisect_right(self._starts, start_offset, key=lambda start: start.start_offset)
         if at > 1 or (at and self._starts[0].start_offset < start_offset):
             self._starts[:at] = [EpochStart(self._starts[at - 1].epoch, start_offset)]

@@ -97,7 +97,7 @@ class Index:
         file = self._file.get()
         entries, rest = divmod(file.size(), self._entry.size)
         if rest:
-            raise CorruptIndex(f"{self._file.path} is no whole number of entries")
+            raise CorruptIndex(f"{self._file.path} does not hold a whole number of entries")
         self._open_at(entries)
         if self.last is not None:
             first = IndexEntry(*self._entry.unpack(file.read(self._entry.size, 0)))

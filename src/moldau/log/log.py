@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 class Log:
     """One partition on disk. `config` may be replaced at any time. `cleaning`: its segments are being rewritten, by the
-    cleaner or by a truncation, and nobody else may touch them."""
+    cleaner or by a truncation, and nothing else may touch them."""
 
     __slots__ = (
         "_active", "_config", "_doomed", "_flushing", "_runtime", "_snapshot_offset", "_stamps", "_times",

@@ -97,7 +97,7 @@ class TransactionIndex:
         before = self._base_offset - 1
         for version, _, first, last, stable in self._read(0):
             if version != VERSION:
-                raise CorruptIndex(f"{self.file.path} is of version {version}, which is none that we read")
+                raise CorruptIndex(f"{self.file.path} is of version {version}, which is not supported")
             if not before < last or not 0 <= first <= last or not 0 <= stable <= last + 1:
                 raise CorruptIndex(f"{self.file.path} has an entry for {first} to {last}, which cannot be there")
             before = last

@@ -54,7 +54,7 @@ class GroupMetadataValue:
 
 @message
 class ConsumerGroupKey:
-    """The key of records of a consumer group (KIP-848) of which each group has one: metadata, topics, target epoch."""
+    """The key of the records that a consumer group (KIP-848) has once: metadata, topics, target epoch."""
 
     group: str = STRING(until=0)
 
