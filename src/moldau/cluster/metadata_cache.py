@@ -25,16 +25,12 @@ class MetadataCache:
 
     def __init__(self, config: BrokerConfig, image: Image):
         self._static = config
-        self._image = image
+        self.image = image
         self._config = _with_dynamic(config, image)
         self._topic_configs: dict[str, TopicConfig] = {}
         self._group_config = group_config(self._config, {})
         self._group_configs: dict[str, GroupConfig] = {}
         self._subscribers: list[Subscriber] = []
-
-    @property
-    def image(self) -> Image:
-        return self._image
 
     @property
     def config(self) -> BrokerConfig:
@@ -44,7 +40,7 @@ class MetadataCache:
     @property
     def config_sources(self) -> ConfigSources:
         """The origins of the settings in force."""
-        own, everyone = _dynamic(self.broker_id, self._image)
+        own, everyone = _dynamic(self.broker_id, self.image)
         return ConfigSources(self._static, self._config, own, everyone)
 
     @property
@@ -55,13 +51,13 @@ class MetadataCache:
         """The settings in force for a topic that is in the image."""
         config = self._topic_configs.get(name)
         if config is None:
-            overrides = self._image.topics[name].overrides
+            overrides = self.image.topics[name].overrides
             config = self._topic_configs[name] = topic_config(self._config, overrides, judge=False)
         return config
 
     def group_config(self, group_id: str) -> GroupConfig:
         """The settings in force for a group, whether it exists or not."""
-        overrides = self._image.group_overrides.get(group_id)
+        overrides = self.image.group_overrides.get(group_id)
         if not overrides:
             return self._group_config
         config = self._group_configs.get(group_id)
@@ -72,8 +68,8 @@ class MetadataCache:
     def check_overrides(self, broker: str, overrides: Mapping[str, str]) -> None:
         """Raise `ConfigError` if this broker could not run with these overrides of a broker, or of all
         (`layout.DEFAULT_BROKER`)."""
-        changed = {**self._image.broker_overrides, broker: overrides}
-        _with_dynamic(self._static, replace(self._image, broker_overrides=changed))
+        changed = {**self.image.broker_overrides, broker: overrides}
+        _with_dynamic(self._static, replace(self.image, broker_overrides=changed))
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Call `subscriber(image, names of changed topics)` with every next image.
@@ -84,7 +80,7 @@ class MetadataCache:
 
     async def show(self, image: Image, names: Sequence[str]) -> None:
         """Make this the current image; `names` are the topics that may have changed."""
-        before, self._image = self._image, image
+        before, self.image = self.image, image
         if image.broker_overrides != before.broker_overrides:
             self._take_over_settings()
         if image.group_overrides is not before.group_overrides:
@@ -98,7 +94,7 @@ class MetadataCache:
 
     def _take_over_settings(self) -> None:
         try:
-            self._config = _with_dynamic(self._static, self._image)
+            self._config = _with_dynamic(self._static, self.image)
         except ConfigError as wrong:  # this broker refuses such a change, another writer of the metadata may not
             logger.error("the changed settings of brokers are not valid, the previous ones stay in force: %s", wrong)
             return

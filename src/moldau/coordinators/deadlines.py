@@ -5,8 +5,8 @@ Keys come out in the order of their deadlines, and of setting if these are equal
 """
 
 import heapq
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Iterable
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
@@ -66,3 +66,13 @@ class Deadlines(Generic[K]):
         if self._queued.get(key) == queued:
             del self._queued[key]
         return key
+
+
+def earliest_ms(several: Iterable[Deadlines[Any]]) -> int | None:
+    """The earliest of all these deadlines; None without any."""
+    earliest: int | None = None
+    for deadlines in several:
+        due_ms = deadlines.next_ms()
+        if due_ms is not None and (earliest is None or due_ms < earliest):
+            earliest = due_ms
+    return earliest

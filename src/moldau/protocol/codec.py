@@ -61,15 +61,10 @@ def request_name(head: Buffer) -> str:
     return f"{api.name if api else f'API {key}'} version {version} of client {client_id!r}"
 
 
-def is_wide(frame: Buffer, at: int) -> bool:
-    """Whether the message of a request whose header ended at `at` is to be read and answered in turns."""
-    return len(frame) - at > WIDE_BYTES
-
-
 def read_request(api: Api, version: int, frame: Buffer, at: int) -> Any:
     """The message of a request whose header ended at `at`. Raises `ProtocolViolation`."""
-    budget = schema.ElementBudget(schema.ELEMENTS_MAX) if is_wide(frame, at) else None
-    return schema.read(api.request, version, api.is_flexible(version), frame, at, budget)[0]
+    budget = schema.ElementBudget(schema.ELEMENTS_MAX) if len(frame) - at > WIDE_BYTES else None
+    return schema.read(api.request, version, version >= api.flexible, frame, at, budget)[0]
 
 
 def write_reply(api: Api, version: int, correlation_id: int, response: Any) -> bytes:

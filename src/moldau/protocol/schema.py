@@ -41,7 +41,7 @@ LATEST = 32767
 NEVER = LATEST + 1
 ELEMENTS_MAX = 100_000
 """The most objects of one request: about 13 MB of small objects, and some tenths of a second to read them. That is why
-a large request is read in the executor (`codec.is_wide`)."""
+a large request is read in the executor (`codec.WIDE_BYTES`)."""
 WIDE_ELEMENTS = 2000
 """Responses with more elements are packed in the executor."""
 T = TypeVar("T")

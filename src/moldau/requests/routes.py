@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from moldau.protocol import codec
 from moldau.protocol.apis import APIS, FETCH, PRODUCE, Api
+from moldau.protocol.codec import WIDE_BYTES
 from moldau.protocol.hot_fetch import FetchReply, is_wide_fetch, pack_fetch, read_fetch
 from moldau.protocol.hot_produce import is_wide_produce, pack_produce, read_produce
 from moldau.protocol.hot_topics import Wide
@@ -59,7 +60,7 @@ def routes(handlers: Mapping[int, Handler]) -> dict[int, Route]:
 
 def _by_table(api: Api, handler: Handler) -> Route:
     def read(frame: memoryview, version: int, at: int) -> Any:
-        if codec.is_wide(frame, at):
+        if len(frame) - at > WIDE_BYTES:
             raise Wide
         return codec.read_request(api, version, frame, at)
 

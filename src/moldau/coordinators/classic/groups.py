@@ -47,8 +47,8 @@ class ClassicGroups:
         self.live: dict[str, ClassicGroup] = {}
         self.started = False
         self._new_id = new_id
-        self._deadlines: Deadlines[Key] = Deadlines()
-        self._rebalance = Rebalance(settings, self._deadlines)
+        self.deadlines: Deadlines[Key] = Deadlines()
+        self._rebalance = Rebalance(settings, self.deadlines)
 
     # -- from the log
 
@@ -309,12 +309,9 @@ class ClassicGroups:
         group = self.live.get(group_id)
         return None if group is None else (group.protocol_type or "", group.state.value)
 
-    def next_ms(self) -> int | None:
-        return self._deadlines.next_ms()
-
     def tick(self, now: Now) -> Decision | None:
         """Handle the first deadline that has passed; None if none has."""
-        key = self._deadlines.take(now.monotonic_ms)
+        key = self.deadlines.take(now.monotonic_ms)
         if key is None:
             return None
         out = Decision()
@@ -360,9 +357,9 @@ class ClassicGroups:
             if len(group.expected) >= self.settings.expected_members_max:
                 oldest = next(iter(group.expected))
                 del group.expected[oldest]
-                self._deadlines.cancel((EXPECTED, group.group_id, oldest))
+                self.deadlines.cancel((EXPECTED, group.group_id, oldest))
             group.expected[member_id] = None
-            self._deadlines.set((EXPECTED, group.group_id, member_id), now.monotonic_ms + ask.session_timeout_ms)
+            self.deadlines.set((EXPECTED, group.group_id, member_id), now.monotonic_ms + ask.session_timeout_ms)
             self._no_join(out, ticket, ErrorCode.MEMBER_ID_REQUIRED, member_id)
         else:
             self._add(group, member_id, ask, ticket, now, out)
@@ -397,12 +394,12 @@ class ClassicGroups:
             group.grew = True
         if not group.members:
             group.protocol_type = ask.protocol_type
-        self._deadlines.cancel((EXPECTED, group.group_id, member_id))
+        self.deadlines.cancel((EXPECTED, group.group_id, member_id))
         timeouts = (ask.session_timeout_ms, ask.rebalance_timeout_ms)
         member = ClassicMember(member_id, ask.instance_id, ask.client_id, ask.client_host, *timeouts, ask.protocols)
         group.add(member)
         group.park_join(member, ticket)
-        self._deadlines.set(
+        self.deadlines.set(
             (SESSION, group.group_id, member_id), now.monotonic_ms + self.settings.new_member_join_timeout_ms
         )
         self._rebalance.start_or_go_on(group, now, out)
@@ -430,7 +427,7 @@ class ClassicGroups:
         out.reply(group.take_join(member), Joined(error=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id))
         out.reply(member.sync, Synced(error=ErrorCode.FENCED_INSTANCE_ID))
         member.sync = None
-        self._deadlines.cancel((SESSION, group.group_id, old_id))
+        self.deadlines.cancel((SESSION, group.group_id, old_id))
         group.rename(member, member_id)
         self._update(group, member, ask, ticket, out)
         self._rebalance.keep_alive(group, member, now)
@@ -456,7 +453,7 @@ class ClassicGroups:
             member_id = holder
         elif member_id in group.expected:
             del group.expected[member_id]
-            self._deadlines.cancel((EXPECTED, group.group_id, member_id))
+            self.deadlines.cancel((EXPECTED, group.group_id, member_id))
             return ErrorCode.NONE
         else:
             error = group.check_member(member_id, leaver.instance_id)

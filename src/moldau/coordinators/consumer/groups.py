@@ -16,11 +16,12 @@ from moldau.coordinators.consumer.consumer_members import ConsumerMembers
 from moldau.coordinators.consumer.departures import Adopt, Departures
 from moldau.coordinators.consumer.group import ConsumerGroup, Phase
 from moldau.coordinators.consumer.group_states import GroupStates
-from moldau.coordinators.consumer.member_deadlines import REVOKE, MemberDeadlines
+from moldau.coordinators.consumer.member_deadlines import REVOKE, Key, MemberDeadlines
 from moldau.coordinators.consumer.messages import ConsumerGroupSettings, ConsumerHeartbeat, DescribedConsumerGroup
 from moldau.coordinators.consumer.records import ConsumerGroupRecord
 from moldau.coordinators.consumer.rights import check_commit, check_commit_in_transaction, described
 from moldau.coordinators.consumer.upgrades import Upgrades
+from moldau.coordinators.deadlines import Deadlines
 from moldau.coordinators.decision import Decision, Now, Replies
 from moldau.coordinators.offsets.messages import OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
@@ -76,8 +77,9 @@ class ConsumerGroups:
 
     # -- deadlines
 
-    def next_ms(self) -> int | None:
-        return self._deadlines.next_ms()
+    @property
+    def deadlines(self) -> Deadlines[Key]:
+        return self._deadlines.all
 
     def tick(self, now: Now) -> Decision | None:
         """Handle the first deadline that has passed; None if none has."""

@@ -15,7 +15,7 @@ Key = tuple[str, str, str]
 class MemberDeadlines:
     def __init__(self, settings: ConsumerGroupSettings):
         self._settings = settings
-        self._deadlines: Deadlines[Key] = Deadlines()
+        self.all: Deadlines[Key] = Deadlines()
 
     def keep_alive(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         """The session starts again: a classic member's own timeout, or else the group's."""
@@ -24,37 +24,34 @@ class MemberDeadlines:
             timeout_ms = self._settings.of_group(group.group_id).consumer_session_timeout_ms
         else:
             timeout_ms = member.classic.session_timeout_ms
-        self._deadlines.set((SESSION, group.group_id, member.member_id), now.monotonic_ms + timeout_ms)
+        self.all.set((SESSION, group.group_id, member.member_id), now.monotonic_ms + timeout_ms)
 
     def watch_revocation(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         """A member that has partitions to revoke does so within its rebalance timeout."""
         key = (REVOKE, group.group_id, member.member_id)
         if member.phase is Phase.UNREVOKED:
-            self._deadlines.set(key, now.monotonic_ms + max(member.rebalance_timeout_ms, 0))
+            self.all.set(key, now.monotonic_ms + max(member.rebalance_timeout_ms, 0))
         else:
-            self._deadlines.cancel(key)
+            self.all.cancel(key)
 
     def expect_join(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         """A classic member was told to rejoin: it does so within its rebalance timeout, counted from the first time."""
         key = (JOIN, group.group_id, member.member_id)
-        if key not in self._deadlines:
-            self._deadlines.set(key, now.monotonic_ms + max(member.rebalance_timeout_ms, 0))
+        if key not in self.all:
+            self.all.set(key, now.monotonic_ms + max(member.rebalance_timeout_ms, 0))
 
     def expect_sync(self, group: ConsumerGroup, member_id: str, timeout_ms: int, now: Now) -> None:
         """A classic member has joined: its SyncGroup comes within the timeout."""
-        self._deadlines.cancel((JOIN, group.group_id, member_id))
-        self._deadlines.set((SYNC, group.group_id, member_id), now.monotonic_ms + timeout_ms)
+        self.all.cancel((JOIN, group.group_id, member_id))
+        self.all.set((SYNC, group.group_id, member_id), now.monotonic_ms + timeout_ms)
 
     def synced(self, group: ConsumerGroup, member_id: str) -> None:
-        self._deadlines.cancel((SYNC, group.group_id, member_id))
+        self.all.cancel((SYNC, group.group_id, member_id))
 
     def forget(self, group: ConsumerGroup, member_id: str) -> None:
         for what in (SESSION, REVOKE, JOIN, SYNC):
-            self._deadlines.cancel((what, group.group_id, member_id))
-
-    def next_ms(self) -> int | None:
-        return self._deadlines.next_ms()
+            self.all.cancel((what, group.group_id, member_id))
 
     def take(self, now: Now) -> Key | None:
         """The first deadline that has passed, once; None if none has."""
-        return self._deadlines.take(now.monotonic_ms)
+        return self.all.take(now.monotonic_ms)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from moldau.coordinators.classic.messages import Join, Leaver, Sync
+from moldau.coordinators.deadlines import Deadlines
 from moldau.coordinators.decision import Decision, Now, Replies, Ticket
 from moldau.coordinators.offsets.committed import SubscribedGroup
 from moldau.coordinators.offsets.messages import OffsetsToCommit, TransactionalOffsetCommit
@@ -36,7 +37,10 @@ class GroupKind(Protocol):
 
     # -- deadlines
 
-    def next_ms(self) -> int | None: ...
+    @property
+    def deadlines(self) -> Deadlines[Any]:
+        """The deadlines of all groups of this kind."""
+
     def tick(self, now: Now) -> Decision | None:
         """Handle the first deadline that has passed; None if none has."""
 

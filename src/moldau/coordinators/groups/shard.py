@@ -7,6 +7,7 @@ next round of expiry.
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import Any
 
 from moldau.cluster.image import Image
 from moldau.coordinators.classic.groups import ClassicGroups
@@ -16,7 +17,7 @@ from moldau.coordinators.consumer.changes import Match
 from moldau.coordinators.consumer.groups import ConsumerGroups
 from moldau.coordinators.consumer.messages import ConsumerHeartbeat
 from moldau.coordinators.consumer.records import ConsumerGroupRecord
-from moldau.coordinators.deadlines import Deadlines
+from moldau.coordinators.deadlines import Deadlines, earliest_ms
 from moldau.coordinators.decision import Decision, InternalRecord, InTransaction, Now, Replies, Ticket, TransactionEnd
 from moldau.coordinators.groups.conversions import Conversions
 from moldau.coordinators.groups.kinds import GroupKind
@@ -60,6 +61,7 @@ class GroupShard:
         }
         self._conversions = Conversions(self.classic, self.consumer)
         self._expiry: Deadlines[str] = Deadlines()
+        self._deadlines: tuple[Deadlines[Any], ...] = (self._expiry, *(kind.deadlines for kind in self._kinds))
         self._to_look_at: list[str] = []  # what is left of a round of expiry, the next group last
         self._named_in_transactions: dict[str, None] = {}  # collected during replay
 
@@ -134,12 +136,7 @@ class GroupShard:
         self._expiry.set("", now.monotonic_ms + self.settings.offsets.retention_check_interval_ms)
 
     def next_ms(self) -> int | None:
-        earliest_ms = self._expiry.next_ms()
-        for kind in self._kinds:
-            due_ms = kind.next_ms()
-            if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
-                earliest_ms = due_ms
-        return earliest_ms
+        return earliest_ms(self._deadlines)
 
     def tick(self, now: Now) -> Decision | None:
         """Handle one deadline that has passed; None if none has."""
