@@ -19,7 +19,7 @@ from moldau.turns import Steps
 EVERYTHING = -1
 
 
-class DeleteRecordsHandler:
+class DeleteRecords:
     def __init__(self, replicas: Replicas):
         self._replicas = replicas
 

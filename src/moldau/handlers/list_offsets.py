@@ -32,7 +32,7 @@ TURN, PLACE, SEARCH = 1024, 1, 64
 """The cost that a turn may have, and the costs of an offset by name and of a search."""
 
 
-class ListOffsetsHandler:
+class ListOffsets:
     def __init__(self, replicas: Replicas, places: Places):
         self._replicas = replicas
         self._places = places

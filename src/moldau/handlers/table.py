@@ -173,7 +173,7 @@ def _transactions(parts: BrokerParts) -> tuple[Any, ...]:
 TABLE: Mapping[apis.Api, Row] = {
     apis.PRODUCE: Row("moldau.handlers.produce:ProduceHandler", _of_produce),
     apis.FETCH: Row("moldau.handlers.fetch:FetchHandler", _of_fetch),
-    apis.LIST_OFFSETS: Row("moldau.handlers.list_offsets:ListOffsetsHandler", _of_list_offsets),
+    apis.LIST_OFFSETS: Row("moldau.handlers.list_offsets:ListOffsets", _of_list_offsets),
     apis.METADATA: Row("moldau.handlers.metadata:Metadata", _topics),
     apis.OFFSET_COMMIT: Row("moldau.handlers.offset_commit:OffsetCommit", _groups_and_image),
     apis.OFFSET_FETCH: Row("moldau.handlers.offset_fetch:OffsetFetch", _groups_and_image),
@@ -187,7 +187,7 @@ TABLE: Mapping[apis.Api, Row] = {
     apis.API_VERSIONS: Row("moldau.handlers.api_versions:api_versions"),
     apis.CREATE_TOPICS: Row("moldau.handlers.topics:Topics.create", _topics),
     apis.DELETE_TOPICS: Row("moldau.handlers.topics:Topics.delete", _topics),
-    apis.DELETE_RECORDS: Row("moldau.handlers.delete_records:DeleteRecordsHandler", _replicas),
+    apis.DELETE_RECORDS: Row("moldau.handlers.delete_records:DeleteRecords", _replicas),
     apis.INIT_PRODUCER_ID: Row(
         "moldau.handlers.init_producer_id:InitProducerId", lambda p: (p.cluster.producer_ids, p.transactions)
     ),
