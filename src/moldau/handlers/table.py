@@ -52,7 +52,7 @@ class BrokerParts(NamedTuple):
         return self.cluster.metadata.config
 
 
-class Row(NamedTuple):
+class HandlerRow(NamedTuple):
     """`handler` is `module:function`, `module:Class` or `module:Class.method`; `arguments` are those of the class."""
 
     handler: str
@@ -73,7 +73,7 @@ class OnFirstUse:
 
     __slots__ = ("_handler", "_parts", "_row")
 
-    def __init__(self, row: Row, parts: BrokerParts):
+    def __init__(self, row: HandlerRow, parts: BrokerParts):
         self._row = row
         self._parts = parts
         self._handler: Handler | None = None
@@ -170,69 +170,75 @@ def _transactions(parts: BrokerParts) -> tuple[Any, ...]:
     return (parts.transactions(),)
 
 
-TABLE: Mapping[apis.Api, Row] = {
-    apis.PRODUCE: Row("moldau.handlers.produce:ProduceHandler", _of_produce),
-    apis.FETCH: Row("moldau.handlers.fetch:FetchHandler", _of_fetch),
-    apis.LIST_OFFSETS: Row("moldau.handlers.list_offsets:ListOffsets", _of_list_offsets),
-    apis.METADATA: Row("moldau.handlers.metadata:Metadata", _topics),
-    apis.OFFSET_COMMIT: Row("moldau.handlers.offset_commit:OffsetCommit", _groups_and_image),
-    apis.OFFSET_FETCH: Row("moldau.handlers.offset_fetch:OffsetFetch", _groups_and_image),
-    apis.FIND_COORDINATOR: Row("moldau.handlers.find_coordinator:FindCoordinator", _of_find_coordinator),
-    apis.JOIN_GROUP: Row("moldau.handlers.join_group:JoinGroup", _groups),
-    apis.HEARTBEAT: Row("moldau.handlers.heartbeat:Heartbeat", _groups),
-    apis.LEAVE_GROUP: Row("moldau.handlers.leave_group:LeaveGroup", _groups),
-    apis.SYNC_GROUP: Row("moldau.handlers.sync_group:SyncGroup", _groups),
-    apis.DESCRIBE_GROUPS: Row("moldau.handlers.describe_groups:DescribeGroups", _groups),
-    apis.LIST_GROUPS: Row("moldau.handlers.list_groups:ListGroups", _groups),
-    apis.API_VERSIONS: Row("moldau.handlers.api_versions:api_versions"),
-    apis.CREATE_TOPICS: Row("moldau.handlers.topics:Topics.create", _topics),
-    apis.DELETE_TOPICS: Row("moldau.handlers.topics:Topics.delete", _topics),
-    apis.DELETE_RECORDS: Row("moldau.handlers.delete_records:DeleteRecords", _replicas),
-    apis.INIT_PRODUCER_ID: Row(
+TABLE: Mapping[apis.Api, HandlerRow] = {
+    apis.PRODUCE: HandlerRow("moldau.handlers.produce:ProduceHandler", _of_produce),
+    apis.FETCH: HandlerRow("moldau.handlers.fetch:FetchHandler", _of_fetch),
+    apis.LIST_OFFSETS: HandlerRow("moldau.handlers.list_offsets:ListOffsets", _of_list_offsets),
+    apis.METADATA: HandlerRow("moldau.handlers.metadata:Metadata", _topics),
+    apis.OFFSET_COMMIT: HandlerRow("moldau.handlers.offset_commit:OffsetCommit", _groups_and_image),
+    apis.OFFSET_FETCH: HandlerRow("moldau.handlers.offset_fetch:OffsetFetch", _groups_and_image),
+    apis.FIND_COORDINATOR: HandlerRow("moldau.handlers.find_coordinator:FindCoordinator", _of_find_coordinator),
+    apis.JOIN_GROUP: HandlerRow("moldau.handlers.join_group:JoinGroup", _groups),
+    apis.HEARTBEAT: HandlerRow("moldau.handlers.heartbeat:Heartbeat", _groups),
+    apis.LEAVE_GROUP: HandlerRow("moldau.handlers.leave_group:LeaveGroup", _groups),
+    apis.SYNC_GROUP: HandlerRow("moldau.handlers.sync_group:SyncGroup", _groups),
+    apis.DESCRIBE_GROUPS: HandlerRow("moldau.handlers.describe_groups:DescribeGroups", _groups),
+    apis.LIST_GROUPS: HandlerRow("moldau.handlers.list_groups:ListGroups", _groups),
+    apis.API_VERSIONS: HandlerRow("moldau.handlers.api_versions:api_versions"),
+    apis.CREATE_TOPICS: HandlerRow("moldau.handlers.topics:Topics.create", _topics),
+    apis.DELETE_TOPICS: HandlerRow("moldau.handlers.topics:Topics.delete", _topics),
+    apis.DELETE_RECORDS: HandlerRow("moldau.handlers.delete_records:DeleteRecords", _replicas),
+    apis.INIT_PRODUCER_ID: HandlerRow(
         "moldau.handlers.init_producer_id:InitProducerId", lambda p: (p.cluster.producer_ids, p.transactions)
     ),
-    apis.OFFSET_FOR_LEADER_EPOCH: Row("moldau.handlers.offset_for_leader_epoch:OffsetForLeaderEpoch", _replicas),
-    apis.ADD_PARTITIONS_TO_TXN: Row(
+    apis.OFFSET_FOR_LEADER_EPOCH: HandlerRow("moldau.handlers.offset_for_leader_epoch:OffsetForLeaderEpoch", _replicas),
+    apis.ADD_PARTITIONS_TO_TXN: HandlerRow(
         "moldau.handlers.add_partitions_to_txn:AddPartitionsToTxn", lambda p: (p.transactions(), p.image)
     ),
-    apis.ADD_OFFSETS_TO_TXN: Row(
+    apis.ADD_OFFSETS_TO_TXN: HandlerRow(
         "moldau.handlers.add_offsets_to_txn:AddOffsetsToTxn", lambda p: (p.transactions(), p.groups)
     ),
-    apis.END_TXN: Row("moldau.handlers.end_txn:EndTxn", _transactions),
-    apis.TXN_OFFSET_COMMIT: Row(
+    apis.END_TXN: HandlerRow("moldau.handlers.end_txn:EndTxn", _transactions),
+    apis.TXN_OFFSET_COMMIT: HandlerRow(
         "moldau.handlers.txn_offset_commit:TxnOffsetCommit", lambda p: (p.groups(), p.transactions, p.image, p.config)
     ),
-    apis.WRITE_TXN_MARKERS: Row("moldau.handlers.write_txn_markers:WriteTxnMarkers", lambda p: (p.markers(), p.image)),
-    apis.DESCRIBE_ACLS: Row("moldau.handlers.acls:describe_acls"),
-    apis.CREATE_ACLS: Row("moldau.handlers.acls:create_acls"),
-    apis.DELETE_ACLS: Row("moldau.handlers.acls:delete_acls"),
-    apis.DESCRIBE_CONFIGS: Row("moldau.handlers.configs:Configs.describe", _configs),
-    apis.ALTER_CONFIGS: Row("moldau.handlers.configs:Configs.replace", _configs),
-    apis.ALTER_REPLICA_LOG_DIRS: Row("moldau.handlers.alter_replica_log_dirs:AlterReplicaLogDirs", _replicas),
-    apis.DESCRIBE_LOG_DIRS: Row("moldau.handlers.describe_log_dirs:DescribeLogDirs", _replicas),
-    apis.CREATE_PARTITIONS: Row("moldau.handlers.topics:Topics.create_partitions", _topics),
-    apis.DELETE_GROUPS: Row("moldau.handlers.delete_groups:DeleteGroups", _groups),
-    apis.ELECT_LEADERS: Row("moldau.handlers.elections:ElectLeaders", _image),
-    apis.INCREMENTAL_ALTER_CONFIGS: Row("moldau.handlers.configs:Configs.alter", _configs),
-    apis.ALTER_PARTITION_REASSIGNMENTS: Row("moldau.handlers.reassignments:Reassignments.alter", _image),
-    apis.LIST_PARTITION_REASSIGNMENTS: Row("moldau.handlers.reassignments:Reassignments.list_reassignments", _image),
-    apis.OFFSET_DELETE: Row("moldau.handlers.offset_delete:OffsetDelete", _groups_and_image),
-    apis.DESCRIBE_CLIENT_QUOTAS: Row("moldau.handlers.client_quotas:describe"),
-    apis.ALTER_CLIENT_QUOTAS: Row("moldau.handlers.client_quotas:alter"),
-    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: Row("moldau.handlers.scram_credentials:describe"),
-    apis.ALTER_USER_SCRAM_CREDENTIALS: Row("moldau.handlers.scram_credentials:alter"),
-    apis.DESCRIBE_CLUSTER: Row("moldau.handlers.cluster:DescribeCluster", _metadata),
-    apis.DESCRIBE_PRODUCERS: Row(
+    apis.WRITE_TXN_MARKERS: HandlerRow(
+        "moldau.handlers.write_txn_markers:WriteTxnMarkers", lambda p: (p.markers(), p.image)
+    ),
+    apis.DESCRIBE_ACLS: HandlerRow("moldau.handlers.acls:describe_acls"),
+    apis.CREATE_ACLS: HandlerRow("moldau.handlers.acls:create_acls"),
+    apis.DELETE_ACLS: HandlerRow("moldau.handlers.acls:delete_acls"),
+    apis.DESCRIBE_CONFIGS: HandlerRow("moldau.handlers.configs:Configs.describe", _configs),
+    apis.ALTER_CONFIGS: HandlerRow("moldau.handlers.configs:Configs.replace", _configs),
+    apis.ALTER_REPLICA_LOG_DIRS: HandlerRow("moldau.handlers.alter_replica_log_dirs:AlterReplicaLogDirs", _replicas),
+    apis.DESCRIBE_LOG_DIRS: HandlerRow("moldau.handlers.describe_log_dirs:DescribeLogDirs", _replicas),
+    apis.CREATE_PARTITIONS: HandlerRow("moldau.handlers.topics:Topics.create_partitions", _topics),
+    apis.DELETE_GROUPS: HandlerRow("moldau.handlers.delete_groups:DeleteGroups", _groups),
+    apis.ELECT_LEADERS: HandlerRow("moldau.handlers.elections:ElectLeaders", _image),
+    apis.INCREMENTAL_ALTER_CONFIGS: HandlerRow("moldau.handlers.configs:Configs.alter", _configs),
+    apis.ALTER_PARTITION_REASSIGNMENTS: HandlerRow("moldau.handlers.reassignments:Reassignments.alter", _image),
+    apis.LIST_PARTITION_REASSIGNMENTS: HandlerRow(
+        "moldau.handlers.reassignments:Reassignments.list_reassignments", _image
+    ),
+    apis.OFFSET_DELETE: HandlerRow("moldau.handlers.offset_delete:OffsetDelete", _groups_and_image),
+    apis.DESCRIBE_CLIENT_QUOTAS: HandlerRow("moldau.handlers.client_quotas:describe"),
+    apis.ALTER_CLIENT_QUOTAS: HandlerRow("moldau.handlers.client_quotas:alter"),
+    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: HandlerRow("moldau.handlers.scram_credentials:describe"),
+    apis.ALTER_USER_SCRAM_CREDENTIALS: HandlerRow("moldau.handlers.scram_credentials:alter"),
+    apis.DESCRIBE_CLUSTER: HandlerRow("moldau.handlers.cluster:DescribeCluster", _metadata),
+    apis.DESCRIBE_PRODUCERS: HandlerRow(
         "moldau.handlers.describe_producers:DescribeProducers", lambda p: (p.replicas, p.image)
     ),
-    apis.DESCRIBE_TRANSACTIONS: Row("moldau.handlers.describe_transactions:DescribeTransactions", _transactions),
-    apis.LIST_TRANSACTIONS: Row(
+    apis.DESCRIBE_TRANSACTIONS: HandlerRow("moldau.handlers.describe_transactions:DescribeTransactions", _transactions),
+    apis.LIST_TRANSACTIONS: HandlerRow(
         "moldau.handlers.list_transactions:ListTransactions", lambda p: (p.transactions(), p.runtime.clock.now_ms)
     ),
-    apis.CONSUMER_GROUP_HEARTBEAT: Row("moldau.handlers.consumer_group_heartbeat:ConsumerGroupHeartbeat", _groups),
-    apis.CONSUMER_GROUP_DESCRIBE: Row(
+    apis.CONSUMER_GROUP_HEARTBEAT: HandlerRow(
+        "moldau.handlers.consumer_group_heartbeat:ConsumerGroupHeartbeat", _groups
+    ),
+    apis.CONSUMER_GROUP_DESCRIBE: HandlerRow(
         "moldau.handlers.consumer_group_describe:ConsumerGroupDescribe", _groups_and_image
     ),
-    apis.LIST_CONFIG_RESOURCES: Row("moldau.handlers.configs:Configs.list_resources", _configs),
-    apis.DESCRIBE_TOPIC_PARTITIONS: Row("moldau.handlers.topic_partitions:DescribeTopicPartitions", _metadata),
+    apis.LIST_CONFIG_RESOURCES: HandlerRow("moldau.handlers.configs:Configs.list_resources", _configs),
+    apis.DESCRIBE_TOPIC_PARTITIONS: HandlerRow("moldau.handlers.topic_partitions:DescribeTopicPartitions", _metadata),
 }
