@@ -63,7 +63,7 @@ def test_offsets_are_shifted_kept_and_written_to_a_file(
 ):
     group, other, first = fresh(), fresh(), TopicPartition(filled, 0)
     reset = ("groups", "reset-offsets", group, "--topic", f"{filled}:0")
-    assert "nothing for" in moldau(*reset, "--shift-by", "1").error
+    assert "no committed offset for" in moldau(*reset, "--shift-by", "1").error
     moldau(*reset, "--to-offset", "4", "--execute")
     moldau(*reset, "--shift-by", "-3", "--execute")
     assert committed(broker, group) == {first: 1}
