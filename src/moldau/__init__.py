@@ -1,3 +1,42 @@
-"""Moldau: a distributed commit log that speaks the Apache Kafka protocol."""
+"""Moldau: a distributed commit log that speaks the Apache Kafka protocol, and its clients.
+
+    from moldau import Consumer, Producer
+
+The names below are imported when they are first used. `moldau.aio` has the same clients for asyncio.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moldau import aio, errors
+    from moldau.client.admin import Admin
+    from moldau.client.consumer import Consumer
+    from moldau.client.polling import ConsumedRecord
+    from moldau.client.producer import Producer
+    from moldau.names import TopicPartition
 
 __version__ = "0.1.0"
+__all__ = ["Admin", "ConsumedRecord", "Consumer", "Producer", "TopicPartition", "__version__", "aio", "errors"]
+
+_HOMES = {
+    "Admin": "moldau.client.admin",
+    "ConsumedRecord": "moldau.client.polling",
+    "Consumer": "moldau.client.consumer",
+    "Producer": "moldau.client.producer",
+    "TopicPartition": "moldau.names",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("aio", "errors"):
+        return importlib.import_module(f"moldau.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'moldau' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

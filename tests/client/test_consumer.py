@@ -86,7 +86,10 @@ def test_without_a_reset_to_the_earliest_only_what_comes_later_is_read(bootstrap
 
 
 def test_a_record_is_handed_out_as_soon_as_it_is_there(bootstrap: str, topic: str) -> None:
-    with Consumer(bootstrap, auto_offset_reset="earliest", fetch_wait_ms=600_000) as consumer, Producer(bootstrap) as p:
+    with (
+        Consumer(bootstrap, auto_offset_reset="earliest", fetch_max_wait_ms=600_000) as consumer,
+        Producer(bootstrap) as p,
+    ):
         p.send(topic, b"0").result(stretched(10))
         consumer.assign([TopicPartition(topic, 0)])
         read(consumer, 1)
@@ -133,12 +136,12 @@ def test_a_group_goes_on_where_it_left(bootstrap: str, topic: str, group: str) -
 def test_what_is_committed_by_hand_is_what_counts(bootstrap: str, topic: str, group: str) -> None:
     fill(bootstrap, topic, 10)
     tp = TopicPartition(topic, 0)
-    with in_group(bootstrap, group, topic, auto_commit=False) as consumer:
+    with in_group(bootstrap, group, topic, enable_auto_commit=False) as consumer:
         read(consumer, 10)
         assert consumer.committed([tp]) == {}
         consumer.commit({tp: OffsetAndMetadata(7, "seven")})
         assert consumer.committed([tp]) == {tp: OffsetAndMetadata(7, "seven")}
-    with in_group(bootstrap, group, topic, auto_commit=False) as consumer:
+    with in_group(bootstrap, group, topic, enable_auto_commit=False) as consumer:
         assert numbers(read(consumer, 3)) == [7, 8, 9]
         consumer.commit()
         assert consumer.committed([tp])[tp].offset == 10

@@ -15,7 +15,7 @@ ROWS = 20_000
 
 @pytest.fixture
 def filled(bootstrap: str, topic: str) -> TopicPartition:
-    with Producer(bootstrap, column_batch_bytes=20_000) as producer:
+    with Producer(bootstrap, column_batch_size=20_000) as producer:
         producer.send_columns(topic, pa.array([f"{number:0100d}" for number in range(ROWS)]))
     return TopicPartition(topic, 0)
 

@@ -48,7 +48,7 @@ def test_everything_is_delivered_before_a_with_statement_ends(bootstrap: str, to
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_keys_headers_and_timestamps_arrive_as_they_were_sent(bootstrap: str, topic: str, compression: str) -> None:
     headers = [("kind", b"test"), ("empty", None), ("kind", b"")]
-    with Producer(bootstrap, compression=compression) as producer:
+    with Producer(bootstrap, compression_type=compression) as producer:
         producer.send(topic, None, "key", timestamp_ms=1_356_998_400_000, headers=headers)
         producer.send(topic, bytearray(b"value"), None)
     first, second = stored(bootstrap, topic)
@@ -71,14 +71,14 @@ def test_a_key_decides_the_partition_and_the_caller_may_decide_instead(bootstrap
 def test_records_without_a_key_reach_every_partition(bootstrap: str, topic: str) -> None:
     with Admin(bootstrap) as admin:
         admin.create_topic(topic, partitions=3)
-    with Producer(bootstrap, batch_bytes=1000) as producer:
+    with Producer(bootstrap, batch_size=1000) as producer:
         deliveries = [producer.send(topic, b"x" * 100) for _ in range(1000)]
     assert {delivery.partition for delivery in deliveries} == {0, 1, 2}
 
 
 @pytest.mark.parametrize("acks", ["all", 1])
 def test_more_than_the_buffer_holds_waits_for_room(bootstrap: str, topic: str, acks: str | int) -> None:
-    with Producer(bootstrap, acks=acks, buffer_bytes=20_000, batch_bytes=5_000) as producer:
+    with Producer(bootstrap, acks=acks, buffer_memory=20_000, batch_size=5_000) as producer:
         for number in range(3_000):
             producer.send(topic, b"%0100d" % number)
     assert [int(str(value, "ascii")) for value in values(bootstrap, topic)] == list(range(3_000))  # type: ignore[call-overload]
@@ -96,7 +96,7 @@ def test_without_acknowledgements_a_record_is_sent_and_has_no_offset(bootstrap: 
 def test_what_the_broker_refuses_fails_its_batch_and_no_other(bootstrap: str, topic: str) -> None:
     with Admin(bootstrap) as admin:
         admin.create_topic(topic, configs={"max.message.bytes": "1000"})
-    with Producer(bootstrap, batch_bytes=200) as producer:
+    with Producer(bootstrap, batch_size=200) as producer:
         before, refused, after = (producer.send(topic, b"x" * size) for size in (10, 5_000, 20))
         assert before.result(stretched(10)).offset == 0
         with pytest.raises(KafkaError) as failure:
@@ -118,7 +118,7 @@ def test_a_batch_larger_than_its_topic_takes_is_sent_in_pieces(bootstrap: str, t
 
 
 def test_a_record_that_cannot_be_encoded_fails_alone(bootstrap: str, topic: str) -> None:
-    with Producer(bootstrap, batch_bytes=50) as producer:
+    with Producer(bootstrap, batch_size=50) as producer:
         before = producer.send(topic, b"x" * 30)
         wrong = producer.send(topic, b"x" * 30, headers=[("h", "text")])  # type: ignore[list-item]
         after = producer.send(topic, b"x" * 30)
@@ -149,7 +149,7 @@ def test_a_closed_producer_sends_nothing_more(bootstrap: str, topic: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "settings", [{"acks": 2}, {"compression": "zip"}, {"idempotent": True, "acks": 1}, {"batch_bytes": 0}]
+    "settings", [{"acks": 2}, {"compression_type": "zip"}, {"enable_idempotence": True, "acks": 1}, {"batch_size": 0}]
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
@@ -196,7 +196,7 @@ def test_columns_become_records_in_order_within_each_partition(bootstrap: str, t
     with Admin(bootstrap) as admin:
         admin.create_topic(topic, partitions=3, configs={"retention.ms": "-1"})
     keys, contents, times = table(5_000)
-    with Producer(bootstrap, column_batch_bytes=10_000, compression="lz4") as producer:
+    with Producer(bootstrap, column_batch_size=10_000, compression_type="lz4") as producer:
         deliveries = producer.send_columns(topic, contents, keys=keys, timestamps_ms=times)
     assert all(delivery.result(0).offset >= 0 for delivery in deliveries)
     rows = list(zip(keys.to_pylist(), contents.to_pylist(), range(5_000), strict=True))
@@ -219,7 +219,7 @@ def test_columns_and_rows_of_one_producer_keep_their_order(bootstrap: str, topic
 
 def test_a_huge_row_among_small_ones_gets_a_batch_of_its_own(bootstrap: str, topic: str) -> None:
     contents = pa.array([b"s"] * 500 + [b"h" * 900_000] + [b"s"] * 500)
-    with Producer(bootstrap, column_batch_bytes=50_000) as producer:
+    with Producer(bootstrap, column_batch_size=50_000) as producer:
         producer.send_columns(topic, contents)
     assert values(bootstrap, topic) == contents.to_pylist()
 
@@ -233,7 +233,7 @@ def test_columns_of_different_lengths_and_empty_ones(bootstrap: str, topic: str)
 
 def test_columns_on_a_loop_of_ones_own(bootstrap: str, topic: str, fresh: Callable[[], str]) -> None:
     async def run() -> int:
-        async with AsyncProducer(bootstrap, buffer_bytes=30_000, column_batch_bytes=5_000) as producer:
+        async with AsyncProducer(bootstrap, buffer_memory=30_000, column_batch_size=5_000) as producer:
             deliveries = await producer.send_columns(topic, pa.chunked_array([["a"] * 3_000, ["b"] * 3_000]))
             return (await deliveries[-1]).offset
 

@@ -23,7 +23,7 @@ def test_a_consumer_waits_until_it_is_decided_where_its_group_is(commits: bool, 
         assert await commit(one, 5, {("a", 0): 1}) == [("a", 0, NONE)]
         assert await one.end(True, version=5) is NONE
         assert await commit(one, 5, {("a", 0): 2}) == [("a", 0, NONE)]
-        async with AsyncConsumer(f"127.0.0.1:{alive.broker.port}", group_id="g", auto_commit=False) as consumer:
+        async with AsyncConsumer(f"127.0.0.1:{alive.broker.port}", group_id="g", enable_auto_commit=False) as consumer:
             asked = asyncio.ensure_future(consumer.committed([a, TopicPartition("a", 1)]))
             await asyncio.sleep(5 * PAUSE_S)
             assert not asked.done()

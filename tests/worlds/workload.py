@@ -6,6 +6,7 @@ offsets have no gap, and a group that reads to the end has seen every record.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from moldau.client.consumer import AsyncConsumer
 from moldau.client.producer import AsyncProducer
@@ -69,7 +70,7 @@ async def produce(world: World, history: History, bootstrap: str, topic: str, na
 
 async def consume(world: World, history: History, bootstrap: str, topic: str, name: str, until: int) -> None:
     """Read as a member of a group until `until` different records were seen by all members together."""
-    settings = {"group_id": "readers", "auto_offset_reset": "earliest", "auto_commit_interval_ms": 500}
+    settings: dict[str, Any] = {"group_id": "readers", "auto_offset_reset": "earliest", "auto_commit_interval_ms": 500}
     runtime = world.runtime(world.host(name))
     async with AsyncConsumer(bootstrap, runtime=runtime, **settings) as consumer:
         consumer.subscribe([topic])

@@ -75,7 +75,7 @@ def import_files(
     passed = Passed()
     oldest_ms = _check_topic(bootstrap_server, topic, targets)
     with (
-        Producer(bootstrap_server, client_id="moldau-log-import", compression=compression) as producer,
+        Producer(bootstrap_server, client_id="moldau-log-import", compression_type=compression) as producer,
         _Interrupt() as interrupt,
     ):
         work = _Import(producer, topic, _Progress(found, disk), oldest_ms, interrupt)

@@ -44,7 +44,7 @@ def produce(
 
       moldau produce accounts accounts.tsv --key-separator '\\t'
     """
-    producer = Producer(bootstrap_server, compression=compression, acks=acks, linger_ms=linger_ms)
+    producer = Producer(bootstrap_server, compression_type=compression, acks=acks, linger_ms=linger_ms)
     report = _Report()
     try:
         with producer:

@@ -16,7 +16,8 @@ from moldau.client.failures import Missing, check, error_of
 from moldau.client.lag import Lag, lags
 from moldau.client.membership import GroupSettings, Membership, OffsetAndMetadata, read_assignment
 from moldau.client.offsets import EARLIEST, LATEST, offsets_at
-from moldau.client.routing import Router
+from moldau.client.routing import router_of
+from moldau.client.settings import ClientSettings, configured, setting, settings
 from moldau.client.transactions import AsyncTransactions, Transactions
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -48,7 +49,6 @@ from moldau.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from moldau.runtime import Runtime
 
 T = TypeVar("T")
 
@@ -90,19 +90,21 @@ class GroupDescription:
     members: list[GroupMember]
 
 
+@settings
+class AdminSettings(ClientSettings):
+    """The settings of an admin client; times are in ms."""
+
+    client_id: str = setting(default="moldau-admin", about="The name of this client in the broker's logs and quotas.")
+    default_api_timeout_ms: int = setting(default=30_000, low=1, about="Retry this long before a call fails.")
+
+
 class AsyncAdmin:
     """An admin client. Use it in `async with`, on one loop."""
 
-    def __init__(
-        self,
-        bootstrap: str | Iterable[str],
-        *,
-        client_id: str = "moldau-admin",
-        timeout_ms: int = 30_000,
-        runtime: Runtime | None = None,
-    ):
-        self._timeout_ms = timeout_ms
-        self._arguments = bootstrap, client_id, timeout_ms, runtime
+    @configured(AdminSettings)
+    def __init__(self, settings: AdminSettings):
+        self.settings = settings
+        self._timeout_ms = settings.default_api_timeout_ms
 
     async def __aenter__(self) -> "AsyncAdmin":
         await self.start()
@@ -113,12 +115,9 @@ class AsyncAdmin:
 
     async def start(self) -> None:
         """Bind the client to the running loop; it dials no broker yet."""
-        bootstrap, client_id, timeout_ms, runtime = self._arguments
-        self._router = Router(
-            bootstrap, client_id, request_timeout_ms=timeout_ms, api_timeout_ms=timeout_ms, runtime=runtime
-        )
+        self._router = router_of(self.settings)
         self.transactions = AsyncTransactions(self._router)
-        self.configs = AsyncConfigs(self._router, timeout_ms)
+        self.configs = AsyncConfigs(self._router, self._timeout_ms)
 
     async def close(self) -> None:
         await self._router.close()
@@ -348,15 +347,9 @@ def _partitions(group: DescribedGroup, assignment: bytes) -> list[TopicPartition
 class Admin:
     """The synchronous form of `AsyncAdmin`, with the same methods. Use it in a with-statement."""
 
-    def __init__(
-        self,
-        bootstrap: str | Iterable[str],
-        *,
-        client_id: str = "moldau-admin",
-        timeout_ms: int = 30_000,
-        runtime: Runtime | None = None,
-    ):
-        self._core = AsyncAdmin(bootstrap, client_id=client_id, timeout_ms=timeout_ms, runtime=runtime)
+    @configured(AdminSettings)
+    def __init__(self, settings: AdminSettings):
+        self._core = AsyncAdmin(settings)
         self._thread = LoopThread("moldau-admin")
         self._thread.start()
         self._thread.run(self._core.start())

@@ -8,68 +8,28 @@ returned, so a record counts as processed once `poll` is called again.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from moldau.client.background import LoopThread
+from moldau.client.consumer_settings import RESETS, ConsumerSettings
 from moldau.client.failures import ClientClosed
 from moldau.client.membership import GroupSettings, Membership, OffsetAndMetadata
-from moldau.client.offsets import EARLIEST, LATEST, offsets_at
+from moldau.client.offsets import LATEST, offsets_at
 from moldau.client.polling import ConsumedRecord, Poller
-from moldau.client.routing import Router
+from moldau.client.routing import router_of
+from moldau.client.settings import configured
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from moldau.runtime import Runtime
 
 logger = logging.getLogger(__name__)
-
-ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
-RESETS = {"earliest": EARLIEST, "latest": LATEST}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConsumerSettings:
-    """Settings of a consumer. `subscribe` and `commit` need a `group_id`."""
-
-    group_id: str | None = None
-    client_id: str = "moldau"
-    auto_offset_reset: str = "latest"
-    isolation_level: str = "read_uncommitted"
-    auto_commit: bool = True
-    auto_commit_interval_ms: int = 5_000
-    group_instance_id: str | None = None
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 3_000
-    max_poll_interval_ms: int = 300_000
-    fetch_max_bytes: int = 50 * 1024 * 1024
-    partition_max_bytes: int = 1024 * 1024
-    fetch_min_bytes: int = 1
-    fetch_wait_ms: int = 500
-    metadata_max_age_ms: int = 60_000
-    request_timeout_ms: int = 30_000
-
-    def check(self) -> None:
-        """Raises `ConfigError` for a value that is not allowed."""
-        if self.auto_offset_reset not in (*RESETS, "none"):
-            raise ConfigError(f"auto_offset_reset={self.auto_offset_reset} is not one of earliest, latest, none")
-        if self.isolation_level not in ISOLATION_LEVELS:
-            raise ConfigError(f"isolation_level={self.isolation_level} is not one of {', '.join(ISOLATION_LEVELS)}")
-
-    @property
-    def committed(self) -> bool:
-        """Whether the consumer reads with isolation level read_committed."""
-        return self.isolation_level == ISOLATION_LEVELS[1]
 
 
 class AsyncConsumer:
     """A consumer on the running loop. Use it in `async with`: on exit the consumer makes its automatic commit, if that
     is enabled, and leaves the group."""
 
-    def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
-        self.settings = ConsumerSettings(**settings)
-        self.settings.check()
-        self._bootstrap = bootstrap
-        self._runtime = runtime
+    @configured(ConsumerSettings)
+    def __init__(self, settings: ConsumerSettings):
+        self.settings = settings
         self._started = False
         self._closed = False
         self._topics: list[str] = []
@@ -91,16 +51,14 @@ class AsyncConsumer:
         """Bind the consumer to the running loop; it dials no broker before the first use."""
         s = self.settings
         self._awake = asyncio.Event()
-        self._router = Router(
-            self._bootstrap, s.client_id, request_timeout_ms=s.request_timeout_ms, runtime=self._runtime
-        )
+        self._router = router_of(s)
         self._poller = Poller(
             self._router,
             self._awake.set,
             max_bytes=s.fetch_max_bytes,
-            partition_max_bytes=s.partition_max_bytes,
+            partition_max_bytes=s.max_partition_fetch_bytes,
             min_bytes=s.fetch_min_bytes,
-            wait_ms=s.fetch_wait_ms,
+            wait_ms=s.fetch_max_wait_ms,
             committed=s.committed,
         )
         group = GroupSettings(
@@ -222,7 +180,7 @@ class AsyncConsumer:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         if self._topics:
-            if self.settings.auto_commit:
+            if self.settings.enable_auto_commit:
                 await self._commit_quietly()
             await self._membership.leave()
         await self._poller.close()
@@ -246,7 +204,7 @@ class AsyncConsumer:
             self._watch_at_s = loop.time() + (1.0 if missing else self.settings.metadata_max_age_ms / 1000)
         if self._topics and self._membership.rejoin_needed:
             revoked = self.assignment()
-            if revoked and self.settings.auto_commit:
+            if revoked and self.settings.enable_auto_commit:
                 await self._commit_quietly()
             self._poller.assign([])
             if self._callbacks[1] and revoked:
@@ -295,7 +253,7 @@ class AsyncConsumer:
         return {s.tp: OffsetAndMetadata(s.position) for s in states if s.position is not None}
 
     def _commit_now_and_then(self, now_s: float) -> None:
-        automatic = self.settings.auto_commit and self.settings.group_id and self._topics
+        automatic = self.settings.enable_auto_commit and self.settings.group_id and self._topics
         if not automatic or now_s < self._commit_at_s or (self._committing is not None and not self._committing.done()):
             return
         if self._commit_at_s and self._preparing is None:
@@ -327,8 +285,9 @@ class AsyncConsumer:
 class Consumer:
     """The synchronous form of `AsyncConsumer`, with the same methods. Use it in a with-statement, from one thread."""
 
-    def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
-        self._core = AsyncConsumer(bootstrap, runtime=runtime, **settings)
+    @configured(ConsumerSettings)
+    def __init__(self, settings: ConsumerSettings):
+        self._core = AsyncConsumer(settings)
         self._thread = LoopThread("moldau-consumer")
         self._thread.start()
         self._thread.run(self._core.start())

@@ -2,13 +2,12 @@
 
 `send` puts a record into a batch and returns a `Delivery` at once; a sender sends the batches (`sending`). Producers
 are idempotent by default: retries until the delivery time-out never duplicate or reorder records. A producer buffers at
-most `buffer_bytes`; when the buffer is full, `send` waits.
+most `buffer_memory`; when the buffer is full, `send` waits.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,9 +16,11 @@ from moldau.client.batching import Accumulator, BufferFull, Headers, Parts
 from moldau.client.delivery import Delivery
 from moldau.client.failures import ClientClosed, check
 from moldau.client.partitioning import Sticky, positive_hash
-from moldau.client.routing import METADATA_MAX_AGE_MS, Router
+from moldau.client.producer_settings import ProducerSettings
+from moldau.client.routing import METADATA_MAX_AGE_MS, router_of
 from moldau.client.sending import Sender
-from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.client.settings import configured
+from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records.compression import CODECS
 from moldau.runtime import Runtime
@@ -32,70 +33,19 @@ FULL = "the producer's buffer is still full: the broker does not acknowledge rec
 Content = bytes | bytearray | memoryview | str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProducerSettings:
-    """Settings of a producer. `batch_bytes` applies to `send`, `column_batch_bytes` to `send_columns`. `acks`: "all", 1
-    or 0. `idempotent`: None means True with acks="all" and False otherwise."""
-
-    client_id: str = "moldau"
-    acks: str | int = "all"
-    idempotent: bool | None = None
-    compression: str = "none"
-    batch_bytes: int = 128 * 1024
-    column_batch_bytes: int = 512 * 1024
-    linger_ms: int = 5
-    buffer_bytes: int = 64 * 1024 * 1024
-    max_request_bytes: int = 1024 * 1024
-    max_block_ms: int = 60_000
-    request_timeout_ms: int = 30_000
-    delivery_timeout_ms: int = 120_000
-
-    @property
-    def acks_number(self) -> int:
-        return {"all": -1, "-1": -1, "0": 0, "1": 1}[str(self.acks)]
-
-    def check(self) -> None:
-        """Raises `ConfigError` for a value that is not allowed."""
-        if str(self.acks) not in ("all", "-1", "0", "1"):
-            raise ConfigError(f"acks={self.acks} is not one of all, 1, 0")
-        if self.idempotent and self.acks_number != -1:
-            raise ConfigError("an idempotent producer needs acks=all")
-        if self.compression not in CODECS:
-            raise ConfigError(f"compression {self.compression!r} is not one of {', '.join(CODECS)}")
-        for name in (
-            "batch_bytes",
-            "column_batch_bytes",
-            "buffer_bytes",
-            "max_request_bytes",
-            "request_timeout_ms",
-            "delivery_timeout_ms",
-        ):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1")
-
-    @property
-    def is_idempotent(self) -> bool:
-        return self.acks_number == -1 if self.idempotent is None else self.idempotent
-
-
 class AsyncProducer:
     """A producer on the running loop. Use it in `async with`, which delivers all records before it exits."""
 
-    def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
-        self.settings = ProducerSettings(**settings)
-        self.settings.check()
-        self._runtime = runtime or Runtime()
-        self._router = Router(
-            bootstrap,
-            self.settings.client_id,
-            request_timeout_ms=self.settings.request_timeout_ms,
-            runtime=self._runtime,
-        )
+    @configured(ProducerSettings)
+    def __init__(self, settings: ProducerSettings):
+        self.settings = settings
+        self._runtime = settings.runtime or Runtime()
+        self._router = router_of(settings)
         self.accumulator = Accumulator(
-            batch_bytes=self.settings.batch_bytes,
-            linger_ms=self.settings.linger_ms,
-            buffer_bytes=self.settings.buffer_bytes,
-            delivery_timeout_ms=self.settings.delivery_timeout_ms,
+            batch_bytes=settings.batch_size,
+            linger_ms=settings.linger_ms,
+            buffer_bytes=settings.buffer_memory,
+            delivery_timeout_ms=settings.delivery_timeout_ms,
         )
         self._partitions: dict[str, tuple[int, float]] = {}
         self._sticky: dict[str, Sticky] = {}
@@ -120,8 +70,8 @@ class AsyncProducer:
             self.accumulator,
             acks=self.settings.acks_number,
             idempotent=self.settings.is_idempotent,
-            codec=CODECS[self.settings.compression],
-            max_request_bytes=self.settings.max_request_bytes,
+            codec=CODECS[self.settings.compression_type],
+            max_request_bytes=self.settings.max_request_size,
         )
         self._sender.start()
 
@@ -285,7 +235,7 @@ class AsyncProducer:
 
         columns = columns_of(keys, values, timestamps_ms, headers, self._runtime.clock.now_ms())
         sticky = self._sticky_of(topic)
-        codec, batch_bytes = CODECS[self.settings.compression], self.settings.column_batch_bytes
+        codec, batch_bytes = CODECS[self.settings.compression_type], self.settings.column_batch_size
         yield from encoded_batches(
             columns, count, partition, lambda size: sticky.partition(count, size), batch_bytes=batch_bytes, codec=codec
         )
@@ -301,7 +251,7 @@ class AsyncProducer:
     def _sticky_of(self, topic: str) -> Sticky:
         sticky = self._sticky.get(topic)
         if sticky is None:
-            sticky = self._sticky[topic] = Sticky(self._runtime.random, self.settings.batch_bytes)
+            sticky = self._sticky[topic] = Sticky(self._runtime.random, self.settings.batch_size)
         return sticky
 
 
@@ -316,8 +266,9 @@ class Producer:
     """The synchronous form of `AsyncProducer`. Use it in a with-statement, which delivers all records before it exits.
     Threads may share it."""
 
-    def __init__(self, bootstrap: str | Iterable[str], *, runtime: Runtime | None = None, **settings: Any):
-        self._core = AsyncProducer(bootstrap, runtime=runtime, **settings)
+    @configured(ProducerSettings)
+    def __init__(self, settings: ProducerSettings):
+        self._core = AsyncProducer(settings)
         self._thread = LoopThread("moldau-producer")
         self._thread.start()
         self._thread.run(self._core.start())

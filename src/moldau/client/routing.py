@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
 from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check
+from moldau.client.settings import ClientSettings
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.net.connection import MAX_REPLY_BYTES
@@ -31,6 +32,18 @@ METADATA_MAX_AGE_MS = 300_000
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Key types of FindCoordinator: group and transactional id."""
 T = TypeVar("T")
+
+
+def router_of(settings: ClientSettings) -> "Router":
+    """The connections of a client with these settings."""
+    assert isinstance(settings.bootstrap_servers, str)
+    return Router(
+        settings.bootstrap_servers,
+        settings.client_id,
+        request_timeout_ms=settings.request_timeout_ms,
+        api_timeout_ms=settings.default_api_timeout_ms,
+        runtime=settings.runtime,
+    )
 
 
 class Router:

@@ -109,7 +109,7 @@ class Demo:
         produced: dict[str, Count] = {}
         with (
             Progress(*columns, console=self.console, transient=True) as progress,
-            Producer(bootstrap, compression="lz4", linger_ms=20) as producer,
+            Producer(bootstrap, compression_type="lz4", linger_ms=20) as producer,
         ):
             bar = progress.add_task("replay", total=_rows(topics))
             for events in topics:

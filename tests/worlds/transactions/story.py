@@ -7,6 +7,7 @@ see reaches to the end of every partition, and each transaction is there as a wh
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 from moldau.broker import Broker
 from moldau.client.admin import AsyncAdmin
@@ -139,7 +140,7 @@ class TransactionStory:
     async def _read(self) -> None:
         """What is committed, as it comes, from the start of each partition."""
         runtime = self.world.runtime(self.world.host("reader"))
-        settings = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+        settings: dict[str, Any] = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
         async with AsyncConsumer(BOOTSTRAP, runtime=runtime, **settings) as consumer:
             consumer.assign([TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
             while not (self._over and self._is_at_end(consumer)):

@@ -1,0 +1,11 @@
+"""The clients for asyncio: the same names, settings and methods as in `moldau`, to be awaited.
+
+async with moldau.aio.Producer("localhost:9092") as producer:
+    await producer.send("events", b"hello")
+"""
+
+from moldau.client.admin import AsyncAdmin as Admin
+from moldau.client.consumer import AsyncConsumer as Consumer
+from moldau.client.producer import AsyncProducer as Producer
+
+__all__ = ["Admin", "Consumer", "Producer"]

@@ -1,0 +1,39 @@
+"""The settings of a producer."""
+
+from moldau.client.settings import ClientSettings, one_of, setting, settings
+from moldau.errors import ConfigError
+from moldau.records.compression import CODECS
+
+
+@settings
+class ProducerSettings(ClientSettings):
+    """The settings of a producer; sizes are in bytes, times in ms."""
+
+    acks: str | int = setting(default="all", about="Which replicas must have a record: all, 1 (the leader) or 0.")
+    enable_idempotence: bool | None = setting(
+        default=None, about="Retries never duplicate or reorder records; by default with acks=all."
+    )
+    compression_type: str = setting(default="none", about="none, gzip, snappy, lz4 or zstd.")
+    batch_size: int = setting(default=128 * 1024, low=1, about="The largest batch that `send` fills.")
+    column_batch_size: int = setting(default=512 * 1024, low=1, about="The largest batch that `send_table` fills.")
+    linger_ms: int = setting(default=5, low=0, about="A batch that is not full waits this long for more records.")
+    buffer_memory: int = setting(
+        default=64 * 1024 * 1024, low=1, about="The most that all records that are not acknowledged may take up."
+    )
+    max_request_size: int = setting(default=1024 * 1024, low=1, about="The largest request with several batches.")
+    max_block_ms: int = setting(default=60_000, low=0, about="`send` waits this long for metadata or room.")
+    delivery_timeout_ms: int = setting(default=120_000, low=1, about="A record that takes longer has failed.")
+
+    @property
+    def acks_number(self) -> int:
+        return {"all": -1, "-1": -1, "0": 0, "1": 1}[str(self.acks)]
+
+    @property
+    def is_idempotent(self) -> bool:
+        return self.acks_number == -1 if self.enable_idempotence is None else self.enable_idempotence
+
+    def check(self) -> None:
+        one_of("acks", str(self.acks), ("all", "1", "0", "-1"))
+        one_of("compression_type", self.compression_type, CODECS)
+        if self.enable_idempotence and self.acks_number != -1:
+            raise ConfigError("enable_idempotence=True needs acks=all")

@@ -1,0 +1,216 @@
+"""How settings are given to a client: keyword arguments with Kafka's names in Python's form, or a mapping in Kafka's.
+
+    Producer("localhost:9092", linger_ms=20)
+    Producer({"bootstrap.servers": "localhost:9092", "linger.ms": 20})
+
+A class of settings is a dataclass made with `settings`: one line for each setting, with type, default, bounds and a
+sentence. `configured` gives these fields to a client's `__init__` as its signature. A wrong setting is a `ConfigError`
+of one sentence; text is converted only in a mapping, because values of property files are text.
+"""
+
+import dataclasses
+import difflib
+import functools
+import inspect
+import os
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union, cast, dataclass_transform
+
+from moldau.errors import ConfigError
+from moldau.runtime import Runtime
+
+INT32_MAX = 0x7FFFFFFF
+BOOTSTRAP_VARIABLE, BOOTSTRAP_DEFAULT = "MOLDAU_BOOTSTRAP_SERVER", "localhost:9092"
+Servers = Union[str, Iterable[str], Mapping[str, object], "ClientSettings", None]
+"""`host:port,host:port`, a list of them, a mapping of settings in Kafka's names, or settings that were read before."""
+
+T = TypeVar("T")
+S = TypeVar("S")
+P = ParamSpec("P")
+
+
+def setting(*, default: T, about: str, low: int | None = None, kw_only: bool = True, internal: bool = False) -> T:
+    """A field of a class of settings. `low` is the smallest number allowed; an `internal` setting has no name in
+    Kafka's form."""
+    metadata = {"about": about, "low": low, "internal": internal}
+    return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
+def settings(cls: type[T]) -> type[T]:
+    """Make a dataclass of settings."""
+    return dataclasses.dataclass(frozen=True)(cls)
+
+
+@settings
+class ClientSettings:
+    """What every client can be told."""
+
+    bootstrap_servers: Servers = setting(
+        default=None,
+        kw_only=False,
+        about=f"The brokers to connect to first; by default {BOOTSTRAP_VARIABLE}, else {BOOTSTRAP_DEFAULT}.",
+    )
+    _: KW_ONLY
+    client_id: str = setting(default="moldau", about="The name of this client in the broker's logs and quotas.")
+    request_timeout_ms: int = setting(default=30_000, low=1, about="Wait this long for the answer to a request.")
+    default_api_timeout_ms: int = setting(
+        default=60_000, low=1, about="Retry this long before a call fails that takes no time-out of its own."
+    )
+    runtime: Runtime | None = setting(
+        default=None, internal=True, about="Clock and chance; simulations hand in their own."
+    )
+
+    def check(self) -> None:
+        """Raise `ConfigError` for a combination of settings that is not allowed."""
+
+
+SomeSettings = TypeVar("SomeSettings", bound=ClientSettings)
+
+
+def configured(
+    settings_class: Callable[P, SomeSettings],
+) -> Callable[[Callable[[Any, SomeSettings], None]], Callable[Concatenate[Any, P], None]]:
+    """Decorator of a client's `__init__(self, settings)`: callers give the settings as arguments."""
+
+    def decorate(init: Callable[[Any, SomeSettings], None]) -> Callable[Concatenate[Any, P], None]:
+        @functools.wraps(init)
+        def wrapped(self: Any, *arguments: Any, **named: Any) -> None:
+            init(self, read_settings(settings_class, type(self).__name__, arguments, named))  # type: ignore[arg-type]
+
+        wrapped.__doc__ = described(settings_class)
+        own = inspect.signature(settings_class).parameters.values()
+        me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        wrapped.__signature__ = inspect.Signature([me, *own], return_annotation=None)  # type: ignore[attr-defined]
+        return cast(Callable[Concatenate[Any, P], None], wrapped)
+
+    return decorate
+
+
+def read_settings(
+    settings_class: type[SomeSettings], client: str, arguments: tuple[Any, ...], named: Mapping[str, Any]
+) -> SomeSettings:
+    """The settings in these arguments of a client's constructor, checked. Raises `ConfigError`."""
+    if len(arguments) == 1 and isinstance(arguments[0], settings_class) and not named:
+        return arguments[0]
+    if len(arguments) > 1:
+        raise ConfigError(f"{client} takes one argument without a name, the bootstrap servers or a mapping of settings")
+    fields = {field.name: field for field in dataclasses.fields(settings_class)}
+    given = dict(named)
+    if arguments and "bootstrap_servers" in given:
+        raise ConfigError(f"{client} was given bootstrap_servers twice")
+    servers = arguments[0] if arguments else given.pop("bootstrap_servers", None)
+    if isinstance(servers, Mapping):
+        mapped = _from_mapping(servers, client, settings_class)
+        twice = sorted(mapped.keys() & given.keys())
+        if twice:
+            raise ConfigError(f"{twice[0]} is given both in the mapping and as an argument")
+        given |= mapped
+        servers = given.pop("bootstrap_servers", None)
+    hints = typing.get_type_hints(settings_class)
+    for name, value in given.items():
+        if name not in fields:
+            raise ConfigError(f"{client} has no setting {name}{_closest(name, fields)}")
+        _check(name, value, hints[name], fields[name].metadata)
+    if servers is None:
+        servers = os.environ.get(BOOTSTRAP_VARIABLE) or BOOTSTRAP_DEFAULT
+    if not isinstance(servers, str):
+        servers = _server_list(servers)
+    made = settings_class(servers, **given)
+    made.check()
+    return made
+
+
+def kafka_name(name: str) -> str:
+    """The setting's name in Kafka's form: `linger_ms` is `linger.ms`."""
+    return name.replace("_", ".")
+
+
+def described(settings_class: Any) -> str:
+    """A line for each setting: its name, Kafka's name if that is another one, the default, what it means."""
+    lines = []
+    for field in dataclasses.fields(settings_class):
+        kafka = kafka_name(field.name)
+        also = "" if kafka == field.name or field.metadata["internal"] else f" ({kafka})"
+        lines.append(f"{field.name}{also}, default {field.default!r}: {field.metadata['about']}")
+    return "\n".join(["Settings, with Kafka's names in brackets:", "", *lines])
+
+
+def one_of(name: str, value: object, choices: Iterable[object]) -> None:
+    """Raise `ConfigError` unless the value is one of the choices."""
+    allowed = list(choices)
+    if value not in allowed:
+        raise ConfigError(f"{name}={value!r} is not one of {', '.join(str(choice) for choice in allowed)}")
+
+
+def _server_list(servers: object) -> str:
+    if not isinstance(servers, Iterable) or isinstance(servers, bytes):
+        raise ConfigError(f"bootstrap_servers={servers!r} is not text, a list of host:port, or a mapping of settings")
+    texts = list(servers)
+    if not all(isinstance(text, str) for text in texts):
+        raise ConfigError(f"bootstrap_servers={texts!r} is not a list of host:port")
+    return ",".join(texts)
+
+
+def _from_mapping(mapping: Mapping[Any, Any], client: str, settings_class: type[ClientSettings]) -> dict[str, Any]:
+    """The settings in a mapping with names in Kafka's or in Python's form; text is converted."""
+    hints = typing.get_type_hints(settings_class)
+    fields = {field.name: field for field in dataclasses.fields(settings_class)}
+    found: dict[str, Any] = {}
+    for given, value in mapping.items():
+        name = str(given).replace(".", "_")
+        if name not in fields or fields[name].metadata["internal"]:
+            known = [kafka_name(one) for one, field in fields.items() if not field.metadata["internal"]]
+            raise ConfigError(f"{client} has no setting {given}{_closest(str(given).replace('_', '.'), known)}")
+        if name in found:
+            raise ConfigError(f"{client} was given {given} twice")
+        found[name] = _from_text(str(given), value, hints[name]) if isinstance(value, str) else value
+    return found
+
+
+def _from_text(name: str, text: str, hint: Any) -> Any:
+    """Text as a number or truth value, where the setting cannot be text."""
+    kinds = _kinds(hint)
+    if str in kinds or Literal in kinds:
+        return text
+    if bool in kinds:
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"{name}={text!r} is not true or false")
+        return text.lower() == "true"
+    if int in kinds:
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(f"{name}={text!r} is not a whole number") from None
+    return text
+
+
+def _check(name: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -> None:
+    """Raise `ConfigError` unless the value has the setting's type and is not below its lowest number."""
+    kinds = _kinds(hint)
+    if value is None:
+        if type(None) not in kinds:
+            raise ConfigError(f"{name} cannot be None")
+        return
+    plain = {int: "a whole number", bool: "True or False", str: "text"}
+    expected = [plain[kind] for kind in kinds if kind in plain]
+    if expected and len(expected) == len(kinds - {type(None)}) and type(value) not in kinds:
+        raise ConfigError(f"{name}={value!r} is not {' or '.join(expected)}")
+    low = metadata["low"]
+    if low is not None and type(value) is int and not low <= value <= INT32_MAX:
+        raise ConfigError(f"{name}={value} is not between {low} and {INT32_MAX}")
+
+
+def _kinds(hint: Any) -> set[Any]:
+    """The types that a hint allows: `int | None` is {int, NoneType}."""
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return {kind for one in typing.get_args(hint) for kind in _kinds(one)}
+    return {typing.get_origin(hint) or hint}
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1, 0.5)
+    return f"; did you mean {close[0]}?" if close else ""
