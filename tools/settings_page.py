@@ -13,12 +13,12 @@ from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS, Setting
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 HEAD = """# Settings
 
-Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds are Kafka's. A broker's settings come
-from the properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its
-creation or from `IncrementalAlterConfigs`, a group's from that request alone. Kafka's settings that are not
-listed here are ignored with a warning. The start is refused by names that Kafka does not know either, by
-`authorizer.class.name`, because its access rights would not be enforced, and by `zookeeper.connect`, because the broker
-would run as a cluster of its own.
+Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds are Kafka's, except that
+`group.initial.rebalance.delay.ms` is 0 here ([operations.md](operations.md)). A broker's settings come from the
+properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its creation or from
+`IncrementalAlterConfigs`, a group's from that request alone. Kafka's settings that are not listed here are ignored with
+a warning. The start is refused by names that Kafka does not know either, by `authorizer.class.name`, because its access
+rights would not be enforced, and by `zookeeper.connect`, because the broker would run as a cluster of its own.
 """
 
 

@@ -50,6 +50,10 @@ def test_nothing_said_is_every_default() -> None:
     assert config.client_listeners == (ClientListener("PLAINTEXT", "PLAINTEXT", "", 9092, default),)
 
 
+def test_the_first_member_of_a_group_need_not_wait_for_others() -> None:
+    assert broker_config({})[0].group_initial_rebalance_delay_ms == 0
+
+
 def test_a_properties_file_of_kafka_4_starts_and_what_is_not_here_is_named_once() -> None:
     config, warnings = broker_config(parse_properties(KRAFT_4))
     assert (config.node_id, config.broker_id, config.num_partitions, config.log_retention_hours) == (3, 3, 2, 48)

@@ -119,7 +119,7 @@ class BrokerConfig:
 
     group_min_session_timeout_ms: int = INT(6000, "The shortest session timeout that a group member may request.", **_FIXED)
     group_max_session_timeout_ms: int = INT(1800000, "The longest session timeout that a group member may request.", **_FIXED)
-    group_initial_rebalance_delay_ms: int = INT(3000, "The time that an empty group waits for more members before its first assignment.", **_FIXED)
+    group_initial_rebalance_delay_ms: int = INT(0, "The time that an empty classic group waits for more members before its first assignment; 3000 in Kafka.", **_FIXED)
     group_max_size: int = INT(INT_MAX, "The maximum number of members of a classic group.", low=1, **_FIXED)
     group_coordinator_rebalance_protocols: tuple[str, ...] = LIST(("classic", "consumer"), "The group protocols that are enabled.", choices=("classic", "consumer"), **_FIXED)
     group_consumer_session_timeout_ms: int = INT(45000, "A member of a consumer group without a heartbeat for this long is removed.", low=1, **_FIXED)

@@ -16,7 +16,7 @@ from moldau.errors import ErrorCode
 class ClassicGroupSettings:
     """Kafka's settings for classic groups. Kafka has the last two as constants."""
 
-    initial_rebalance_delay_ms: int = 3000
+    initial_rebalance_delay_ms: int = 0
     min_session_timeout_ms: int = 6000
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 0x7FFFFFFF
