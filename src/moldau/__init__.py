@@ -8,6 +8,8 @@ The names below are imported when they are first used. `moldau.aio` has the same
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from moldau.version import VERSION
+
 if TYPE_CHECKING:
     from moldau import aio, errors
     from moldau.client.admin import Admin
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from moldau.client.producer import Producer
     from moldau.names import TopicPartition
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["Admin", "ConsumedRecord", "Consumer", "Producer", "TopicPartition", "__version__", "aio", "errors"]
 
 _HOMES = {

@@ -3,7 +3,7 @@
 
 def version() -> str:
     """The version, and whether the columns are compiled, which makes them many times as fast as interpreted ones."""
-    from moldau import __version__
     from moldau.records.columns import COMPILED
+    from moldau.version import VERSION
 
-    return f"moldau {__version__} (columns {'compiled' if COMPILED else 'interpreted'})"
+    return f"moldau {VERSION} (columns {'compiled' if COMPILED else 'interpreted'})"

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-import moldau
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
 from moldau.demo import audit, flights, report, streams
@@ -35,6 +34,7 @@ from moldau.pipeline.load import Loaded, load
 from moldau.pipeline.session import check_java, errors_in_a_sentence, start_session
 from moldau.pipeline.warehouse import Warehouse
 from moldau.runtime import RealDisk
+from moldau.version import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -244,7 +244,7 @@ def _short(path: Path) -> str:
 
 def _versions() -> str:
     spark = importlib.metadata.version("pyspark")
-    return f"Moldau {moldau.__version__}, Spark {spark}, Python {platform.python_version()} on {platform.system()}."
+    return f"Moldau {VERSION}, Spark {spark}, Python {platform.python_version()} on {platform.system()}."
 
 
 @contextlib.contextmanager

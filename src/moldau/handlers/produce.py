@@ -32,7 +32,7 @@ from moldau.protocol.hot_produce import Produce, ProduceResult, ProduceTopic, in
 from moldau.protocol.hot_topics import WIDE
 from moldau.replication.replica import PlannedAppend
 from moldau.replication.replicas import Replicas
-from moldau.replication.results import AppendOutcome, AppendRefusal, AppendTerms
+from moldau.replication.results import Appended, AppendOutcome, AppendRefusal, AppendTerms
 from moldau.replication.waiting import Wait, Waiters
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
@@ -84,15 +84,18 @@ class ProduceHandler:
 
     def __call__(self, request: Produce, call: Call) -> "Answer | Awaitable[Answer] | Steps[Awaitable[Answer]]":
         """Raises `ProtocolViolation` for a refused request with acks=0."""
+        transactional_id, acks, _, topics, is_wide = request
         version, now_ms = call.version, self._now_ms()
-        if request.is_wide:
+        if is_wide:
             return self._plan_wide(request, version, now_ms)
-        plan = self._plan(request, version, request.topics, now_ms)
+        plan = self._plan(request, version, topics, now_ms)
         outcomes: list[AppendOutcome] = []
-        if request.transactional_id is None or not begins_transaction(plan):
-            self._append(plan, outcomes, now_ms)
-            if len(outcomes) == len(plan) and (request.acks != ALL_IN_SYNC or not any(map(_is_behind, plan, outcomes))):
-                return _settled(request, version, plan, outcomes)
+        if (
+            (transactional_id is None or not begins_transaction(plan))
+            and self._append(plan, outcomes, now_ms)
+            and (acks != ALL_IN_SYNC or not any(map(_is_behind, plan, outcomes)))
+        ):
+            return _settled(request, version, plan, outcomes)
         own = in_own_memory(request)
         return self._complete(own, version, _over(plan, own), outcomes)
 
@@ -120,15 +123,16 @@ class ProduceHandler:
                     plan.append(replica.plan(records, terms, now_ms))
         return plan
 
-    def _append(self, steps: Sequence[AppendStep], outcomes: list[AppendOutcome], now_ms: int) -> None:
-        """Append the batches of these steps, up to the first one that needs more than the loop."""
+    def _append(self, steps: Sequence[AppendStep], outcomes: list[AppendOutcome], now_ms: int) -> bool:
+        """Append the batches of these steps, up to the first one that needs more than the loop; True if none does."""
         for step in steps:
-            if isinstance(step, AppendRefusal):
+            if not isinstance(step, PlannedAppend):
                 outcomes.append(step)
             elif step.off_loop:
-                break
+                return False
             else:
                 outcomes.append(step.replica.produce(step, now_ms))
+        return True
 
     async def _complete(
         self, request: Produce, version: int, plan: Sequence[AppendStep], outcomes: list[AppendOutcome]
@@ -201,15 +205,16 @@ async def _wait_until_acknowledged(plan: Sequence[AppendStep], outcomes: list[Ap
 def _settled(request: Produce, version: int, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]) -> Answer:
     """The answer to a request, from what became of each of its batches. Raises `ProtocolViolation`."""
     results: list[ProduceResult] = []
-    details: dict[int, AppendRefusal] = {}
+    details: dict[int, AppendRefusal] | None = None
     for step, outcome in zip(plan, outcomes):  # noqa: B905 - `strict` costs more than the tuple
-        if isinstance(outcome, AppendRefusal):
-            if outcome.message is not None:
-                details[len(results)] = outcome
-            results.append((outcome.partition, outcome.error, -1, -1, outcome.log_start_offset))
-        else:
+        if isinstance(outcome, Appended):
             base_offset, _, time_ms, start, error, _ = outcome
             results.append((step.partition, error, base_offset, time_ms, start))
+        else:
+            if outcome.message is not None:
+                details = details or {}
+                details[len(results)] = outcome
+            results.append((outcome.partition, outcome.error, -1, -1, outcome.log_start_offset))
     if request.acks == 0:
         if any(error for _, error, *_ in results):
             raise ProtocolViolation("a Produce with acks=0 was refused, which only closing the connection can report")

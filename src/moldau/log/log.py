@@ -128,21 +128,23 @@ class Log:
         in the result; raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
         if self.serving.offline:
             raise self.serving.storage_error()
-        header = checked.header
-        assert header is not None
-        if header.producer_id >= 0:
+        _, _, header, max_timestamp, _, size, _, rewritten = checked
+        is_idempotent = header.producer_id >= 0
+        if is_idempotent:
             found = self.producers.check(header)
             if found is not None:
                 return not_appended(found, self.log_start_offset)
-        size, base = checked.size, self.log_end_offset
-        if checked.rewritten is not None:
-            data = memoryview(checked.rewritten)
+        base = self.log_end_offset
+        if rewritten is not None:
+            data = memoryview(rewritten)
         elif size != len(data):
             data = data[:size]
         if size > self._config.segment_bytes:
             return not_appended(ErrorCode.RECORD_LIST_TOO_LARGE, -1)
         last = base + header.last_offset_delta
-        max_timestamp, stamp_ms = (now_ms, now_ms) if self._stamps else (checked.max_timestamp, None)
+        stamp_ms = None
+        if self._stamps:
+            max_timestamp = stamp_ms = now_ms
         try:
             segment = self._active
             if segment.is_full(size, last, max_timestamp, now_ms):
@@ -154,7 +156,7 @@ class Log:
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, base)
         self.log_end_offset = last + 1  # type: ignore[assignment]  # an Offset, without the call
-        if header.producer_id >= 0:
+        if is_idempotent:
             self.producers.appended(header, base, max_timestamp)
         stood = (base, last, -1 if stamp_ms is None else stamp_ms, self.log_start_offset, _NONE, False)
         return tuple.__new__(Appended, stood)

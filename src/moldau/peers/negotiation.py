@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from moldau import __version__
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.apis import API_VERSIONS, Api
 from moldau.protocol.codec import read_reply, write_request
 from moldau.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from moldau.protocol.primitives import Buffer, read_int16
+from moldau.version import VERSION
 
 NO_LIMITS: Mapping[int, int] = MappingProxyType({})
 
@@ -48,7 +48,7 @@ class Versions:
 
 def versions_request(version: int, correlation_id: int, client_id: str) -> bytes:
     """The frame of an ApiVersions request, the first on every connection."""
-    request = ApiVersionsRequest(client_software_name="moldau", client_software_version=__version__)
+    request = ApiVersionsRequest(client_software_name="moldau", client_software_version=VERSION)
     return write_request(API_VERSIONS, version, correlation_id, client_id, request)
 
 

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import moldau
 from moldau.errors import MoldauError
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def _first_line(text: str) -> str:
 
 def python_path() -> str:
     """PYTHONPATH for child processes, so that they import this package from the same place."""
-    folders = [str(Path(moldau.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    folders = [str(Path(__file__).parents[2]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     return os.pathsep.join(dict.fromkeys(folder for folder in folders if folder))
 
 

@@ -7,7 +7,7 @@ answer, which the tests compare for every version; a reply with more than codes 
 import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from moldau.errors import ProtocolViolation
@@ -69,33 +69,32 @@ def read_produce(frame: memoryview, version: int, at: int, most: int = WIDE) -> 
     """The body of a Produce request, version 3 to 13, that starts at `at`. Raises `ProtocolViolation`, and `Wide` for
     more than `most` topics and partitions."""
     try:
-        if version < 9:
-            return _read_produce_plain(frame, at, most)
-        return _read_produce_flexible(frame, version, at, most)
+        if version >= 9:
+            return _read_produce_flexible(frame, version, at, most)
+        end = len(frame)
+        start = at + _PRODUCE_PLAIN.size
+        if end > start:
+            no_id, acks, timeout_ms, topic_count, length = _PRODUCE_PLAIN.unpack_from(frame, at)
+            if no_id == -1 and topic_count == 1 and 0 <= length <= NAME_LENGTH_MAX:  # one batch: by far the commonest
+                fixed = _ONE_PARTITION[length]
+                if start + fixed.size <= end:
+                    encoded, count, index, size = fixed.unpack_from(frame, start)
+                    start += fixed.size
+                    # The sizes add up to exactly this frame: nothing else needs a check.
+                    if count == 1 and start + size == end and size >= 0:
+                        one = [(str(encoded, "utf-8"), None, [(index, frame[start:])])]
+                        return _new(Produce, (None, acks, timeout_ms, one, False))
+        return _read_produce_plain(frame, at, most)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise ProtocolViolation("a Produce request that ends early or is not UTF-8") from error
 
 
-@cache
-def _one_partition(name_length: int) -> struct.Struct:
-    """A topic's name of that length, and its first partition: count of partitions, index, size."""
-    return struct.Struct(f">{name_length}siii")
+_ONE_PARTITION = [struct.Struct(f">{length}siii") for length in range(NAME_LENGTH_MAX + 1)]
+"""By its length, a topic's name and its first partition: count of partitions, index, size."""
 
 
 def _read_produce_plain(frame: memoryview, at: int, most: int) -> Produce:
     end = len(frame)
-    if end - at > _PRODUCE_PLAIN.size:
-        no_id, acks, timeout_ms, topic_count, length = _PRODUCE_PLAIN.unpack_from(frame, at)
-        if no_id == -1 and topic_count == 1 and 0 <= length <= NAME_LENGTH_MAX:  # one batch: by far the commonest
-            fixed, start = _one_partition(length), at + _PRODUCE_PLAIN.size
-            encoded, count, index, size = (
-                fixed.unpack_from(frame, start) if start + fixed.size <= end else (b"", 0, 0, 0)
-            )
-            start += fixed.size
-            # The sizes add up to exactly this frame: nothing else needs a check.
-            if count == 1 and start + size == end and size >= 0:
-                one = [(str(encoded, "utf-8"), None, [(index, frame[start:])])]
-                return _new(Produce, (None, acks, timeout_ms, one, False))
     (length,) = _INT16(frame, at)
     at += 2
     transactional_id = None

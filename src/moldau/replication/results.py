@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode
-from moldau.log.appended import Appended
+from moldau.log.appended import Appended as Appended  # one of the outcomes
 from moldau.names import TopicPartition
 from moldau.runtime import FileSlice
 
