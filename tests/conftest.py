@@ -21,9 +21,9 @@ import pytest
 import pytest_timeout
 
 from harness.patience import Deadline
-from tests.spark import bootstrap, moldau_command, new_topic, numbers, produce, slow_once, spark
+from tests.spark import bootstrap, half_open, moldau_command, new_topic, numbers, produce, slow_once, spark
 
-__all__ = ["bootstrap", "moldau_command", "new_topic", "numbers", "produce", "slow_once", "spark"]
+__all__ = ["bootstrap", "half_open", "moldau_command", "new_topic", "numbers", "produce", "slow_once", "spark"]
 
 COLUMNS = Path(__file__).parents[1] / "src" / "moldau" / "records" / "columns"
 

@@ -1,12 +1,13 @@
 """Transactional batches by raw requests: transactions that are open, and those that hang."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from moldau.client.blocking import BlockingLink
 from moldau.peers.address import bootstrap_addresses
 from moldau.protocol import apis
+from moldau.protocol.messages.end_txn import EndTxnRequest
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -35,15 +36,33 @@ class Producer:
         raise AssertionError(reply)
 
     def write(self, topic: str, partition: int = 0, age_ms: int = 0, version: int = 12) -> None:
-        row = Row(None, b"x", int(time.time() * 1000) - age_ms)
+        self.write_values(topic, [b"x"], partition, age_ms, version)
+
+    def write_values(
+        self, topic: str, values: Sequence[bytes], partition: int = 0, age_ms: int = 0, version: int = 12
+    ) -> None:
+        """One batch, the first of its producer's epoch in the partition."""
+        rows = [Row(None, value, int(time.time() * 1000) - age_ms) for value in values]
         of_producer = {"producer_id": self.producer_id, "producer_epoch": self.epoch, "base_sequence": 0}
-        records = bytes(encode_batch([row], attributes=TRANSACTIONAL_BIT, **of_producer))
+        records = bytes(encode_batch(rows, attributes=TRANSACTIONAL_BIT, **of_producer))
         data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=records)])]
         name = self.transactional_id or "nobody's"
         self.link.versions._chosen[apis.PRODUCE.key] = version
         request = ProduceRequest(transactional_id=name, acks=-1, timeout_ms=5000, topic_data=data)
         reply = self.link.call(apis.PRODUCE, request)
         assert [part.error_code for part in reply.responses[0].partition_responses] == [0]
+
+    def end(self, *, commits: bool) -> None:
+        """End the transaction; its markers may still be on their way."""
+        assert self.transactional_id is not None
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            committed=commits,
+        )
+        reply = self._until_done(apis.END_TXN, request, lambda reply: reply.error_code)
+        self.producer_id, self.epoch = reply.producer_id, reply.producer_epoch
 
     def close(self) -> None:
         self.link.close()

@@ -96,6 +96,33 @@ def produce(bootstrap: str) -> Callable[..., None]:
     return send
 
 
+@pytest.fixture
+def half_open(bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None]) -> Iterator[tuple[str, Any]]:
+    """A topic with v0 to v4, v10 to v12 of an aborted transaction, v5 to v9, and v20 of an open transaction, and the
+    producer of the open transaction."""
+    from harness.patience import wait_until
+    from moldau.client.fetching import LATEST, list_offsets
+    from moldau.names import TopicPartition
+    from tests import raw_transactions
+
+    topic = new_topic()
+    tp = TopicPartition(topic, 0)
+
+    def end(isolation_level: str) -> int:
+        return list_offsets(bootstrap, {tp: LATEST}, isolation_level=isolation_level)[tp]
+
+    produce(topic, [(None, b"v%d" % n, 1_000 + n) for n in range(5)])
+    aborted, still_open = (raw_transactions.Producer(bootstrap, f"{topic}-{which}") for which in ("aborted", "open"))
+    aborted.write_values(topic, [b"v10", b"v11", b"v12"])
+    produce(topic, [(None, b"v%d" % n, 1_000 + n) for n in range(5, 10)])
+    aborted.end(commits=False)
+    assert wait_until(lambda: end("read_committed") == end("read_uncommitted") == 14)
+    still_open.write_values(topic, [b"v20"])
+    yield topic, still_open
+    aborted.close()
+    still_open.close()
+
+
 @pytest.fixture(scope="session")
 def moldau_command() -> list[str]:
     return [sys.executable, "-m", "moldau"]

@@ -1,14 +1,19 @@
 """Columns and offsets over blocking sockets."""
 
+import contextlib
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
 from harness.brokers import Broker
+from harness.patience import wait_until
 from moldau.client.admin import Admin
 from moldau.client.fetching import EARLIEST, LATEST, MAX_TIMESTAMP, list_offsets, read_columns, topic_partitions
 from moldau.client.producer import Producer
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
+from tests import raw_transactions
 
 ROWS = 20_000
 
@@ -85,6 +90,57 @@ def test_partitions_of_topics_that_are_there_and_of_one_that_is_not(bootstrap: s
     assert topic_partitions(bootstrap)[topic] == [0, 1, 2]
     with pytest.raises(KafkaError, match="unknown topic"):
         topic_partitions(bootstrap, [topic, "not-there"])
+
+
+def committed_end(bootstrap: str, tp: TopicPartition) -> int:
+    return list_offsets(bootstrap, {tp: LATEST}, isolation_level="read_committed")[tp]
+
+
+@pytest.fixture
+def ended_and_open(bootstrap: str, topic: str) -> Iterator[TopicPartition]:
+    """A partition with an aborted, a committed and an open transaction, and a record behind each."""
+    tp = TopicPartition(topic, 0)
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic)
+    with Producer(bootstrap) as plain, contextlib.ExitStack() as stack:
+        for commits in (False, True, None):
+            transaction = raw_transactions.Producer(bootstrap, f"{topic}-{commits}")
+            stack.callback(transaction.close)
+            transaction.write_values(topic, [f"{commits} {number}".encode() for number in range(3)])
+            plain.send(topic, f"behind {commits}".encode()).result()
+            if commits is not None:
+                transaction.end(commits=commits)
+                end = list_offsets(bootstrap, {tp: LATEST})[tp]
+                assert wait_until(lambda end=end: committed_end(bootstrap, tp) > end - 1)
+        yield tp
+
+
+def test_records_of_aborted_and_open_transactions_are_left_out_of_columns(
+    bootstrap: str, ended_and_open: TopicPartition
+) -> None:
+    stable, end = committed_end(bootstrap, ended_and_open), list_offsets(bootstrap, {ended_and_open: LATEST})
+    assert stable == 10 and end[ended_and_open] == 14
+    committed = [b"behind False", b"True 0", b"True 1", b"True 2", b"behind True"]
+    for max_bytes in (1, 1_000_000):
+        found = list(read_columns(bootstrap, *ended_and_open, 0, stable, max_bytes=max_bytes))
+        assert [value for columns in found for value in columns.column("value").to_pylist()] == committed
+    assert [o for columns in found for o in columns.column("offset").to_pylist()] == [3, 5, 6, 7, 8]
+    begun_in_between = list(read_columns(bootstrap, *ended_and_open, 1, 4))
+    assert [columns.column("value").to_pylist() for columns in begun_in_between] == [[b"behind False"]]
+    with pytest.raises(KafkaError, match="ends at offset 10, before 14"):
+        list(read_columns(bootstrap, *ended_and_open, stable, 14, timeout_ms=600))
+
+
+def test_uncommitted_records_are_read_where_they_are_asked_for(bootstrap: str, ended_and_open: TopicPartition) -> None:
+    found = list(read_columns(bootstrap, *ended_and_open, 0, 14, isolation_level="read_uncommitted"))
+    values = [value.decode() for columns in found for value in columns.column("value").to_pylist()]
+    three = ("0", "1", "2")
+    assert values == [
+        *(f"False {n}" for n in three), "behind False", *(f"True {n}" for n in three), "behind True",
+        *(f"None {n}" for n in three), "behind None",
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match="isolation level 'commited' is not one of read_uncommitted, read_committed"):
+        list(read_columns(bootstrap, *ended_and_open, 0, 1, isolation_level="commited"))
 
 
 def test_nobody_there_is_one_sentence(topic: str) -> None:

@@ -14,7 +14,7 @@ import pyarrow
 import pyarrow.dataset as dataset
 import pytest
 
-from harness.patience import Deadline, stretched
+from harness.patience import Deadline, stretched, wait_until
 from moldau.client.admin import Admin
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
@@ -63,7 +63,7 @@ def test_the_second_load_adds_nothing_and_the_third_only_what_is_new(
 ) -> None:
     topic, other, warehouse = new_topic(2), new_topic(), Warehouse(tmp_path)
     produce(topic, numbered(0, 300, days=3), 0)
-    produce(topic, numbered(1000, 50, days=2), 1, compression="zstd")
+    produce(topic, numbered(1000, 50, days=2), 1, compression_type="zstd")
     first = load(lambda: spark, bootstrap, [topic, other], warehouse)
     assert first.records == 350 and first.manifest is not None and first.manifest.number == 1
     assert load(lambda: spark, bootstrap, [topic, other], warehouse).manifest is None
@@ -80,6 +80,21 @@ def test_the_second_load_adds_nothing_and_the_third_only_what_is_new(
         TopicPartition(topic, 1): 50,
         TopicPartition(topic, 2): 5,
     }
+
+
+def test_a_load_ends_where_a_transaction_is_open_and_leaves_out_aborted_ones(
+    spark: "SparkSession", bootstrap: str, half_open: tuple[str, Any], tmp_path: Path
+) -> None:
+    topic, transaction = half_open
+    committed, everything = Warehouse(tmp_path / "committed"), Warehouse(tmp_path / "everything")
+    assert load(lambda: spark, bootstrap, [topic], committed).records == 10
+    assert committed.offsets() == {TopicPartition(topic, 0): 14}
+    assert load(lambda: spark, bootstrap, [topic], everything, isolation_level="read_uncommitted").records == 14
+    assert load(lambda: spark, bootstrap, [topic], everything).manifest is None, "it was loaded up to the open one"
+    transaction.end(commits=False)
+    assert wait_until(lambda: load(lambda: spark, bootstrap, [topic], committed).manifest is not None)
+    assert [row[3] for row in through_manifests(committed)] == [b"v%d" % n for n in range(10)]
+    assert committed.offsets() == {TopicPartition(topic, 0): 16}
 
 
 def test_files_lie_by_topic_and_event_date_and_spark_reads_them_without_us(

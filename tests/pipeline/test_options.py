@@ -39,9 +39,20 @@ def test_a_timestamp_wins_over_offsets() -> None:
     assert starting is not None and starting.timestamp_ms == 1_357_000_000_000
 
 
+def test_committed_records_are_read_unless_uncommitted_ones_are_asked_for() -> None:
+    assert read_options(GOOD).isolation_level == "read_committed"
+    for name in ("isolation.level", "kafka.isolation.level"):
+        assert read_options({**GOOD, name: "read_uncommitted"}).isolation_level == "read_uncommitted"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (
+            {**GOOD, "isolation.level": "serializable"},
+            "isolation.level is read_uncommitted or read_committed, not 'ser",
+        ),
+        ({**GOOD, "isolation.level": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "disagree"),
         ({"subscribe": "a"}, "bootstrapServers is missing"),
         ({"bootstrapServers": "h:1"}, "exactly one of the options subscribe, subscribePattern and assign (none"),
         ({**GOOD, "assign": '{"a":[0]}'}, "subscribe and assign given"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.patience import wait_until
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
 from moldau.names import TopicPartition
@@ -61,6 +62,22 @@ class Collector:
         finally:
             query.stop()
         return [batch for batch in batches if batch]
+
+
+def test_committed_records_are_read_unless_the_option_says_otherwise(
+    spark: "SparkSession", bootstrap: str, half_open: tuple[str, Any], tmp_path: Path
+) -> None:
+    topic, transaction = half_open
+    assert values(read(spark, bootstrap, subscribe=topic)) == expected(range(10))
+    everything = expected([*range(13), 20])
+    assert values(read(spark, bootstrap, subscribe=topic, **{"isolation.level": "read_uncommitted"})) == everything
+    with pytest.raises(Exception, match=r"names offset 15 of .*, but a transaction is open from 14"):
+        read(spark, bootstrap, subscribe=topic, endingOffsets=f'{{"{topic}":{{"0":15}}}}').collect()
+    collector = Collector(spark, bootstrap, tmp_path)
+    options = {"subscribe": topic, "startingOffsets": "earliest"}
+    assert joined(collector.run(**options)) == expected(range(10))
+    transaction.end(commits=True)
+    assert wait_until(lambda: joined(collector.run(**options)) == expected([20]))
 
 
 def test_rows_have_the_columns_of_the_kafka_connector(

@@ -29,6 +29,9 @@ def load(
         bool, typer.Option("--allow-data-loss", help="Go on if records expired before they were loaded.")
     ] = False,
     compression: Annotated[str, typer.Option(help="lz4, snappy, zstd or none.")] = "lz4",
+    isolation_level: Annotated[
+        str, typer.Option(help="read_committed leaves out records of open and aborted transactions.")
+    ] = "read_committed",
     as_json: Json = False,
 ) -> None:
     """
@@ -44,11 +47,14 @@ def load(
     if not names:
         raise ConfigError("--topics names no topic")
     _require("pyspark", "pyarrow")
+    from moldau.client.fetching import isolation_number
     from moldau.pipeline.writing import COMPRESSIONS
 
     if compression not in COMPRESSIONS:
         raise ConfigError(f"--compression {compression!r} is none of {', '.join(COMPRESSIONS)}")
-    result = _load(names, warehouse, bootstrap_server, master, not allow_data_loss, compression)
+    isolation_number(isolation_level)
+    how = {"fail_on_data_loss": not allow_data_loss, "compression": compression, "isolation_level": isolation_level}
+    result = _load(names, warehouse, bootstrap_server, master, how)
     if as_json:
         print_json(result)
     elif result["manifest"]:
@@ -80,9 +86,7 @@ def demo(
     return run(folder)
 
 
-def _load(
-    topics: list[str], folder: Path, bootstrap: str, master: str, fail_on_data_loss: bool, compression: str
-) -> dict[str, Any]:
+def _load(topics: list[str], folder: Path, bootstrap: str, master: str, how: dict[str, Any]) -> dict[str, Any]:
     """Load, with a Spark of our own if there is something to load; the result as plain values."""
     from moldau.pipeline.load import load as load_topics
     from moldau.pipeline.manifest import file_name
@@ -105,8 +109,7 @@ def _load(
             bootstrap,
             topics,
             Warehouse(folder),
-            fail_on_data_loss=fail_on_data_loss,
-            compression=compression,
+            **how,
         )
     manifest = loaded.manifest
     return {

@@ -1,9 +1,9 @@
 """The settings of a consumer."""
 
+from moldau.client.fetching import ISOLATION_LEVELS
 from moldau.client.offsets import EARLIEST, LATEST
 from moldau.client.settings import ClientSettings, one_of, setting, settings
 
-ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 RESETS = {"earliest": EARLIEST, "latest": LATEST}
 
 

@@ -5,16 +5,17 @@ Everything here is synchronous, on blocking sockets and in the caller's thread: 
 next Fetch is sent before the current reply is decoded, so that the broker and the kernel work meanwhile. Replies are
 received into a reused buffer; decoding copies them once, into Arrow's memory.
 
-Invariants: batches come in offset order; the only gaps are those that compaction and control batches leave. No record
-below `start` or at or above `end` is yielded. A batch with a wrong CRC is never decoded.
+Invariants: batches come in offset order; the only gaps are those that compaction, control batches and, with isolation
+level read_committed, aborted transactions leave. No record below `start` or at or above `end` is yielded. A batch with
+a wrong CRC is never decoded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.client.blocking import BlockingLink, Caller
 from moldau.client.failures import check
-from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
+from moldau.errors import ConfigError, ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH, LIST_OFFSETS
 from moldau.protocol.codec import read_reply
@@ -27,39 +28,54 @@ if TYPE_CHECKING:
 
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
+"""The names of the isolation levels; the index is the number in a request."""
 FETCH_MAX_BYTES = 8 * 1024 * 1024
 FETCH_WAIT_MS = 500
 
 
-def fetch_request(tp: TopicPartition, offset: int, max_bytes: int, *, wait_ms: int = FETCH_WAIT_MS) -> FetchRequest:
+def fetch_request(
+    tp: TopicPartition, offset: int, max_bytes: int, *, wait_ms: int = FETCH_WAIT_MS, isolation: int = READ_UNCOMMITTED
+) -> FetchRequest:
     """A Fetch request for one partition, without a fetch session."""
     partition = FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     return FetchRequest(
         max_wait_ms=wait_ms,
         min_bytes=1,
         max_bytes=max_bytes,
+        isolation_level=isolation,
         topics=[FetchTopic(topic=tp.topic, partitions=[partition])],
     )
+
+
+class Fetched(NamedTuple):
+    """The complete batches of one reply, the offset after them, and producer id and first offset of each aborted
+    transaction among them."""
+
+    records: memoryview | bytes
+    after: int
+    aborted: list[tuple[int, int]]
 
 
 class _Range:
     """Reads one partition in offset order, with one Fetch sent ahead."""
 
-    def __init__(self, caller: Caller, tp: TopicPartition, max_bytes: int):
+    def __init__(self, caller: Caller, tp: TopicPartition, max_bytes: int, isolation: int):
         self._caller = caller
         self._tp = tp
         self._max_bytes = max_bytes
+        self._isolation = isolation
         self._asked: tuple[BlockingLink, int, int] | None = None
 
     def ask(self, offset: int) -> None:
         """Send a Fetch; the next call of `records` takes its reply."""
         link = self._caller.leader(self._tp)
-        version = link.send(FETCH, fetch_request(self._tp, offset, self._max_bytes))
+        version = link.send(FETCH, fetch_request(self._tp, offset, self._max_bytes, isolation=self._isolation))
         self._asked = link, version, offset
 
-    def records(self, offset: int) -> tuple[memoryview | bytes, int]:
-        """The complete batches of the reply, beginning with the one that holds `offset`, and the offset after them. No
-        bytes at the end of the log."""
+    def records(self, offset: int) -> Fetched:
+        """The complete batches of the reply, beginning with the one that holds `offset`; no bytes at the end of the
+        readable records."""
         if self._asked is None or self._asked[2] != offset:
             self.ask(offset)
         assert self._asked is not None
@@ -70,12 +86,13 @@ class _Range:
         partition = reply.responses[0].partitions[0]
         check(partition.error_code, f"fetching {self._tp} from offset {offset}")
         if not partition.records:
-            return b"", offset
+            return Fetched(b"", offset, [])
         records = memoryview(partition.records)
         after = max((header.last_offset + 1 for _, header in batches(records)), default=offset)
         if after <= offset:
             raise ProtocolViolation(f"the reply to a Fetch of {self._tp} has no complete batch from offset {offset} on")
-        return records, after
+        aborted = [(one.producer_id, one.first_offset) for one in partition.aborted_transactions or ()]
+        return Fetched(records, after, aborted)
 
 
 def read_columns(
@@ -85,24 +102,29 @@ def read_columns(
     start: int,
     end: int,
     *,
+    isolation_level: str = "read_committed",
     max_bytes: int = FETCH_MAX_BYTES,
     timeout_ms: int = 30_000,
     client_id: str = "moldau",
 ) -> Iterator["pyarrow.RecordBatch"]:
     """The records with start <= offset < end, in the columns of `records.arrow`; one Arrow batch per Fetch of
-    `max_bytes`.
+    `max_bytes`. With isolation level read_committed, records of aborted transactions are left out, and the readable
+    records end at the last stable offset.
 
-    Raises `KafkaError`: OFFSET_OUT_OF_RANGE if `start` was deleted, REQUEST_TIMED_OUT if the log ends before `end` and
-    no record arrives for `timeout_ms`, and any error that lasts longer than `timeout_ms`.
+    Raises `KafkaError`: OFFSET_OUT_OF_RANGE if `start` was deleted, REQUEST_TIMED_OUT if the readable records end
+    before `end` and none arrives for `timeout_ms`, and any error that lasts longer than `timeout_ms`. Raises
+    `ConfigError` for an unknown isolation level.
     """
     from moldau.records.arrow import to_record_batches
 
     tp = TopicPartition(topic, partition)
+    isolation = isolation_number(isolation_level)
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
-        walk, position, idle_ms = _Range(caller, tp, max_bytes), start, 0
+        walk, position, idle_ms = _Range(caller, tp, max_bytes, isolation), start, 0
         while position < end:
             at = position
-            records, position = caller.retrying(lambda at=at: walk.records(at))  # type: ignore[misc]
+            fetched: Fetched = caller.retrying(lambda at=at: walk.records(at))  # type: ignore[misc]
+            position = fetched.after
             if position == at:
                 idle_ms += FETCH_WAIT_MS
                 if idle_ms >= timeout_ms:
@@ -111,18 +133,28 @@ def read_columns(
             idle_ms = 0
             if position < end:
                 caller.retrying(lambda at=position: walk.ask(at))  # type: ignore[misc]
-            yield from to_record_batches(records, topic, partition, start, end)
+            yield from to_record_batches(fetched.records, topic, partition, start, end, aborted=fetched.aborted)
+
+
+def isolation_number(level: str) -> int:
+    """The number of an isolation level in requests. Raises `ConfigError`."""
+    if level not in ISOLATION_LEVELS:
+        raise ConfigError(f"isolation level {level!r} is not one of {', '.join(ISOLATION_LEVELS)}")
+    return ISOLATION_LEVELS.index(level)
 
 
 def list_offsets(
     bootstrap: str | Iterable[str],
     wanted: Mapping[TopicPartition, int],
     *,
+    isolation_level: str = "read_uncommitted",
     timeout_ms: int = 30_000,
     client_id: str = "moldau",
 ) -> dict[TopicPartition, int]:
     """For each partition the offset at `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or of the first record at or after a time
-    in ms since 1970; -1 if no record is at or after it. Raises `KafkaError`."""
+    in ms since 1970; -1 if no record is at or after it. With isolation level read_committed, `LATEST` is the last
+    stable offset. Raises `KafkaError`."""
+    committed = isolation_number(isolation_level) == READ_COMMITTED
     found: dict[TopicPartition, int] = {}
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
 
@@ -135,7 +167,7 @@ def list_offsets(
                 if tp not in found:
                     by_leader.setdefault(caller.leader(tp), []).append(tp)
             for link, partitions in by_leader.items():
-                found.update(offsets_of(link, {tp: wanted[tp] for tp in partitions}))
+                found.update(offsets_of(link, {tp: wanted[tp] for tp in partitions}, committed=committed))
 
         caller.retrying(ask)
     return {tp: found[tp] for tp in wanted}
@@ -152,10 +184,12 @@ def list_offsets_request(wanted: Mapping[TopicPartition, int], *, committed: boo
     return ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=list(topics.values()), timeout_ms=30_000)
 
 
-def offsets_of(link: BlockingLink, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+def offsets_of(
+    link: BlockingLink, wanted: Mapping[TopicPartition, int], *, committed: bool = False
+) -> dict[TopicPartition, int]:
     """Ask one leader."""
     found: dict[TopicPartition, int] = {}
-    for topic in link.call(LIST_OFFSETS, list_offsets_request(wanted)).topics:
+    for topic in link.call(LIST_OFFSETS, list_offsets_request(wanted, committed=committed)).topics:
         for p in topic.partitions:
             tp = TopicPartition(topic.name, p.partition_index)
             check(p.error_code, f"listing the offsets of {tp}")

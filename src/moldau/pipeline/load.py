@@ -17,7 +17,7 @@ from moldau.errors import MoldauError
 from moldau.names import TopicPartition
 from moldau.pipeline.manifest import Manifest
 from moldau.pipeline.options import Subscription
-from moldau.pipeline.positions import DataLost, Offsets, earliest, latest, subscribed
+from moldau.pipeline.positions import DataLost, Offsets, earliest, latest, subscribed, waits_for_transaction
 from moldau.pipeline.ranges import OffsetRange, between, cut, pack
 from moldau.pipeline.session import errors_in_a_sentence
 from moldau.pipeline.warehouse import Staged, Warehouse
@@ -43,6 +43,7 @@ class Task(NamedTuple):
     staging: str
     load_id: str
     compression: str
+    isolation_level: str
 
 
 class Outcome(NamedTuple):
@@ -77,14 +78,16 @@ def load(
     *,
     fail_on_data_loss: bool = True,
     compression: str = COMPRESSION,
+    isolation_level: str = "read_committed",
 ) -> Loaded:
-    """Load what is new in `topics`; raises MoldauError with one sentence and leaves the warehouse as it was.
+    """Load what is new in `topics`; raises MoldauError with one sentence and leaves the warehouse as it was. With
+    isolation level read_committed a load ends where a transaction is open; the next one goes on from there.
 
     `session` is called only if something is to be loaded, so that a load without new records does not start Spark.
     """
     with warehouse.locked():
         taken_back = warehouse.recover()
-        start, end = plan(bootstrap, topics, warehouse.offsets(), fail_on_data_loss)
+        start, end = plan(bootstrap, topics, warehouse.offsets(), fail_on_data_loss, isolation_level)
         ranges = between(start, end)
         if not ranges:
             return Loaded(None, 0, 0, 0.0, taken_back)
@@ -92,23 +95,28 @@ def load(
         began = time.monotonic()
         load_id = warehouse.runtime.random.uuid().hex[:12]
         with errors_in_a_sentence():
-            staged = _run(spark, bootstrap, ranges, warehouse.staging(load_id), load_id, compression)
+            task = Task(bootstrap, ranges[0], str(warehouse.staging(load_id)), load_id, compression, isolation_level)
+            staged = _run(spark, task, ranges)
         manifest = warehouse.commit(load_id, staged, {part.topic_partition: part.end for part in ranges})
         records, size = sum(one.file.records for one in staged), sum(one.file.bytes for one in staged)
         return Loaded(manifest, records, size, time.monotonic() - began, taken_back)
 
 
 def plan(
-    bootstrap: str, topics: Sequence[str], loaded: Offsets, fail_on_data_loss: bool = True
+    bootstrap: str,
+    topics: Sequence[str],
+    loaded: Offsets,
+    fail_on_data_loss: bool = True,
+    isolation_level: str = "read_committed",
 ) -> tuple[Offsets, Offsets]:
     """The offset range to load for each partition. Raises `DataLost` if the log no longer fits the warehouse's
     offsets."""
     partitions = subscribed(bootstrap, Subscription(topics=tuple(dict.fromkeys(topics))))
-    first, end = earliest(bootstrap, partitions), latest(bootstrap, partitions)
+    first, end = earliest(bootstrap, partitions), latest(bootstrap, partitions, isolation_level)
     start: Offsets = {}
     for tp in partitions:
         at = loaded.get(tp, first[tp])
-        if at > end[tp]:
+        if at > end[tp] and not waits_for_transaction(bootstrap, tp, at):
             raise DataLost(
                 f"The warehouse has {tp.topic} partition {tp.partition} up to offset {at}, but its log ends at "
                 f"{end[tp]}: the topic was deleted and created again, so load it into another warehouse."
@@ -122,21 +130,17 @@ def plan(
     return start, end
 
 
-def _run(
-    spark: "SparkSession", bootstrap: str, ranges: Sequence[OffsetRange], staging: Path, load_id: str, compression: str
-) -> list[Staged]:
+def _run(spark: "SparkSession", task: Task, ranges: Sequence[OffsetRange]) -> list[Staged]:
+    """Have Spark do a task like this one for pieces of these ranges."""
     try:
-        staging.mkdir(parents=True, exist_ok=True)  # only here: a leftover task of a dead load must not create it again
+        Path(task.staging).mkdir(parents=True, exist_ok=True)  # only here: a leftover task of a dead load must not
     except OSError as error:
-        raise LoadFailed(f"{staging} cannot be created: {error.strerror}.") from None
+        raise LoadFailed(f"{task.staging} cannot be created: {error.strerror}.") from None
     context = spark.sparkContext
     cores = max(1, context.defaultParallelism)
     total = sum(part.size for part in ranges)
     pieces = cut(ranges, max(PIECE_RECORDS_MIN, -(-total // (TASKS_PER_CORE * cores))))
-    packed = [
-        [Task(bootstrap, part, str(staging), load_id, compression) for part in parts]
-        for parts in pack(pieces, TASKS_PER_CORE_MAX * cores)
-    ]
+    packed = [[task._replace(part=part) for part in parts] for parts in pack(pieces, TASKS_PER_CORE_MAX * cores)]
     outcomes = context.parallelize(packed, len(packed)).flatMap(write_ranges).collect()
     for outcome in outcomes:
         if outcome.failure:
@@ -157,7 +161,9 @@ def write_ranges(tasks: Iterable[Task]) -> Iterator[Outcome]:
         part = task.part
         try:
             writer = RangeWriter(Path(task.staging), f"{attempt}-{number}", part, task.load_id, task.compression)
-            for batch in read_columns(task.bootstrap, part.topic, part.partition, part.start, part.end):
+            for batch in read_columns(
+                task.bootstrap, *part.topic_partition, part.start, part.end, isolation_level=task.isolation_level
+            ):
                 writer.add(batch)
             yield Outcome(part, tuple(writer.finish()))
         except OSError as error:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from moldau.client.fetching import ISOLATION_LEVELS
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
 
@@ -53,15 +54,17 @@ class Options:
     fail_on_data_loss: bool = True
     latest_when_no_timestamp: bool = False
     partitions_min: int = 0
+    isolation_level: str = "read_committed"
 
 
 BOOTSTRAP = ("bootstrapServers", "kafka.bootstrap.servers")
+ISOLATION = ("isolation.level", "kafka.isolation.level")
 SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 OTHERS = (
     "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss", "includeHeaders",
 )  # fmt: skip
-NAMES = BOOTSTRAP + SUBSCRIPTIONS + OTHERS
+NAMES = BOOTSTRAP + ISOLATION + SUBSCRIPTIONS + OTHERS
 
 
 def read_options(given: Mapping[str, str]) -> Options:
@@ -89,6 +92,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         fail_on_data_loss=_boolean(values, "failOnDataLoss", True),
         latest_when_no_timestamp=strategy == "latest",
         partitions_min=_positive(values, "minPartitions") or 0,
+        isolation_level=_isolation(values),
     )
 
 
@@ -100,6 +104,17 @@ def _refuse_unknown(values: Mapping[str, str]) -> None:
         closest = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {known[closest[0]]}" if closest else f"; known are {', '.join(NAMES)}"
         raise OptionError(f"The moldau source has no option {name!r}{hint}.")
+
+
+def _isolation(values: Mapping[str, str]) -> str:
+    """The isolation level, read_committed by default: unlike the Kafka connector, which reads uncommitted records."""
+    given = {values[name] for name in ISOLATION if name in values}
+    if len(given) > 1:
+        raise OptionError(f"Options {' and '.join(ISOLATION)} disagree; give one of them.")
+    level = given.pop() if given else "read_committed"
+    if level not in ISOLATION_LEVELS:
+        raise OptionError(f"Option {ISOLATION[0]} is {' or '.join(ISOLATION_LEVELS)}, not {level!r}.")
+    return level
 
 
 def _subscription(values: Mapping[str, str]) -> Subscription:

@@ -46,8 +46,10 @@ def earliest(bootstrap: str, partitions: Iterable[TopicPartition]) -> Offsets:
     return _list(bootstrap, dict.fromkeys(partitions, EARLIEST))
 
 
-def latest(bootstrap: str, partitions: Iterable[TopicPartition]) -> Offsets:
-    return _list(bootstrap, dict.fromkeys(partitions, LATEST))
+def latest(bootstrap: str, partitions: Iterable[TopicPartition], isolation_level: str = "read_committed") -> Offsets:
+    """The end of the readable records: the last stable offset with isolation level read_committed, else the high
+    watermark."""
+    return _list(bootstrap, dict.fromkeys(partitions, LATEST), isolation_level)
 
 
 def at_edge(options: Options, edge: Edge, partitions: list[TopicPartition], side: str) -> Offsets:
@@ -59,23 +61,25 @@ def at_edge(options: Options, edge: Edge, partitions: list[TopicPartition], side
         return _at_time(options, edge.timestamp_ms, partitions, side)
     given = dict(edge.offsets)
     if not given:
-        return _list(options.bootstrap_servers, dict.fromkeys(partitions, edge.default))
+        return _list(options.bootstrap_servers, dict.fromkeys(partitions, edge.default), options.isolation_level)
     if sorted(given) != partitions:
         said, there = [", ".join(map(str, sorted(these))) or "none" for these in (given, partitions)]
         raise OptionError(f"Option {side}Offsets names the partitions {said}, but the subscribed ones are {there}.")
-    resolved = _list(options.bootstrap_servers, {tp: at for tp, at in given.items() if at < 0})
+    edges = {tp: at for tp, at in given.items() if at < 0}
+    resolved = _list(options.bootstrap_servers, edges, options.isolation_level)
     return {tp: resolved.get(tp, given[tp]) for tp in partitions}
 
 
 def _at_time(options: Options, timestamp_ms: int, partitions: list[TopicPartition], side: str) -> Offsets:
-    found = _list(options.bootstrap_servers, dict.fromkeys(partitions, timestamp_ms))
+    wanted = dict.fromkeys(partitions, timestamp_ms)
+    found = _list(options.bootstrap_servers, wanted, options.isolation_level)
     missing = [tp for tp in partitions if found[tp] < 0]
     if missing and side == "starting" and not options.latest_when_no_timestamp:
         raise OptionError(
             f"No record of {missing[0].topic} partition {missing[0].partition} is as new as startingTimestamp "
             f"{timestamp_ms}; set startingOffsetsByTimestampStrategy to latest to start at its end."
         )
-    return {**found, **latest(options.bootstrap_servers, missing)}
+    return {**found, **latest(options.bootstrap_servers, missing, options.isolation_level)}
 
 
 def within_log(wanted: Offsets, first: Mapping[TopicPartition, int], fail_on_data_loss: bool) -> Offsets:
@@ -90,5 +94,10 @@ def within_log(wanted: Offsets, first: Mapping[TopicPartition, int], fail_on_dat
     return {tp: max(offset, first[tp]) for tp, offset in wanted.items()}
 
 
-def _list(bootstrap: str, wanted: Mapping[TopicPartition, int]) -> Offsets:
-    return list_offsets(bootstrap, wanted) if wanted else {}
+def waits_for_transaction(bootstrap: str, tp: TopicPartition, offset: int) -> bool:
+    """Whether the log reaches `offset`, so that only an open transaction keeps readers of committed records from it."""
+    return offset <= latest(bootstrap, [tp], "read_uncommitted")[tp]
+
+
+def _list(bootstrap: str, wanted: Mapping[TopicPartition, int], isolation_level: str = "read_uncommitted") -> Offsets:
+    return list_offsets(bootstrap, wanted, isolation_level=isolation_level) if wanted else {}

@@ -31,7 +31,16 @@ from moldau.client.fetching import read_columns
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Options, read_options
-from moldau.pipeline.positions import DataLost, Offsets, at_edge, earliest, latest, subscribed, within_log
+from moldau.pipeline.positions import (
+    DataLost,
+    Offsets,
+    at_edge,
+    earliest,
+    latest,
+    subscribed,
+    waits_for_transaction,
+    within_log,
+)
 from moldau.pipeline.ranges import OffsetRange, between, cut, ration
 
 if TYPE_CHECKING:
@@ -107,7 +116,7 @@ class BatchReader(DataSourceReader):
         start = within_log(at_edge(options, self._starting, partitions, "starting"), first, options.fail_on_data_loss)
         end = _not_beyond_log(
             at_edge(options, self._ending, partitions, "ending"),
-            latest(options.bootstrap_servers, partitions), options.fail_on_data_loss,
+            latest(options.bootstrap_servers, partitions, options.isolation_level), options,
         )  # fmt: skip
         return _plan(between(start, end), options.partitions_min)
 
@@ -165,11 +174,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _log_ends(self) -> Offsets:
         partitions = subscribed(self._options.bootstrap_servers, self._options.subscription)
-        return latest(self._options.bootstrap_servers, partitions)
+        return latest(self._options.bootstrap_servers, partitions, self._options.isolation_level)
 
     def _check_still_there(self, tp: TopicPartition, offset: int, end: Offsets) -> None:
         """Raise `DataLost` if the partition is gone or ends before `offset`; without failOnDataLoss do nothing."""
         if tp in end and end[tp] >= offset:
+            return
+        if tp in end and waits_for_transaction(self._options.bootstrap_servers, tp, offset):
+            end[tp] = offset
             return
         if self._options.fail_on_data_loss:
             what = f"ends at offset {end[tp]}, before {offset} which was already read" if tp in end else "is gone"
@@ -188,7 +200,10 @@ def read_range(options: Options, partition: InputPartition) -> Iterator["pyarrow
     position = part.start
     while True:
         try:
-            for batch in read_columns(options.bootstrap_servers, part.topic, part.partition, position, part.end):
+            for batch in read_columns(
+                options.bootstrap_servers, part.topic, part.partition, position, part.end,
+                isolation_level=options.isolation_level,
+            ):  # fmt: skip
                 for at in range(0, batch.num_rows, BATCH_ROWS):
                     yield batch.slice(at, BATCH_ROWS)
                 position = batch.column("offset")[-1].as_py() + 1
@@ -223,10 +238,12 @@ def _plan(ranges: list[OffsetRange], partitions_min: int) -> list[InputPartition
     return [RangePartition(part) for part in ranges]
 
 
-def _not_beyond_log(wanted: Offsets, ends: Offsets, fail_on_data_loss: bool) -> Offsets:
+def _not_beyond_log(wanted: Offsets, ends: Offsets, options: Options) -> Offsets:
     for tp, offset in sorted(wanted.items()):
-        if offset > ends[tp] and fail_on_data_loss:
-            raise OptionError(f"Option endingOffsets names offset {offset} of {tp}, but the log ends at {ends[tp]}.")
+        if offset > ends[tp] and options.fail_on_data_loss:
+            open_there = waits_for_transaction(options.bootstrap_servers, tp, offset)
+            what = "a transaction is open from" if open_there else "the log ends at"
+            raise OptionError(f"Option endingOffsets names offset {offset} of {tp}, but {what} {ends[tp]}.")
     return {tp: min(offset, ends[tp]) for tp, offset in wanted.items()}
 
 

@@ -4,7 +4,7 @@ The columns, their order and types are those of Spark's Kafka source, so that Sp
 that `columns.decode` fills are Arrow's own: no byte is copied a second time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -39,13 +39,15 @@ def to_record_batch(
     end_offset: int = OFFSET_MAX,
     *,
     check_crcs: bool = True,
+    aborted: Iterable[tuple[int, int]] = (),
 ) -> pa.RecordBatch:
-    """All records with start_offset <= offset < end_offset in the whole batches of `buffer`, without control records.
+    """All records with start_offset <= offset < end_offset in the whole batches of `buffer`, without control records
+    and those of the transactions in `aborted`: (producer id, first offset) of each.
 
     Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not batches, `OverflowError` for a column of more than 2
     GiB.
     """
-    found = list(sections(buffer, start_offset, end_offset, check_crcs=check_crcs))
+    found = list(sections(buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted))
     return _record_batch(found, topic, partition)
 
 
@@ -58,12 +60,13 @@ def to_record_batches(
     *,
     bytes_max: int = 64 * 1024 * 1024,
     check_crcs: bool = True,
+    aborted: Iterable[tuple[int, int]] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Like `to_record_batch`, in pieces of whole Kafka batches, about `bytes_max` inflated bytes each; yields nothing
     if no record is selected."""
     found: list[Section] = []
     size = 0
-    for section in sections(buffer, start_offset, end_offset, check_crcs=check_crcs):
+    for section in sections(buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted):
         if found and size + section.stop - section.start > bytes_max:
             yield _record_batch(found, topic, partition)
             found, size = [], 0
