@@ -1,8 +1,21 @@
-"""The table of error codes."""
+"""The table of error codes, and the exception that belongs to each."""
+
+import pickle
+import re
 
 import pytest
 
+from moldau import errors
+from moldau.client.failures import Missing
 from moldau.errors import ErrorCode, KafkaError
+
+NAMED_OTHERWISE = {ErrorCode.INVALID_TOPIC_EXCEPTION: "InvalidTopic"}
+UNMET = re.compile(
+    r"NONE|DELEGATION_TOKEN|STALE_CONTROLLER|STALE_BROKER|SHARE_|STREAMS_|TELEMETRY|SUBSCRIPTION_ID|VOTER|SNAPSHOT|PRINCIPAL"
+    r"|FETCH_S|REGISTRATION|REGISTERED|UPDATE|INCONSISTENT_(TOPIC|CLUSTER)_ID|ENDPOINT|CONTROLLER_ID|ILLEGAL_SASL|LISTENER"
+    r"|MEMBER_ID_REQUIRED|NEW_LEADER|INELIGIBLE|TIERED|NOT_ATTEMPTED|CREDENTIAL|POSITION_OUT|_STATE_EPOCH|RECORD_STATE"
+)
+"""Codes that only brokers meet, that our clients answer themselves, or of features that they do not have."""
 
 
 def test_codes_are_kafkas_without_a_gap() -> None:
@@ -24,3 +37,69 @@ def test_an_error_without_a_message_says_its_codes_sentence() -> None:
     assert error.message is None
     assert error.retriable
     assert str(KafkaError(ErrorCode.INVALID_CONFIG, "no")) == "no"
+
+
+@pytest.mark.parametrize("code", list(ErrorCode), ids=lambda code: code.name)
+def test_each_code_that_a_user_meets_is_raised_as_the_exception_of_its_name(code: ErrorCode) -> None:
+    error = KafkaError(code, "why")
+    name = NAMED_OTHERWISE.get(code, "".join(word.capitalize() for word in code.name.split("_")))
+    if UNMET.search(code.name):
+        assert type(error) is KafkaError and not hasattr(errors, name)
+        return
+    assert type(error) is getattr(errors, name)
+    assert isinstance(error, KafkaError)
+    assert type(error).__doc__
+    assert (error.code, error.message, str(error), error.retriable) == (code, "why", "why", code.retriable)
+    assert str(KafkaError(code)) == f"{code.sentence} ({code.name})"
+
+
+def test_each_exception_of_a_code_is_raised_for_one_code_only() -> None:
+    kinds = [type(KafkaError(code)) for code in ErrorCode]
+    own = [kind for kind in kinds if kind is not KafkaError]
+    assert len(set(own)) == len(own)
+
+
+def test_errors_of_the_connection_are_pythons_own_kinds_too() -> None:
+    broken = KafkaError(ErrorCode.NETWORK_EXCEPTION, "gone")
+    late = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    assert isinstance(broken, ConnectionError) and isinstance(late, TimeoutError)
+    assert str(broken) == "gone" and str(late).startswith("the request was not completed")
+    assert (broken.errno, late.errno) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "base"),
+    [
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, errors.AuthorizationFailed),
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, errors.AuthorizationFailed),
+        (ErrorCode.INVALID_PRODUCER_EPOCH, errors.ProducerFenced),
+        (ErrorCode.ILLEGAL_GENERATION, errors.CommitFailed),
+        (ErrorCode.REBALANCE_IN_PROGRESS, errors.CommitFailed),
+        (ErrorCode.UNKNOWN_MEMBER_ID, errors.CommitFailed),
+        (ErrorCode.RECORD_LIST_TOO_LARGE, errors.MessageTooLarge),
+        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, errors.NotEnoughReplicas),
+    ],
+)
+def test_errors_of_one_meaning_share_a_base(code: ErrorCode, base: type[KafkaError]) -> None:
+    with pytest.raises(base):
+        raise KafkaError(code)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, "topic t: exists"),
+        KafkaError(ErrorCode.NETWORK_EXCEPTION),
+        KafkaError(ErrorCode.STALE_BROKER_EPOCH),
+        Missing("topic t"),
+    ],
+)
+def test_an_error_survives_the_way_to_another_process(error: KafkaError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (str(copy), copy.code, copy.message, copy.retriable) == (
+        str(error),
+        error.code,
+        error.message,
+        error.retriable,
+    )

@@ -161,8 +161,11 @@ class _Import:
         except KeyboardInterrupt:
             self.stopped, self.interrupted = "interrupted", True
             self._go_on(Place(number, reached))
-        except (MoldauError, OSError) as failure:
-            self.stopped = f"{failure.filename}: {failure.strerror}" if isinstance(failure, OSError) else str(failure)
+        except MoldauError as failure:
+            self.stopped = str(failure)
+            self._go_on(Place(number, reached))
+        except OSError as failure:
+            self.stopped = f"{failure.filename}: {failure.strerror}"
             self._go_on(Place(number, reached))
         return not self.stopped
 

@@ -4,7 +4,8 @@ import logging
 import math
 from collections.abc import Callable
 
-from moldau.errors import ErrorCode, KafkaError, MoldauError
+from moldau.errors import ClientClosed as ClientClosed
+from moldau.errors import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
 from moldau.runtime import Random
 
 logger = logging.getLogger(__name__)
@@ -28,10 +29,6 @@ STALE_METADATA = frozenset(
 _ERRORS: dict[int, ErrorCode] = {int(error): error for error in ErrorCode}
 
 
-class ClientClosed(MoldauError):
-    """A producer, consumer or admin client was used after it was closed."""
-
-
 def error_of(code: int) -> ErrorCode:
     """The error code with this number; UNKNOWN_SERVER_ERROR for a number that this client does not know."""
     return _ERRORS.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -44,7 +41,7 @@ def check(code: int, about: str, message: str | None = None) -> None:
         raise KafkaError(error, f"{about}: {message or sentence(error)}")
 
 
-class Missing(KafkaError):
+class Missing(UnknownTopicOrPartition):
     """The topic does not exist. The controller answered this, so asking again would not help."""
 
     def __init__(self, about: str):
