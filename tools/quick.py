@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = (
+    "tests/assignors",
     "tests/cluster",
     "tests/config",
     "tests/coordinators",

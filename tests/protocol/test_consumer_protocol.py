@@ -47,3 +47,16 @@ def test_subscriptions_and_assignments_of_any_version_are_read() -> None:
     for data in (b"", b"\x00", b"\xff\xff\x00\x00", b"\x00\x00\x00\x00\x00\x09"):
         with pytest.raises(ProtocolViolation):
             consumer.read_subscription(data)
+
+
+def test_the_user_data_of_sticky_members_is_read_with_and_without_a_generation() -> None:
+    without = bytes.fromhex("00000001 0001 74 00000002 00000000 00000001")
+    previous = consumer.read_sticky_user_data(without)
+    assert [(t.topic, t.partitions) for t in previous.previous_assignment] == [("t", [0, 1])]
+    assert previous.generation == -1
+    with_it = without + bytes.fromhex("00000005")
+    assert consumer.read_sticky_user_data(with_it).generation == 5
+    assert consumer.sticky_user_data(consumer.read_sticky_user_data(with_it)) == with_it
+    for data in (b"", b"\x00\x00\x00\x01", without[:-1]):
+        with pytest.raises(ProtocolViolation):
+            consumer.read_sticky_user_data(data)

@@ -2,7 +2,7 @@
 
     int16 version | the fields of that version
 
-Source: Apache Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment.
+Sources: Apache Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment; KIP-341 (user data of `sticky`).
 """
 
 from typing import Final
@@ -43,6 +43,15 @@ class ConsumerProtocolAssignment:
     user_data: bytes | None = BYTES(nullable=0, default=None)
 
 
+@message
+class StickyAssignorUserData:
+    """The user data of a subscription with the assignor `sticky`: what the member was assigned last. It has no version
+    in front; the generation is missing in the first version (version 0 here)."""
+
+    previous_assignment: list[AssignedPartitions] = ARRAY(AssignedPartitions)
+    generation: int = INT32(since=1, default=-1)
+
+
 def read_subscription(data: bytes, as_version: int | None = None) -> ConsumerProtocolSubscription:
     """A member's subscription, in its own version or in the given one. Raises `ProtocolViolation`."""
     version = _version(data) if as_version is None else as_version
@@ -52,6 +61,18 @@ def read_subscription(data: bytes, as_version: int | None = None) -> ConsumerPro
 def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
     """A member's assignment. Raises `ProtocolViolation`."""
     return schema.read(ConsumerProtocolAssignment, _version(data), False, data, _VERSION_BYTES)[0]
+
+
+def read_sticky_user_data(data: bytes) -> StickyAssignorUserData:
+    """What a member of the assignor `sticky` was assigned last. Raises `ProtocolViolation`."""
+    try:
+        return schema.read(StickyAssignorUserData, 1, False, data)[0]
+    except ProtocolViolation:
+        return schema.read(StickyAssignorUserData, 0, False, data)[0]
+
+
+def sticky_user_data(previous: StickyAssignorUserData) -> bytes:
+    return bytes(schema.write(previous, 1, False))
 
 
 def versioned(value: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:

@@ -12,6 +12,7 @@ import asyncio
 from typing import Any
 
 from moldau.assignors import range_assign
+from moldau.assignors.sticky import Claim, cooperative_assign
 from moldau.client.membership import assignment_of, read_assignment, read_subscription
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -22,7 +23,6 @@ from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupReque
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.worlds.groups.member import ELSEWHERE, Fenced, SimulatedMember
-from tests.worlds.groups.sticky import sticky_assign
 
 SUBSCRIPTION_VERSION = 3
 PARKED_MS = 6_000
@@ -204,20 +204,13 @@ class ClassicMember(SimulatedMember):
         if self.seat.kind == "eager":
             shares = range_assign(wanted, self.scene.partitions)
         else:
-            owner: dict[TopicPartition, tuple[int, str]] = {}
-            for member, one in said.items():
-                for topic in one.owned_partitions:
-                    for number in topic.partitions:
-                        place = TopicPartition(topic.topic, number)
-                        owner[place] = max(owner.get(place, (-2, "")), (one.generation_id, member))
-            owned: dict[str, list[TopicPartition]] = {member: [] for member in said}
-            for place, (_, member) in owner.items():
-                owned[member].append(place)
-            shares = sticky_assign(wanted, self.scene.partitions, owned)
-            shares = {
-                member: [place for place in share if owner.get(place, (0, member))[1] == member]
-                for member, share in shares.items()
+            claims = {
+                member: Claim(
+                    [TopicPartition(t.topic, p) for t in one.owned_partitions for p in t.partitions], one.generation_id
+                )
+                for member, one in said.items()
             }
+            shares = cooperative_assign(wanted, self.scene.partitions, claims)
         return [
             SyncGroupRequestAssignment(member_id=member, assignment=versioned(assignment_of(share), 1))
             for member, share in shares.items()
