@@ -8,7 +8,7 @@ from the seed and the number. An error needs a story of its own, since it ends d
 
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -29,7 +29,7 @@ EXHAUSTIVE = 8
 SHARE = 0.15
 """Of the calls of a story; every eighth is crashed at all of them."""
 ERRORS = 10
-"""So many calls of each story fail, one at a time."""
+"""So many calls of each story fail, one at a time: each kind of call as often as any other, however rare it is."""
 Digests: TypeAlias = dict[TopicPartition, tuple[object, ...]]
 
 
@@ -49,6 +49,8 @@ class Report:
     scripts: int = 0
     calls: int = 0
     seconds: float = 0.0
+    kinds: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """The numbers of one story's calls, by operation and name."""
     covered: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
 
@@ -90,8 +92,10 @@ class Examiner:
         self.covered: Counter[tuple[str, str]] = Counter()
         self._draw = random.Random(f"share {script_seed}")
         self.points = 0
+        self.kinds: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
 
     def watch(self, call: DiskCall) -> None:
+        self.kinds[call.operation, call.name].append(call.number)
         if call.name not in CHANGES or self._draw.random() >= (self._share if self._only is None else 1):
             return
         if self._only in (None, call.number):
@@ -179,7 +183,7 @@ def run_script(
         report.failures.append(Failure(f"seed {seed}, in the story itself: {told(error)}", f"--seed {seed} --point 0"))
     finally:
         script.machine.dispose()
-    report.points, report.calls = examiner.points, faults.calls
+    report.points, report.calls, report.kinds = examiner.points, faults.calls, examiner.kinds
     report.covered = examiner.covered + Counter({pair: n for pair, n in faults.covered.items() if pair[1] in READS})
     return report
 
@@ -212,7 +216,7 @@ def run_seed(seed: int, enough: int, share: float = 1.0, favours: Favours = None
     report = run_script(seed, enough=enough, share=share, favours=favours)
     draw = random.Random(f"errors {seed}")
     for _ in range(ERRORS):
-        report.add(run_error(seed, draw.randint(1, report.calls), favours))
+        report.add(run_error(seed, draw.choice(draw.choice(list(report.kinds.values()))), favours))
     report.seconds = time.process_time() - started
     return report
 

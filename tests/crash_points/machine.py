@@ -137,7 +137,8 @@ class Machine:
         for partition in model.partitions.values():
             log = self.log(partition.tp)
             check_partition(partition, log, partition.flushed, self.seed)
-            partition.found(int(log.log_start_offset), int(log.log_end_offset))
+            known = {producer_id for producer_id, _ in log.producers}
+            partition.found(int(log.log_start_offset), int(log.log_end_offset), log.segments[0].base_offset, known)
         self.disk.faults = self.faults
         self.lives += 1
 
@@ -249,6 +250,11 @@ class Machine:
         assign_offsets(data, base, epoch, stamped, checked.max_timestamp)
         return bytes(data)
 
+    def latest_epoch(self, tp: TopicPartition) -> int:
+        """The leader epoch never falls, even where the log remembers none: if its start is its end."""
+        written = [batch.epoch for batch in self.model.partitions[tp].batches]
+        return max(int(self.log(tp).epochs.latest), *written, 0)
+
     def send_again(self, tp: TopicPartition, batch: Written) -> None:
         """A producer that got no answer sends one of its last batches once more."""
         rows = [Row(record.key, record.value, record.timestamp_ms, record.headers) for record in batch.records]
@@ -267,7 +273,7 @@ class Machine:
     def end_transaction(self, tp: TopicPartition, producer_id: int, producer_epoch: int, commits: bool) -> None:
         """A coordinator's marker."""
         partition, log = self.model.partitions[tp], self.log(tp)
-        end, epoch, now_ms = partition.end, max(int(log.epochs.latest), 0), self.clock.ms
+        end, epoch, now_ms = partition.end, self.latest_epoch(tp), self.clock.ms
         partition.pending = [self.marker(tp, end, epoch, producer_id, producer_epoch, commits)]
         with self._doing("end transaction"):
             answer = log.append_marker(producer_id, producer_epoch, Marker(commits, 0), 1, epoch, now_ms)
@@ -383,7 +389,7 @@ class Machine:
         usual = partition.config
         log.config = replace(usual, retention_ms=retention_ms, retention_bytes=retention_bytes)
         expected = max(partition.start, self._retained_from(partition, log))
-        partition.start_max = expected
+        partition.start_max = max(partition.start_max, expected)
         with self._doing("retain"):
             log.retain(self.clock.ms, log.log_end_offset)
         log.config = usual

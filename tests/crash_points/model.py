@@ -7,7 +7,7 @@ are batches of which a beginning may be there, `start_max` is how far the log's 
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -167,12 +167,16 @@ class Partition:
         """What was at or behind an offset is gone."""
         self.cut_producers |= {batch.producer_id for batch in self.batches if batch.last >= end}
         self.batches = [batch for batch in self.batches if batch.last < end]
-        self.end = end
+        self.end, self.start, self.start_kept = end, min(self.start, end), min(self.start_kept, end)
         self.flushed, self.flushed_before = min(self.flushed, end), 0
 
-    def found(self, start: int, end: int) -> None:
-        """This is what a crash left: it is what there is from now on."""
-        self.batches = [batch for batch in self.possible if batch.last < end]
+    def found(self, start: int, end: int, first: int, known: Container[int]) -> None:
+        """This is what a crash left: it is what there is from now on. `first`: the offset of the first segment;
+        `known`: the producers. The log may have lost all of the others, with their open transactions: the next batch
+        of one of them is the first."""
+        producers = self.replayed(end).producers.items()
+        forgotten = {number for number, state in producers if state.last_offset < first and number not in known}
+        self.batches = [batch for batch in self.possible if batch.last < end and batch.producer_id not in forgotten]
         self.end = end
         self.pending = []
         self.flushed_before = 0

@@ -84,7 +84,7 @@ class LogFolderUnderFire(RuleBasedStateMachine):
             names |= {"producer_id": producer, "producer_epoch": state.epoch, "base_sequence": state.next_sequence}
             names["transactional"] = producer in TRANSACTIONAL
         rows = [Row(key, value, machine.clock.ms - self.seed.randrange(HOUR_MS)) for key in keys]
-        epoch = max(int(machine.log(partition.tp).epochs.latest), 0) + (self.seed.random() < 0.1)
+        epoch = machine.latest_epoch(partition.tp) + (self.seed.random() < 0.1)
         self.act(lambda: machine.append(partition.tp, rows, epoch, **names))
 
     @rule(which=st.integers(0, 1), commits=st.booleans())

@@ -79,6 +79,16 @@ def test_a_log_is_not_truncated_below_its_start(tmp_path: Path) -> None:
     assert log.truncate_to(6, 0, NOW_MS) == 6
 
 
+def test_a_start_within_the_batch_that_goes_falls_to_the_new_end(tmp_path: Path) -> None:
+    """As Kafka's UnifiedLog.truncateTo lowers it; the leader's start comes with the next Fetch."""
+    log = filled(tmp_path)
+    log.delete_records_before(7)
+    assert log.truncate_to(7, 0, NOW_MS) == 6
+    assert (log.log_start_offset, log.log_end_offset) == (6, 6)
+    assert append(log, 2, leader_epoch=9).base_offset == 6
+    assert [record.offset for record in read_all(log, 6)] == [6, 7]
+
+
 def test_a_truncation_below_the_high_watermark_is_logged_as_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -237,7 +237,7 @@ class Log:
     def truncate_to(self, offset: int, high_watermark: int, now_ms: int) -> Offset:
         """Remove what is at or behind `offset`, whole batches only, so that what is left agrees with a leader whose log
         differs from there on. Returns the log's new end, at or below `offset`: the caller lowers its high watermark to
-        that and wakes the requests that wait.
+        that and wakes the requests that wait. A log start within the batch that goes falls to the new end, as in Kafka.
 
         Leader epochs that began at or behind the new end are forgotten even where no batch goes. The caller keeps the
         cleaner away from this log, and appends and reads nothing meanwhile. Blocks. Raises `KafkaError`:
@@ -269,7 +269,7 @@ class Log:
         truncation.remove_snapshots(self.folder, end, disk)
         self.segments = (*self.segments[: place.number], cut)
         self._active = cut
-        self.log_end_offset = end
+        self.log_start_offset, self.log_end_offset = min(self.log_start_offset, end), end
         self._times = times.SegmentTimes()
         self.committed.refresh()
         earlier, offsets = self.producers, rebuilding.snapshot_offsets(disk.list(self.folder))
