@@ -1,6 +1,7 @@
 """Topics, groups, produce and consume against a broker."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from harness.brokers import Broker
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
+from moldau.names import TopicPartition
 from tests.cli.conftest import Moldau
 
 
@@ -195,3 +197,18 @@ def test_a_group_goes_on_after_what_it_printed_and_its_lag_is_shown(
 @pytest.mark.parametrize("command", [["groups", "describe", "nobody"], ["consume", "nothing"]], ids=" ".join)
 def test_what_is_not_there_is_named(command: list[str], moldau: Moldau) -> None:
     assert command[-1] in moldau(*command).error
+
+
+def test_an_offset_that_the_partition_does_not_have_is_an_error_with_its_range(moldau: Moldau, topic: str) -> None:
+    moldau("topics", "create", topic)
+    from_offset = ("consume", topic, "--partition", "0", "--timeout", "0.2", "--offset")
+    assert moldau(*from_offset, "1").error == f"--offset 1: partition {topic}-0 is empty, its next offset is 0"
+    moldau("produce", topic, stdin=b"0\n1\n2\n")
+    beyond = f"partition {topic}-0 has offsets 0 to 2"
+    assert moldau(*from_offset, "999999").error == f"--offset 999999: {beyond}"
+    assert moldau(*from_offset, "999999", "--json").error == f"--offset 999999: {beyond}"
+    assert moldau(*from_offset, "3").code == 0, "the next record will have it"
+    with Admin(os.environ["MOLDAU_BOOTSTRAP_SERVER"]) as admin:
+        admin.delete_records({TopicPartition(topic, 0): 2})
+    assert moldau(*from_offset, "1").error == f"--offset 1: partition {topic}-0 has offsets 2 to 2"
+    assert moldau(*from_offset, "2").lines == ["2"]

@@ -89,3 +89,20 @@ def test_what_cannot_be_verified_is_said_in_a_sentence(offline: Moldau, folder: 
         assert offline("log", "verify", str(folder), "--force").code == 0
     finally:
         release()
+
+
+def test_a_folder_that_holds_no_log_is_an_error_and_never_well(offline: Moldau, folder: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    sentence = f"{wrong} is not a log folder: it holds no partition and no meta.properties"
+    assert offline("log", "verify", str(wrong)).error == sentence
+    (wrong / "notes.txt").write_text("hello")
+    assert offline("log", "verify", str(folder), str(wrong)).error == sentence
+    assert offline("log", "verify", str(wrong), "--json").error == sentence
+    assert "No such file" in offline("log", "verify", str(tmp_path / "absent")).error
+
+
+def test_a_log_folder_without_a_topic_is_well(offline: Moldau, tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    verified = offline("log", "verify", str(tmp_path))
+    assert verified.code == 0 and verified.out.startswith("0 partitions, ")

@@ -11,6 +11,7 @@ import typer
 
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, unescaped
 from moldau.cli.output import named_content, time_text
+from moldau.client.admin import Admin
 from moldau.client.consumer import Consumer
 from moldau.client.fetching import topic_partitions
 from moldau.client.offsets import EARLIEST, LATEST
@@ -72,6 +73,7 @@ def consume(
             chosen = _chosen(bootstrap_server, topic, partition)
             consumer.assign(chosen)
             if offset is not None:
+                _check_offset(bootstrap_server, chosen[0], offset)
                 consumer.seek(chosen[0], offset)
             else:
                 consumer.seek_to(dict.fromkeys(chosen, EARLIEST if from_beginning else LATEST))
@@ -83,6 +85,16 @@ def _chosen(bootstrap_server: str, topic: str, partition: int | None) -> list[To
     if partition is not None and partition not in partitions:
         raise ConfigError(f"topic {topic} has no partition {partition}, only 0 to {len(partitions) - 1}")
     return [TopicPartition(topic, p) for p in (partitions if partition is None else [partition])]
+
+
+def _check_offset(bootstrap_server: str, tp: TopicPartition, offset: int) -> None:
+    """Raise `ConfigError` unless the partition has that offset, or will give it to its next record."""
+    with Admin(bootstrap_server) as admin:
+        [start] = admin.offsets({tp: EARLIEST}).values()
+        [end] = admin.offsets({tp: LATEST}).values()
+    if not start <= offset <= end:
+        known = f"has offsets {start} to {end - 1}" if start < end else f"is empty, its next offset is {end}"
+        raise ConfigError(f"--offset {offset}: partition {tp} {known}")
 
 
 def _print(

@@ -23,10 +23,13 @@ from moldau.cli.log_repair import repair
 from moldau.cli.options import Json
 from moldau.cli.output import note
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
+from moldau.errors import ConfigError
 from moldau.files.inspection.decoding import DECODERS, OF_TOPIC
 from moldau.files.inspection.documents import documents
 from moldau.files.inspection.findings import Seen
+from moldau.files.inspection.log_folders import holds_log
 from moldau.files.inspection.log_folders import verify as verify_folder
+from moldau.log.identity import META_PROPERTIES
 from moldau.names import counted
 from moldau.runtime import RealDisk
 
@@ -119,7 +122,8 @@ def verify(
     disk, seen = FilesOnly(), Seen()
     for folder in folders:
         refuse_if_used(folder, force)
-        disk.list(folder)
+        if not holds_log(folder, disk.list(folder)):
+            raise ConfigError(f"{folder} is not a log folder: it holds no partition and no {META_PROPERTIES}")
     errors = notes = 0
     out = sys.stdout.buffer
     for folder in folders:

@@ -54,6 +54,11 @@ def is_partition(folder: Path, names: Collection[str]) -> bool:
     return bool(kinds) or (partition_of(folder.name) is not None and not names)
 
 
+def holds_log(folder: Path, names: Collection[str]) -> bool:
+    """Whether a folder is a log folder or a partition's, judging by its contents."""
+    return is_partition(folder, names) or any(name in FOLDER_FILES or partition_of(name) for name in names)
+
+
 def _named(folder: Path) -> TopicPartition:
     return partition_of(folder.name) or TopicPartition(folder.name, -1)
 
