@@ -12,27 +12,49 @@ from moldau.version import VERSION
 
 if TYPE_CHECKING:
     from moldau import aio, errors
+    from moldau.client import serializers
     from moldau.client.admin import Admin
     from moldau.client.consumer import Consumer
+    from moldau.client.delivery import Delivered, Delivery, NotDelivered
+    from moldau.client.outgoing import Header
     from moldau.client.polling import ConsumedRecord
     from moldau.client.producer import Producer
     from moldau.names import TopicPartition
 
 __version__ = VERSION
-__all__ = ["Admin", "ConsumedRecord", "Consumer", "Producer", "TopicPartition", "__version__", "aio", "errors"]
+__all__ = [
+    "Admin",
+    "ConsumedRecord",
+    "Consumer",
+    "Delivered",
+    "Delivery",
+    "Header",
+    "NotDelivered",
+    "Producer",
+    "TopicPartition",
+    "__version__",
+    "aio",
+    "errors",
+    "serializers",
+]
 
 _HOMES = {
     "Admin": "moldau.client.admin",
     "ConsumedRecord": "moldau.client.polling",
     "Consumer": "moldau.client.consumer",
+    "Delivered": "moldau.client.delivery",
+    "Delivery": "moldau.client.delivery",
+    "Header": "moldau.client.outgoing",
+    "NotDelivered": "moldau.client.delivery",
     "Producer": "moldau.client.producer",
     "TopicPartition": "moldau.names",
 }
+_MODULES = {"aio": "moldau.aio", "errors": "moldau.errors", "serializers": "moldau.client.serializers"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("aio", "errors"):
-        return importlib.import_module(f"moldau.{name}")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'moldau' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

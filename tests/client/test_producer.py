@@ -1,21 +1,46 @@
 """Producers against a broker."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from harness.brokers import Broker
 from harness.patience import stretched
+from moldau.client import serializers
 from moldau.client.admin import Admin
-from moldau.client.delivery import Delivered
 from moldau.client.failures import ClientClosed
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.client.partitioning import positive_hash
 from moldau.client.producer import AsyncProducer, Producer
-from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.errors import ConfigError, ErrorCode, KafkaError, RequestTimedOut, UnknownTopicOrPartition
 from moldau.names import TopicPartition
+
+WRONG: list[dict[str, Any]] = [
+    {"value": 5},
+    {"value": [1, 2]},
+    {"value": {"a": 1}},
+    {"value": 1.5},
+    {"value": "\ud800"},
+    {"value": b"x", "key": 7},
+    {"value": b"x", "headers": [("h", 5)]},
+    {"value": b"x", "headers": [(b"h", b"x")]},
+    {"value": b"x", "headers": ["h"]},
+    {"value": b"x", "headers": 7},
+    {"value": b"x", "timestamp_ms": -1},
+    {"value": b"x", "timestamp_ms": 1 << 63},
+    {"value": b"x", "timestamp_ms": 1.5},
+    {"value": b"x", "timestamp_ms": True},
+    {"value": b"x", "partition": -1},
+    {"value": b"x", "partition": "0"},
+]
 
 
 def stored(bootstrap: str, topic: str, partition: int = 0) -> list[dict[str, object]]:
@@ -25,6 +50,21 @@ def stored(bootstrap: str, topic: str, partition: int = 0) -> list[dict[str, obj
     return [row for columns in read_columns(bootstrap, topic, partition, 0, end) for row in columns.to_pylist()]
 
 
+@contextlib.contextmanager
+def paused(broker: Broker) -> Iterator[None]:
+    """The broker's process stands still."""
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+
+
+def send_often(producer: Producer, topic: str) -> None:
+    for _ in range(10):
+        producer.send(topic, b"x" * 400)
+
+
 def values(bootstrap: str, topic: str, partition: int = 0) -> list[object]:
     return [row["value"] for row in stored(bootstrap, topic, partition)]
 
@@ -32,8 +72,8 @@ def values(bootstrap: str, topic: str, partition: int = 0) -> list[object]:
 def test_a_delivery_says_where_the_record_is(bootstrap: str, topic: str) -> None:
     with Producer(bootstrap) as producer:
         deliveries = [producer.send(topic, str(number)) for number in range(3)]
-        assert [delivery.result(stretched(10)) for delivery in deliveries] == [
-            Delivered(topic, 0, offset) for offset in range(3)
+        assert [delivery.result(stretched(10))[:3] for delivery in deliveries] == [
+            (topic, 0, offset) for offset in range(3)
         ]
         assert all(delivery.done for delivery in deliveries)
 
@@ -117,16 +157,107 @@ def test_a_batch_larger_than_its_topic_takes_is_sent_in_pieces(bootstrap: str, t
     assert [delivery.result(0).offset for delivery in deliveries] == list(range(500))
 
 
-def test_a_record_that_cannot_be_encoded_fails_alone(bootstrap: str, topic: str) -> None:
-    with Producer(bootstrap, batch_size=50) as producer:
-        before = producer.send(topic, b"x" * 30)
-        wrong = producer.send(topic, b"x" * 30, headers=[("h", "text")])  # type: ignore[list-item]
-        after = producer.send(topic, b"x" * 30)
-        assert before.result(stretched(10)).offset == 0
-        with pytest.raises(KafkaError) as failure:
-            wrong.result(stretched(10))
-        assert failure.value.code == ErrorCode.INVALID_RECORD
-        assert after.result(stretched(10)).offset == 1
+def test_a_wrong_record_is_refused_and_the_records_beside_it_are_delivered(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap, linger_ms=60_000) as producer:
+        producer.send(topic, b"before")
+        for wrong in WRONG:
+            with pytest.raises((TypeError, ValueError)):
+                producer.send(topic, **wrong)
+        producer.send(topic, b"after")
+    assert values(bootstrap, topic) == [b"before", b"after"]
+
+
+def test_a_wrong_record_is_refused_by_the_asyncio_producer_too(bootstrap: str, topic: str) -> None:
+    async def run() -> None:
+        async with AsyncProducer(bootstrap) as producer:
+            for wrong in WRONG:
+                with pytest.raises((TypeError, ValueError)):
+                    await producer.send(topic, **wrong)
+
+    asyncio.run(run())
+
+
+def test_a_value_without_a_serializer_is_refused_with_the_name_of_the_setting(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap) as producer:
+        with pytest.raises(TypeError, match=r"the value is dict, not bytes.*value_serializer=.*to_json"):
+            producer.send(topic, {"a": 1})
+        with pytest.raises(TypeError, match=r"the key is int, not bytes.*key_serializer"):
+            producer.send(topic, b"x", 5)
+
+
+def test_serializers_make_bytes_of_keys_and_values(bootstrap: str, topic: str) -> None:
+    with Producer(
+        bootstrap, value_serializer=serializers.to_json, key_serializer=lambda key: f"user-{key}".encode()
+    ) as producer:
+        producer.send(topic, {"name": "Vltava", "km": 430}, 7)
+        producer.send(topic, None, 7)
+        with pytest.raises(TypeError, match="not JSON serializable"):
+            producer.send(topic, object(), 7)
+    assert [(row["key"], row["value"]) for row in stored(bootstrap, topic)] == [
+        (b"user-7", b'{"name":"Vltava","km":430}'),
+        (b"user-7", None),
+    ]
+
+
+def test_headers_may_be_a_mapping_and_text(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap) as producer:
+        producer.send(topic, b"x", headers={"trace": "\u017elu\u0165", "empty": None})
+    assert stored(bootstrap, topic)[0]["headers"] == [
+        {"key": "trace", "value": "\u017elu\u0165".encode()},
+        {"key": "empty", "value": None},
+    ]
+
+
+def test_a_partition_that_the_topic_does_not_have_is_refused_after_a_fresh_look(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
+        admin.create_topic(topic, partitions=3)
+        producer.send(topic, b"x").result(stretched(10))
+        with pytest.raises(
+            UnknownTopicOrPartition, match=f"topic {topic} has no partition 99: it has 3 partitions, 0 to 2"
+        ):
+            producer.send(topic, b"x", partition=99)
+        admin.create_partitions(topic, 100)
+        assert producer.send(topic, b"x", partition=99).result(stretched(10)).partition == 99
+
+
+def test_a_topic_that_does_not_exist_is_an_error_after_max_block_ms(
+    tmp_path: Path, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = Broker(tmp_path, {"auto.create.topics.enable": "false"})
+    broker.start()
+    try:
+        with caplog.at_level("DEBUG", "moldau"), Producer(broker.address, max_block_ms=300) as producer:
+            with pytest.raises(UnknownTopicOrPartition, match=f"topic {topic}"):
+                producer.send(topic, b"x")
+        assert f"topic {topic}: unknown topic or partition (attempt 1" in caplog.text
+    finally:
+        broker.stop()
+
+
+def test_a_broker_that_never_answers_is_an_error_after_max_block_ms(topic: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with Producer(address, max_block_ms=300) as producer, pytest.raises(RequestTimedOut, match=r"max\.block\.ms"):
+            producer.send(topic, b"x")
+
+
+def test_a_full_buffer_is_an_error_after_max_block_ms(broker: Broker, topic: str) -> None:
+    with Producer(broker.address, max_block_ms=300, buffer_memory=1_000) as producer:
+        producer.send(topic, b"x").result(stretched(10))
+        with paused(broker):
+            with pytest.raises(RequestTimedOut, match="buffer was full for 300 ms"):
+                send_often(producer, topic)
+
+
+def test_a_full_buffer_is_an_error_of_the_asyncio_producer_too(broker: Broker, topic: str) -> None:
+    async def run() -> None:
+        async with AsyncProducer(broker.address, max_block_ms=300, buffer_memory=1_000) as producer:
+            await (await producer.send(topic, b"x"))
+            with paused(broker):
+                with pytest.raises(RequestTimedOut, match="buffer was full for 300 ms"):
+                    await asyncio.gather(*(producer.send(topic, b"x" * 400) for _ in range(10)))
+
+    asyncio.run(run())
 
 
 def test_a_name_that_no_topic_can_have_is_refused_at_once(bootstrap: str) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, unescaped
 from moldau.cli.output import note, print_json
-from moldau.client.delivery import Delivery
+from moldau.client.delivery import Delivery, NotDelivered
 from moldau.client.producer import Producer
 from moldau.errors import MoldauError
 from moldau.names import counted
@@ -54,6 +54,8 @@ def produce(
             except (MoldauError, OSError):
                 producer.flush()
                 raise
+    except NotDelivered:
+        pass  # the report counts each record
     finally:
         report.settle()
     if as_json:

@@ -1,14 +1,17 @@
 """An event loop in a background thread, on which the synchronous clients run the asyncio ones.
 
-The thread is a daemon. `stop` ends it and may be called twice. Ctrl-C interrupts `run` like any other wait.
+The thread is a daemon. `stop` ends it and may be called twice. Ctrl-C interrupts `run` like any other wait. A forked
+child has no such thread, and must not close the copy of the loop: it shares its selector with the parent.
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from moldau.client.failures import ClientClosed
+from moldau.client.unclosed import FORKED
 
 T = TypeVar("T")
 
@@ -17,6 +20,7 @@ class LoopThread:
     """An event loop and its thread; `start` starts both."""
 
     def __init__(self, name: str):
+        self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
 
@@ -31,7 +35,7 @@ class LoopThread:
         """Run the coroutine on the loop, wait for it in the calling thread, and return its result."""
         if not self.running:
             work.close()
-            raise ClientClosed("this client is closed")
+            raise ClientClosed("this client is closed" if os.getpid() == self._pid else FORKED)
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -52,6 +56,8 @@ class LoopThread:
         self._loop.call_soon_threadsafe(callback)
 
     def stop(self) -> None:
+        if os.getpid() != self._pid:
+            return
         if self.running:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()

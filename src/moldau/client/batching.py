@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
@@ -38,7 +38,10 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class BufferFull(MoldauError):
-    """The producer's buffer is full: wait until a batch is acknowledged."""
+    """The producer's buffer is full: wait until a batch is acknowledged. `record` is what did not fit, as the arguments
+    of the call to repeat."""
+
+    record: tuple[Any, ...] = ()
 
 
 class Ack(NamedTuple):
@@ -73,6 +76,7 @@ class Batch:
 
     __slots__ = (
         "attempts",
+        "callbacks",
         "count",
         "deadline_s",
         "due_s",
@@ -81,6 +85,7 @@ class Batch:
         "order",
         "outcome",
         "rows",
+        "seen",
         "sequence",
         "size",
     )
@@ -96,8 +101,21 @@ class Batch:
         self.attempts = 0
         self.identity: Identity | None = None
         self.sequence = -1
+        self.callbacks: list[tuple[int, int, Callable[..., object]]] = []
+        self.seen: set[int] | None = None
         self.outcome: Future[Ack | Parts] = Future()
         self.outcome.set_running_or_notify_cancel()  # a caller that stops waiting cannot cancel it
+
+    def saw(self, index: int) -> None:
+        """Note that the caller of the record at `index` knows that it failed."""
+        if self.seen is None:
+            self.seen = set()
+        self.seen.add(index)
+
+    @property
+    def unseen(self) -> int:
+        """The number of records of which no caller knows that they failed."""
+        return self.count - len(self.seen or ())
 
     def bytes_to_send(self, codec: int) -> bytearray:
         """The batch's bytes for the Produce request, encoded on the first call and stamped with producer id, epoch and
@@ -205,6 +223,7 @@ class PartitionQueue:
             part.size = batch.size * stop // len(rows) - batch.size * start // len(rows)
             part.order, part.attempts, part.identity = (*batch.order, number), batch.attempts, batch.identity
             part.sequence = batch.sequence + start & 0x7FFFFFFF if batch.sequence >= 0 else batch.sequence
+            part.callbacks = [(at - start, ms, call) for at, ms, call in batch.callbacks if start <= at < stop]
             insort(self.again, part, key=lambda b: b.order)
         self.in_flight.remove(batch)
         self.not_before_s = 0.0
@@ -246,7 +265,7 @@ class Accumulator:
         self.space = threading.Condition(self.lock)
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.held_bytes = 0
-        self.hurry = False
+        self.hurry = 0
         self.on_space: Callable[[], None] | None = None
         self._batch_bytes = batch_bytes
         self._linger_s = linger_ms / 1000
@@ -297,7 +316,7 @@ class Accumulator:
     @property
     def pressing(self) -> bool:
         """Whether to send batches without lingering: a caller waits for them, or the buffer is filling up."""
-        return self.hurry or self.held_bytes * 2 > self._buffer_bytes
+        return self.hurry > 0 or self.held_bytes * 2 > self._buffer_bytes
 
     def take(self, queue: PartitionQueue, identity: Identity | None) -> Batch:
         """Take the queue's next batch and move the queue behind all others, so that each partition has its turn. Call
@@ -322,10 +341,19 @@ class Accumulator:
         if self.on_space is not None:
             self.on_space()
 
+    @property
+    def records(self) -> int:
+        """The number of records that are not acknowledged yet."""
+        return sum(batch.count for batch in self.outstanding())
+
     def outstanding(self) -> list[Batch]:
         """All batches that are not acknowledged yet."""
+        return [batch for _, batch in self.unacknowledged()]
+
+    def unacknowledged(self) -> list[tuple[TopicPartition, Batch]]:
+        """All batches that are not acknowledged yet, with their partitions."""
         with self.lock:
-            return [b for q in self.queues.values() for b in (*q.in_flight, *q.again, *q.waiting)]
+            return [(q.tp, b) for q in self.queues.values() for b in (*q.in_flight, *q.again, *q.waiting)]
 
     def expired(self, now_s: float) -> Iterable[tuple[PartitionQueue, Batch]]:
         """Remove and yield the waiting batches whose delivery time-out is over. Batches in flight stay: their reply or

@@ -6,40 +6,39 @@ most `buffer_memory`; when the buffer is full, `send` waits.
 """
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from moldau.client import unclosed
+from moldau.client.appending import Appender, Route
 from moldau.client.background import LoopThread
-from moldau.client.batching import Accumulator, BufferFull, Headers, Parts
-from moldau.client.delivery import Delivery
+from moldau.client.batching import Accumulator, BufferFull, Parts
+from moldau.client.delivery import Delivery, OnDelivery, Unseen
 from moldau.client.failures import ClientClosed, check
-from moldau.client.partitioning import Sticky, positive_hash
+from moldau.client.outgoing import GivenHeaders, check_partition, check_topic
 from moldau.client.producer_settings import ProducerSettings
 from moldau.client.routing import METADATA_MAX_AGE_MS, router_of
 from moldau.client.sending import Sender
 from moldau.client.settings import configured
 from moldau.errors import ErrorCode, KafkaError
-from moldau.names import TopicPartition
 from moldau.records.compression import CODECS
-from moldau.runtime import Runtime
 
-if TYPE_CHECKING:
-    from moldau.client.columnar import EncodedBatch
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-FULL = "the producer's buffer is still full: the broker does not acknowledge records fast enough"
-Content = bytes | bytearray | memoryview | str | None
+CLOSED = "this producer is closed"
 
 
 class AsyncProducer:
-    """A producer on the running loop. Use it in `async with`, which delivers all records before it exits."""
+    """A producer on the running loop. Use it in `async with`, which delivers all records before it exits and raises
+    `NotDelivered` if some failed and nobody asked for their results."""
 
     @configured(ProducerSettings)
     def __init__(self, settings: ProducerSettings):
         self.settings = settings
-        self._runtime = settings.runtime or Runtime()
         self._router = router_of(settings)
         self.accumulator = Accumulator(
             batch_bytes=settings.batch_size,
@@ -47,24 +46,36 @@ class AsyncProducer:
             buffer_bytes=settings.buffer_memory,
             delivery_timeout_ms=settings.delivery_timeout_ms,
         )
-        self._partitions: dict[str, tuple[int, float]] = {}
-        self._sticky: dict[str, Sticky] = {}
+        self.appender = Appender(settings, self.accumulator, self._batch_opened)
+        self.routes: dict[str, Route] = {}
+        self.unseen = Unseen()
         self._space = asyncio.Event()
         self.accumulator.on_space = self._space.set
         self._sender: Sender | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.closed = False
+        self._refreshing: dict[str, asyncio.Task[None]] = {}
+        self._yield = False
+        self._unusable = "this producer was not started"
+
+    def __repr__(self) -> str:
+        waiting = self.accumulator.records
+        state = self._unusable or f"{waiting} record{'s' * (waiting != 1)} waiting"
+        return f"<{type(self).__name__} {self.settings.client_id!r} at {self.settings.bootstrap_servers}, {state}>"
 
     async def __aenter__(self) -> "AsyncProducer":
         await self.start()
         return self
 
     async def __aexit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        await self.close(0 if failed else None)
+        await self.close(unclosed.EXIT_S if failed else None)
+        failure = self.unseen.failure()
+        if failure is not None and failed is None:
+            raise failure
 
     async def start(self) -> None:
         """Start the sender on the running loop; it dials no broker before the first record."""
         self._loop = asyncio.get_running_loop()
+        self.now_s = self._loop.time
         self._sender = Sender(
             self._router,
             self.accumulator,
@@ -72,40 +83,41 @@ class AsyncProducer:
             idempotent=self.settings.is_idempotent,
             codec=CODECS[self.settings.compression_type],
             max_request_bytes=self.settings.max_request_size,
+            unseen=self.unseen,
         )
         self._sender.start()
+        self._unusable = ""
 
     async def send(
         self,
         topic: str,
-        value: Content = None,
-        key: Content = None,
+        value: Any = None,
+        key: Any = None,
         *,
         partition: int | None = None,
         timestamp_ms: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = (),
+        on_delivery: OnDelivery | None = None,
     ) -> Delivery:
         """Put a record into a batch; waits while the buffer is full. Await the `Delivery` to wait for the broker.
 
-        Raises `KafkaError` if the topic can be neither found nor created, or if the record is too large.
+        Without a serializer, values and keys are bytes, text (sent as UTF-8) or None. The time is in ms since 1970, now
+        if it is left out. Headers are pairs of a name and bytes, text or None, or a mapping. `on_delivery(error,
+        delivered)` is called on this loop; one of both is None.
+
+        Raises `TypeError` or `ValueError` for a wrong record, and `KafkaError` if the topic can be neither found nor
+        created, has no such partition, if the record is too large, or if the buffer stayed full for `max_block_ms`.
         """
-        count = self.known_partitions(topic) or await self.learn_partitions(topic)
-        record = as_bytes(key), as_bytes(value), timestamp_ms, headers
+        if self._yield:  # a batch was opened: the sender has its turn, however tight the caller's loop is
+            self._yield = False
+            await asyncio.sleep(0)
+        route = self.routes.get(topic)
+        if route is None or partition is not None or route.until_s < self.now_s():
+            route = self.known_route(topic, partition) or await self.find_route(topic, partition)
         try:
-            async with asyncio.timeout(self.settings.max_block_ms / 1000):
-                while True:
-                    self._space.clear()
-                    try:
-                        delivery, wake = self.place(topic, count, partition, *record)
-                    except BufferFull:
-                        self.wake()
-                        await self._space.wait()
-                        continue
-                    if wake:
-                        self.wake()
-                    return delivery
-        except TimeoutError:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, FULL) from None
+            return self.appender.place(route, self.now_s(), value, key, partition, timestamp_ms, headers, on_delivery)
+        except BufferFull as full:
+            return await self._when_there_is_room(partial(self.appender.append, *full.record))
 
     async def send_columns(
         self,
@@ -125,64 +137,99 @@ class AsyncProducer:
         """
         count = self.known_partitions(topic) or await self.learn_partitions(topic)
         deliveries = []
-        for batch in self.encode(topic, count, values, keys, timestamps_ms, headers, partition):
-            while True:
-                self._space.clear()
-                try:
-                    deliveries.append(self.place_encoded(topic, batch))
-                except BufferFull:
-                    self.wake()
-                    await self._space.wait()
-                    continue
-                break
+        for batch in self.appender.encode(topic, count, values, keys, timestamps_ms, headers, partition):
+            place = partial(self.appender.place_encoded, topic, batch, self.now_s())
+            deliveries.append(await self._when_there_is_room(place))
             self.wake()
             await asyncio.sleep(0)
         return deliveries
 
-    async def flush(self) -> None:
-        """Send the waiting batches, and wait until each record sent so far is delivered or has failed."""
-        self.accumulator.hurry = True
+    async def flush(self, timeout_s: float | None = None) -> None:
+        """Send the waiting batches, and wait until each record sent so far is delivered or has failed. Raises
+        `TimeoutError` after `timeout_s`; the records stay on their way."""
+        self.accumulator.hurry += 1
         try:
-            self.wake()
-            outstanding = self.accumulator.outstanding()
-            while outstanding:
-                futures = [asyncio.shield(asyncio.wrap_future(batch.outcome)) for batch in outstanding]
-                outcomes = await asyncio.gather(*futures, return_exceptions=True)
-                outstanding = [part for outcome in outcomes if isinstance(outcome, Parts) for part in outcome]
+            async with asyncio.timeout(timeout_s):
+                self.wake()
+                outstanding = self.accumulator.outstanding()
+                while outstanding:
+                    futures = [asyncio.shield(asyncio.wrap_future(batch.outcome)) for batch in outstanding]
+                    outcomes = await asyncio.gather(*futures, return_exceptions=True)
+                    outstanding = [part for outcome in outcomes if isinstance(outcome, Parts) for part in outcome]
+        except TimeoutError:
+            raise TimeoutError(
+                f"after {timeout_s:g} s {self.accumulator.records} records were not acknowledged yet"
+            ) from None
         finally:
-            self.accumulator.hurry = False
+            self.accumulator.hurry -= 1
 
     async def close(self, timeout_s: float | None = None) -> None:
         """Deliver the waiting records for at most `timeout_s` (None: the delivery time-out), then stop. Records that
-        are not delivered by then fail."""
+        are not delivered by then fail; failures that nobody asked for are logged."""
         if self.closed:
             return
-        self.closed = True
+        self.refuse(CLOSED)
         try:
-            async with asyncio.timeout(timeout_s):
-                await self.flush()
+            await self.flush(timeout_s)
         except TimeoutError:
             pass
         finally:
+            for task in self._refreshing.values():
+                task.cancel()
             if self._sender is not None:
                 await self._sender.close()
             await self._router.close()
+            failure = self.unseen.failure()
+            if failure is not None:
+                logger.warning("%s: %s", self.settings.client_id, failure)
+
+    @property
+    def closed(self) -> bool:
+        return self._unusable == CLOSED
+
+    def refuse(self, why: str) -> None:
+        """From now on `send` raises `ClientClosed` with this sentence."""
+        self._unusable = why
+        self.routes.clear()
 
     def wake(self) -> None:
         """Wake the sender. Call on the loop only."""
         if self._sender is not None:
             self._sender.wake()
 
-    def known_partitions(self, topic: str) -> int | None:
-        """The topic's number of partitions; None if it is unknown or its metadata is too old."""
-        if self.closed or self._loop is None:
-            raise ClientClosed("this producer is closed" if self.closed else "this producer was not started")
-        count, until_s = self._partitions.get(topic, (None, 0.0))
-        return count if count is not None and self._loop.time() < until_s else None
+    def known_route(self, topic: str, partition: int | None) -> Route | None:
+        """The route to a topic; None if it is unknown or too old, or has not that partition. Raises `TypeError`,
+        `ValueError`, `ClientClosed`."""
+        if self._unusable:
+            raise ClientClosed(self._unusable)
+        check_topic(topic)
+        if partition is not None:
+            check_partition(partition)
+        route = self.routes.get(topic)
+        if route is None or route.until_s < self.now_s() or (partition is not None and partition >= route.count):
+            return None
+        return route
 
-    async def learn_partitions(self, topic: str) -> int:
-        """Request the topic's number of partitions; the broker may create the topic (`auto.create.topics.enable`)."""
+    async def find_route(self, topic: str, partition: int | None = None) -> Route:
+        """The route to a topic, by requesting metadata: the broker may create the topic (`auto.create.topics.enable`).
+        A route that is merely old is used while it is looked up again. Raises `KafkaError` after `max_block_ms`."""
+        route = self.routes.get(topic)
+        if route is None or (partition is not None and partition >= route.count):
+            return await self._learn(topic)
+        if topic not in self._refreshing:
+            self._refreshing[topic] = asyncio.get_running_loop().create_task(self._refresh(topic))
+        return route
 
+    async def _refresh(self, topic: str) -> None:
+        try:
+            await self._learn(topic)
+        except KafkaError as failure:
+            logger.debug("%s: %s", self.settings.client_id, failure)
+            self.routes.pop(topic, None)
+        finally:
+            del self._refreshing[topic]
+
+    async def _learn(self, topic: str) -> Route:
         async def ask() -> int:
             await self._router.refresh([topic], create=True)
             view = self._router.view
@@ -190,120 +237,104 @@ class AsyncProducer:
                 check(view.missing.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {topic}")
             return len(view.topics[topic].partitions)
 
-        assert self._loop is not None
-        count = await self._router.retrying(ask, timeout_ms=self.settings.max_block_ms)
-        self._partitions[topic] = count, self._loop.time() + METADATA_MAX_AGE_MS / 1000
-        return count
+        limit_ms = self.settings.max_block_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                count = await self._router.retrying(ask, timeout_ms=limit_ms)
+        except TimeoutError:
+            latest = self._router.retries.latest or "no broker has answered"
+            about = f"topic {topic}: no metadata within {limit_ms} ms (max.block.ms): {latest}"
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, about) from None
+        if self._unusable:
+            raise ClientClosed(self._unusable)
+        route = self.appender.route(topic, count, self.now_s() + METADATA_MAX_AGE_MS / 1000)
+        self.routes[topic] = route
+        return route
 
-    def place(
-        self,
-        topic: str,
-        count: int,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp_ms: int | None,
-        headers: Headers,
-    ) -> tuple[Delivery, bool]:
-        """Put a record into its batch, from any thread. Also returns whether to wake the sender. Raises
-        `BufferFull`."""
-        assert self._loop is not None
-        if timestamp_ms is None:
-            timestamp_ms = self._runtime.clock.now_ms()
-        with self.accumulator.lock:
-            if partition is None:
-                if key is not None:
-                    partition = positive_hash(key) % count
-                else:
-                    partition = self._sticky_of(topic).partition(count, len(value) + 24 if value else 24)
-            tp = TopicPartition(topic, partition)
-            batch, index, wake = self.accumulator.append(tp, key, value, timestamp_ms, headers, self._loop.time())
-        return Delivery(tp, batch, index), wake
+    def known_partitions(self, topic: str) -> int | None:
+        """The topic's number of partitions; None if it is unknown or its metadata is too old."""
+        route = self.known_route(topic, None)
+        return None if route is None else route.count
 
-    def encode(
-        self,
-        topic: str,
-        count: int,
-        values: Any,
-        keys: Any,
-        timestamps_ms: Any,
-        headers: Any,
-        partition: int | None,
-    ) -> "Iterator[EncodedBatch]":
-        """Encode these columns into batches, one by one, in the calling thread."""
-        from moldau.client.columnar import columns_of, encoded_batches
+    async def learn_partitions(self, topic: str) -> int:
+        """Request the topic's number of partitions; the broker may create the topic."""
+        return (await self.find_route(topic)).count
 
-        columns = columns_of(keys, values, timestamps_ms, headers, self._runtime.clock.now_ms())
-        sticky = self._sticky_of(topic)
-        codec, batch_bytes = CODECS[self.settings.compression_type], self.settings.column_batch_size
-        yield from encoded_batches(
-            columns, count, partition, lambda size: sticky.partition(count, size), batch_bytes=batch_bytes, codec=codec
+    def full(self) -> KafkaError:
+        """The failure of a caller who has waited for room in the buffer for too long."""
+        latest = self._router.retries.latest
+        limit_ms = self.settings.max_block_ms
+        return KafkaError(
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"the producer's buffer was full for {limit_ms} ms (max.block.ms): "
+            + (latest or "the broker does not acknowledge records fast enough"),
         )
 
-    def place_encoded(self, topic: str, batch: "EncodedBatch") -> Delivery:
-        """Queue an encoded batch, from any thread. Raises `BufferFull`."""
-        assert self._loop is not None
-        tp = TopicPartition(topic, batch.partition)
-        with self.accumulator.lock:
-            placed = self.accumulator.append_encoded(tp, batch.data, batch.rows, self._loop.time())
-        return Delivery(tp, placed, batch.rows - 1)
+    async def _when_there_is_room(self, append: Callable[[], T]) -> T:
+        try:
+            async with asyncio.timeout(self.settings.max_block_ms / 1000):
+                while True:
+                    self._space.clear()
+                    try:
+                        return append()
+                    except BufferFull:
+                        self.wake()
+                        await self._space.wait()
+        except TimeoutError:
+            raise self.full() from None
 
-    def _sticky_of(self, topic: str) -> Sticky:
-        sticky = self._sticky.get(topic)
-        if sticky is None:
-            sticky = self._sticky[topic] = Sticky(self._runtime.random, self.settings.batch_size)
-        return sticky
-
-
-def as_bytes(content: Content) -> bytes | None:
-    """The content as bytes: text in UTF-8, and a copy of a buffer that its owner might change later."""
-    if content is None or type(content) is bytes:
-        return content
-    return content.encode() if isinstance(content, str) else bytes(content)
+    def _batch_opened(self) -> None:
+        self._yield = True
+        self.wake()
 
 
 class Producer:
-    """The synchronous form of `AsyncProducer`. Use it in a with-statement, which delivers all records before it exits.
-    Threads may share it."""
+    """The synchronous form of `AsyncProducer`. Use it in a with-statement, which delivers all records before it exits
+    and raises `NotDelivered` if some failed and nobody asked for their results. Threads may share it; a process that
+    was forked makes its own."""
 
     @configured(ProducerSettings)
     def __init__(self, settings: ProducerSettings):
-        self._core = AsyncProducer(settings)
-        self._thread = LoopThread("moldau-producer")
-        self._thread.start()
-        self._thread.run(self._core.start())
+        self._core = core = AsyncProducer(settings)
+        self._thread = thread = LoopThread("moldau-producer")
+        core.appender.wake = partial(thread.soon, core.wake)
+        thread.start()
+        thread.run(core.start())
+        unclosed.watch(thread, partial(_finish, core, thread), partial(core.refuse, unclosed.FORKED))
+
+    def __repr__(self) -> str:
+        return repr(self._core).replace("AsyncProducer", "Producer", 1)
 
     def __enter__(self) -> "Producer":
         return self
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        self.close(0 if failed else None)
+        self.close(unclosed.EXIT_S if failed else None)
+        failure = self._core.unseen.failure()
+        if failure is not None and failed is None:
+            raise failure
 
     def send(
         self,
         topic: str,
-        value: Content = None,
-        key: Content = None,
+        value: Any = None,
+        key: Any = None,
         *,
         partition: int | None = None,
         timestamp_ms: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = (),
+        on_delivery: OnDelivery | None = None,
     ) -> Delivery:
-        """As `AsyncProducer.send`; blocks only while the buffer is full."""
+        """As `AsyncProducer.send`; blocks only for the metadata of a new topic and while the buffer is full.
+        `on_delivery` is called in the producer's thread."""
         core = self._core
-        count = core.known_partitions(topic) or self._thread.run(core.learn_partitions(topic))
-        if type(value) is not bytes:
-            value = as_bytes(value)
-        if type(key) is not bytes:
-            key = as_bytes(key)
+        route, now_s = core.routes.get(topic), core.now_s()
+        if route is None or partition is not None or route.until_s < now_s:
+            route = core.known_route(topic, partition) or self._thread.run(core.find_route(topic, partition))
         try:
-            delivery, wake = core.place(topic, count, partition, key, value, timestamp_ms, headers)
-        except BufferFull:
-            place = partial(core.place, topic, count, partition, key, value, timestamp_ms, headers)
-            delivery, wake = self._when_there_is_room(place)
-        if wake:
-            self._thread.soon(core.wake)
-        return delivery
+            return core.appender.place(route, now_s, value, key, partition, timestamp_ms, headers, on_delivery)
+        except BufferFull as full:
+            return self._when_there_is_room(partial(core.appender.append, *full.record))
 
     def send_columns(
         self,
@@ -319,8 +350,9 @@ class Producer:
         core = self._core
         count = core.known_partitions(topic) or self._thread.run(core.learn_partitions(topic))
         deliveries = []
-        for batch in core.encode(topic, count, values, keys, timestamps_ms, headers, partition):
-            deliveries.append(self._when_there_is_room(partial(core.place_encoded, topic, batch)))
+        for batch in core.appender.encode(topic, count, values, keys, timestamps_ms, headers, partition):
+            place = partial(core.appender.place_encoded, topic, batch, core.now_s())
+            deliveries.append(self._when_there_is_room(place))
             self._thread.soon(core.wake)
         return deliveries
 
@@ -332,20 +364,43 @@ class Producer:
                 return place()
             except BufferFull:
                 if time.monotonic() > deadline:
-                    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, FULL) from None
+                    raise self._core.full() from None
             self._thread.soon(self._core.wake)
             with space:
                 space.wait(0.1)
 
-    def flush(self) -> None:
-        """Wait until each record sent so far is delivered or has failed."""
-        self._thread.run(self._core.flush())
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until each record sent so far is delivered or has failed. Raises `TimeoutError` after `timeout_s`; the
+        records stay on their way."""
+        self._thread.run(self._core.flush(timeout_s))
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Deliver the waiting records for at most `timeout_s`, then stop. Records that are not delivered by then
-        fail."""
+        """Deliver the waiting records for at most `timeout_s`, then stop. Records that are not delivered by then fail;
+        failures that nobody asked for are logged."""
+        unclosed.forget(self._thread)
         if self._thread.running:
             try:
                 self._thread.run(self._core.close(timeout_s))
             finally:
                 self._thread.stop()
+
+
+def _finish(core: AsyncProducer, thread: LoopThread, timeout_s: float) -> None:
+    """Deliver what a producer still holds that nobody closed before the interpreter exits."""
+    waiting, name = core.accumulator.records, core.settings.client_id
+    if waiting:
+        logger.warning(
+            "%s: the program ends with %d records that are not delivered yet, and waits for them for up to %.0f s:"
+            " close the producer, or use it in a with-statement",
+            name,
+            waiting,
+            timeout_s,
+        )
+        try:
+            thread.run(core.flush(timeout_s))
+        except TimeoutError:
+            logger.error("%s: %d records were lost: they were not acknowledged in time", name, core.accumulator.records)
+    failure = core.unseen.failure()
+    if failure is not None:
+        core.unseen.clear()
+        logger.error("%s: %s", name, failure)

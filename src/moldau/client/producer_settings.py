@@ -1,8 +1,13 @@
 """The settings of a producer."""
 
+from collections.abc import Callable
+from typing import Any
+
 from moldau.client.settings import ClientSettings, one_of, setting, settings
 from moldau.errors import ConfigError
 from moldau.records.compression import CODECS
+
+Serializer = Callable[[Any], bytes | None]
 
 
 @settings
@@ -24,6 +29,13 @@ class ProducerSettings(ClientSettings):
     max_block_ms: int = setting(default=60_000, low=0, about="`send` waits this long for metadata or room.")
     delivery_timeout_ms: int = setting(default=120_000, low=1, about="A record that takes longer has failed.")
 
+    key_serializer: Serializer | None = setting(
+        default=None, about="A function from a key to bytes or None; by default keys are bytes, text or None."
+    )
+    value_serializer: Serializer | None = setting(
+        default=None, about="A function from a value to bytes or None; by default values are bytes, text or None."
+    )
+
     @property
     def acks_number(self) -> int:
         return {"all": -1, "-1": -1, "0": 0, "1": 1}[str(self.acks)]
@@ -35,5 +47,9 @@ class ProducerSettings(ClientSettings):
     def check(self) -> None:
         one_of("acks", str(self.acks), ("all", "1", "0", "-1"))
         one_of("compression_type", self.compression_type, CODECS)
+        for name in ("key_serializer", "value_serializer"):
+            given = getattr(self, name)
+            if given is not None and not callable(given):
+                raise ConfigError(f"{name}={given!r} is not a function, for example moldau.serializers.to_json")
         if self.enable_idempotence and self.acks_number != -1:
             raise ConfigError("enable_idempotence=True needs acks=all")

@@ -6,10 +6,12 @@ delay the others.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from moldau.client.batching import Accumulator, Ack, Batch, Identity, PartitionQueue
+from moldau.client.delivery import Unseen, tell
 from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError, MoldauError, ProtocolViolation
@@ -25,6 +27,8 @@ from moldau.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+
+logger = logging.getLogger(__name__)
 
 MAX_REQUESTS_IN_FLIGHT = 5
 
@@ -43,6 +47,7 @@ class Sender:
         idempotent: bool,
         codec: int,
         max_request_bytes: int,
+        unseen: Unseen,
     ):
         self._router = router
         self._accumulator = accumulator
@@ -50,12 +55,14 @@ class Sender:
         self._idempotent = idempotent
         self._codec = codec
         self._max_request_bytes = max_request_bytes
+        self._unseen = unseen
         self._identity: Identity | None = None
         self._links: dict[int, Link] = {}
         self._waiting_for: dict[str, asyncio.Task[None]] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._closing = False
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
@@ -67,19 +74,40 @@ class Sender:
 
     async def close(self) -> None:
         """Stop; batches that are not acknowledged fail."""
+        self._closing = True
         tasks = [t for t in (self._task, *self._waiting_for.values()) if t is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for batch in self._accumulator.outstanding():
-            self._settle(
-                batch,
-                KafkaError(
-                    ErrorCode.NETWORK_EXCEPTION, "the producer was closed before the broker acknowledged the record"
-                ),
-            )
+        closed = "the producer was closed before the broker acknowledged the record"
+        self._fail_all(KafkaError(ErrorCode.NETWORK_EXCEPTION, closed))
+
+    def _fail_all(self, failure: KafkaError) -> None:
+        for tp, batch in self._accumulator.unacknowledged():
+            self._settle(tp, batch, failure)
 
     async def _run(self) -> None:
+        try:
+            await self._send_until_closed()
+        except asyncio.CancelledError:
+            left = self._accumulator.records
+            if left and not self._closing:
+                line = "%s: the event loop ended with %d records that are not delivered: use the producer in async with"
+                logger.warning(line, self._router.client_id, left)
+            raise
+        except Exception as fault:
+            logger.exception(
+                "%s: the producer met a fault of its own and fails all its records", self._router.client_id
+            )
+            self._fail_all(
+                KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the producer met a fault of its own: {fault!r}")
+            )
+            with self._accumulator.lock:
+                self._accumulator.queues.clear()
+            self._identity = None  # the sequences of its batches are lost
+            self._task = self._loop.create_task(self._run())
+
+    async def _send_until_closed(self) -> None:
         while True:
             self._awake.clear()
             due_s = self._pump(self._loop.time())
@@ -97,7 +125,7 @@ class Sender:
             about = f"{queue.tp}: not acknowledged within the delivery time-out after {batch.attempts} attempts"
             latest = self._router.retries.latest
             why = f"; the last failure: {latest}" if latest else ""
-            self._settle(batch, KafkaError(ErrorCode.REQUEST_TIMED_OUT, about + why))
+            self._settle(queue.tp, batch, KafkaError(ErrorCode.REQUEST_TIMED_OUT, about + why))
         while True:
             sent, earliest = self._round(now_s)
             if not sent:
@@ -147,34 +175,16 @@ class Sender:
                 size += batch.size
                 if size >= self._max_request_bytes:
                     break
-        self._encode(taken)
         try:
             self._post(link, taken)
         except MoldauError as refused:
             self._failed(taken, refused)
         return True
 
-    def _encode(self, taken: Taken) -> None:
-        """Encode the batches. One that cannot be encoded (a header value that is not bytes, say) fails for good,
-        alone."""
-        for queue, batch in list(taken.values()):
-            try:
-                batch.bytes_to_send(self._codec)
-            except (TypeError, ValueError, OverflowError) as wrong:
-                del taken[queue.tp]
-                self._fail(
-                    queue,
-                    batch,
-                    KafkaError(ErrorCode.INVALID_RECORD, f"{queue.tp}: a record cannot be encoded: {wrong}"),
-                )
-
     def _post(self, link: Link, taken: Taken) -> None:
-        if not taken:
-            return
         topics: dict[str, TopicProduceData] = {}
         for tp, (_, batch) in taken.items():
-            assert batch.encoded is not None
-            data = PartitionProduceData(index=tp.partition, records=memoryview(batch.encoded))
+            data = PartitionProduceData(index=tp.partition, records=memoryview(batch.bytes_to_send(self._codec)))
             topics.setdefault(tp.topic, TopicProduceData(name=tp.topic)).partition_data.append(data)
         timeout_ms = self._router.request_timeout_ms
         request = ProduceRequest(acks=self._acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
@@ -182,7 +192,7 @@ class Sender:
             link.post_unanswered(PRODUCE, request)
             for queue, batch in taken.values():
                 queue.acknowledged(batch)
-                self._settle(batch, Ack(-1, -1))
+                self._settle(queue.tp, batch, Ack(-1, -1))
             return
         version = link.versions.of(PRODUCE)
         reply = link.post(PRODUCE, request, timeout_ms)
@@ -210,7 +220,7 @@ class Sender:
             if self._backoffs:
                 self._backoffs.pop(str(queue.tp), None)
             queue.acknowledged(batch)
-            self._settle(batch, Ack(result.base_offset, result.log_append_time_ms))
+            self._settle(queue.tp, batch, Ack(result.base_offset, result.log_append_time_ms))
             return
         details = result.error_message if result is not None and result.error_message else sentence(error)
         self._fail(queue, batch, KafkaError(error, f"{queue.tp}: {details}"))
@@ -237,16 +247,19 @@ class Sender:
         if again:
             backoff.say(failure, wait_ms)
         else:
-            self._settle(batch, failure)
+            self._settle(queue.tp, batch, failure)
 
-    def _settle(self, batch: Batch, outcome: Ack | MoldauError) -> None:
+    def _settle(self, tp: TopicPartition, batch: Batch, outcome: Ack | MoldauError) -> None:
         if batch.outcome.done():
             return
         self._accumulator.release(batch)
         if isinstance(outcome, Ack):
             batch.outcome.set_result(outcome)
         else:
+            self._unseen.add(batch, outcome)
             batch.outcome.set_exception(outcome)
+        if batch.callbacks:
+            tell(tp, batch, outcome)
 
     def _backoff(self, about: str, first_ms: int = 50, last_ms: int = 1_000) -> Backoff:
         """The waits between attempts at the named action; kept until the action succeeds."""
@@ -278,17 +291,17 @@ class Sender:
     def _give_up(self, failure: KafkaError, topic: str | None = None) -> None:
         """Fail all waiting batches, or those of one topic: the broker has refused the producer id, the version or the
         topic for good."""
-        hopeless: list[Batch] = []
+        hopeless: list[tuple[TopicPartition, Batch]] = []
         with self._accumulator.lock:
             for queue in self._accumulator.queues.values():
                 if topic is None or queue.tp.topic == topic:
-                    hopeless += [*queue.again, *queue.waiting]
+                    hopeless += [(queue.tp, batch) for batch in (*queue.again, *queue.waiting)]
                     for batch in queue.again:
                         queue.gave_up(batch)
                     queue.again.clear()
                     queue.waiting.clear()
-        for batch in hopeless:
-            self._settle(batch, failure)
+        for tp, batch in hopeless:
+            self._settle(tp, batch, failure)
 
     async def _ask_who_leads(self, topics: list[str]) -> None:
         """Refresh the metadata. Batches of a refused topic fail; a topic without leaders is retried after a wait."""

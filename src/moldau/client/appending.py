@@ -1,0 +1,132 @@
+"""From the arguments of `send` to a record in a batch: serializers, checks, the choice of the partition.
+
+Nothing here waits, and any thread may call it: what cannot go on raises (`BufferFull`) and leaves the waiting to the
+producers. This is the way of every record, so each step is skipped by one test where it has nothing to do.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from moldau.client.batching import RECORD_OVERHEAD_BYTES, Accumulator, BufferFull, Headers
+from moldau.client.delivery import Delivery, OnDelivery
+from moldau.client.outgoing import GivenHeaders, NoSuchPartition, check_timestamp, checked_headers, content
+from moldau.client.partitioning import Sticky, positive_hash
+from moldau.client.producer_settings import ProducerSettings
+from moldau.names import TopicPartition
+from moldau.records.compression import CODECS
+from moldau.runtime import Runtime
+
+if TYPE_CHECKING:
+    from moldau.client.columnar import EncodedBatch
+
+
+class Route:
+    """The partitions of one topic, as `send` uses them until `until_s`."""
+
+    __slots__ = ("count", "partitions", "sticky", "until_s")
+
+    def __init__(self, topic: str, count: int, sticky: Sticky, until_s: float):
+        self.count = count
+        self.partitions = [TopicPartition(topic, number) for number in range(count)]
+        self.sticky = sticky
+        self.until_s = until_s
+
+
+class Appender:
+    """Puts records and encoded batches into an accumulator. `wake` is called when a batch was opened."""
+
+    def __init__(self, settings: ProducerSettings, accumulator: Accumulator, wake: Callable[[], object]):
+        self.accumulator = accumulator
+        self.wake = wake
+        self._settings = settings
+        self._runtime = settings.runtime or Runtime()
+        self._now_ms = self._runtime.clock.now_ms
+        self._key_serializer = settings.key_serializer
+        self._value_serializer = settings.value_serializer
+        self._sticky: dict[str, Sticky] = {}
+
+    def route(self, topic: str, count: int, until_s: float) -> Route:
+        """A route to a topic with this number of partitions."""
+        return Route(topic, count, self.sticky(topic), until_s)
+
+    def place(
+        self,
+        route: Route,
+        now_s: float,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: GivenHeaders,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery:
+        """Check a record and put it into its batch. Raises `TypeError` and `ValueError` for a wrong record, and
+        `BufferFull`, whose `record` is for `append`."""
+        if self._value_serializer is not None or (type(value) is not bytes and value is not None):
+            value = content(value, "value", self._value_serializer)
+        if self._key_serializer is not None or (type(key) is not bytes and key is not None):
+            key = content(key, "key", self._key_serializer)
+        if timestamp_ms is None:
+            timestamp_ms = self._now_ms()
+        else:
+            check_timestamp(timestamp_ms)
+        pairs: Headers = checked_headers(headers) if headers else ()
+        if partition is None:
+            if key is not None:
+                partition = positive_hash(key) % route.count
+            else:
+                size = RECORD_OVERHEAD_BYTES + len(value) if value else RECORD_OVERHEAD_BYTES
+                partition = route.sticky.partition(route.count, size)
+        elif partition >= route.count:
+            raise NoSuchPartition(route.partitions[0].topic, partition, route.count)
+        return self.append(route.partitions[partition], key, value, timestamp_ms, pairs, now_s, on_delivery)
+
+    def append(
+        self,
+        tp: TopicPartition,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        headers: Headers,
+        now_s: float,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery:
+        """Put a checked record into its batch. Raises `BufferFull`."""
+        try:
+            with self.accumulator.lock:
+                batch, index, opens = self.accumulator.append(tp, key, value, timestamp_ms, headers, now_s)
+                if on_delivery is not None:
+                    batch.callbacks.append((index, timestamp_ms, on_delivery))
+        except BufferFull as full:
+            full.record = tp, key, value, timestamp_ms, headers, now_s, on_delivery
+            raise
+        if opens:
+            self.wake()
+        return Delivery(tp, batch, index, timestamp_ms)
+
+    def encode(
+        self, topic: str, count: int, values: Any, keys: Any, timestamps_ms: Any, headers: Any, partition: int | None
+    ) -> "Iterator[EncodedBatch]":
+        """Encode these columns into batches, one by one, in the calling thread."""
+        from moldau.client.columnar import columns_of, encoded_batches
+
+        columns = columns_of(keys, values, timestamps_ms, headers, self._now_ms())
+        sticky, settings = self.sticky(topic), self._settings
+        codec, batch_bytes = CODECS[settings.compression_type], settings.column_batch_size
+        yield from encoded_batches(
+            columns, count, partition, lambda size: sticky.partition(count, size), batch_bytes=batch_bytes, codec=codec
+        )
+
+    def place_encoded(self, topic: str, batch: "EncodedBatch", now_s: float) -> Delivery:
+        """Queue an encoded batch, from any thread. Raises `BufferFull`."""
+        tp = TopicPartition(topic, batch.partition)
+        with self.accumulator.lock:
+            placed = self.accumulator.append_encoded(tp, batch.data, batch.rows, now_s)
+        return Delivery(tp, placed, batch.rows - 1)
+
+    def sticky(self, topic: str) -> Sticky:
+        """The sticky partitioner of a topic."""
+        sticky = self._sticky.get(topic)
+        if sticky is None:
+            sticky = self._sticky[topic] = Sticky(self._runtime.random, self._settings.batch_size)
+        return sticky

@@ -1,0 +1,54 @@
+"""Synchronous clients that are still open when the interpreter exits or the process forks.
+
+Their loops run in daemon threads, which end with the interpreter without a word and do not exist in a forked child. At
+exit each client gets the time that is left of `EXIT_S` to finish. In a forked child each is told that it is a copy.
+"""
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+EXIT_S = 10.0
+FORKED = "this client was made before the process forked: make a new one in the child process"
+
+
+class _Watched(NamedTuple):
+    at_exit: Callable[[float], None]
+    after_fork: Callable[[], None]
+
+
+_open: dict[int, _Watched] = {}
+
+
+def watch(client: object, at_exit: Callable[[float], None], after_fork: Callable[[], None]) -> None:
+    """Call `at_exit(timeout_s)` when the interpreter exits, and `after_fork()` in a forked child."""
+    _open[id(client)] = _Watched(at_exit, after_fork)
+
+
+def forget(client: object) -> None:
+    """The client is closed."""
+    _open.pop(id(client), None)
+
+
+def _exiting() -> None:
+    end_s = time.monotonic() + EXIT_S
+    for client in [*_open.values()]:
+        client.at_exit(max(end_s - time.monotonic(), 0.1))
+
+
+def _forked() -> None:
+    clients = [*_open.values()]
+    _open.clear()
+    for client in clients:
+        client.after_fork()
+
+
+# Before the executors of the interpreter end: dialling a host by name needs one. And once more after the last threads
+# that are no daemons have ended, because they may have sent records meanwhile.
+getattr(threading, "_register_atexit", atexit.register)(_exiting)
+atexit.register(_exiting)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
