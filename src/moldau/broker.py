@@ -17,6 +17,7 @@ from pathlib import Path
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.copies import Copies
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
+from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Endpoint, Image
 from moldau.cluster.opening import open_embedded
 from moldau.cluster.store import MetadataStore
@@ -51,7 +52,8 @@ QUEUED_BYTES = 256 << 20
 
 class Broker:
     """`store` is the cluster's metadata; without one it is embedded in a data folder. `descriptors` is how many files
-    and sockets may be open together, None if they need not be counted. Belongs to the loop it starts on."""
+    and sockets may be open together, None if they need not be counted. `gate` is passed by every request. Belongs to
+    the loop it starts on."""
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class Broker:
         runtime: Runtime,
         store: MetadataStore | None = None,
         descriptors: int | None = None,
+        gate: Gate | None = None,
     ):
         self.config = config
         self.runtime = runtime
@@ -68,6 +71,8 @@ class Broker:
         """Set when the last log folder, or the folder with the metadata, has failed: the broker cannot serve anything
         any more."""
         self._store = store
+        self._embedded: EmbeddedStore | None = None
+        self._gate = gate or Gate()
         self._shares = share_out(descriptors)
         self._loaded = False
         self._interrupted = self._cut_short = False
@@ -101,7 +106,7 @@ class Broker:
         folders.check_identity()
         embedded = None
         if self._store is None:
-            embedded = await runtime.run(partial(open_embedded, folders, config.node_id, runtime))
+            embedded = self._embedded = await runtime.run(partial(open_embedded, folders, config.node_id, runtime))
         store = self._store or embedded
         assert store is not None
         directories = folders.directories
@@ -170,7 +175,7 @@ class Broker:
             runtime,
             turns,
         )
-        dispatch = Dispatch(handlers(parts), Gate(), turns)
+        dispatch = Dispatch(handlers(parts), self._gate, turns)
         self.watchdog = Watchdog(request_name, runtime.stopwatch)
         self.server = Server(dispatch.connected, self._limits(), self.watchdog, runtime.stopwatch)
         cluster.metadata.subscribe(self._limit)
@@ -245,6 +250,12 @@ class Broker:
     async def stop(self) -> None:
         """A clean stop: no more requests, groups down, metadata closed, logs flushed and closed, the marker written."""
         await self._undo.aclose()
+
+    def abandon(self) -> None:
+        """Release files and locks after the loop has ended without `stop`: as a killed process, it writes nothing."""
+        if self._embedded is not None:
+            self._embedded.abandon()
+        self.folders.close(clean=False)
 
 
 def _reachable(host: str) -> str:

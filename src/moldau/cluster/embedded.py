@@ -224,6 +224,12 @@ class EmbeddedStore:
             except sqlite3.Error as error:
                 raise self._failure("close", error) from error
 
+    def abandon(self) -> None:
+        """Close the file as the end of the process would: what is ephemeral stays until it is opened again."""
+        with self._lock:
+            self._watchers.clear()
+            self._db.close()
+
     def _ask(self, question: str, path: str) -> _Row | None:
         try:
             row: _Row | None = self._db.execute(question, (path,)).fetchone()

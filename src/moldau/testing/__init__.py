@@ -1,0 +1,29 @@
+"""A real broker inside a test: `Broker` runs in the caller's process, on a thread and an event loop of its own.
+
+    from moldau.testing import Broker
+
+    with Broker(num_partitions=4) as broker:
+        producer = SomeClient(bootstrap_servers=broker.bootstrap_servers)
+
+`broker.clock` moves the broker's time. The names below are imported when they are first used: pytest loads this package at
+every start.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moldau.testing.broker import Broker, BrokerFailed
+    from moldau.testing.clock import Clock
+
+__all__ = ["Broker", "BrokerFailed", "Clock"]
+
+_HOMES = {"Broker": "broker", "BrokerFailed": "broker", "Clock": "clock"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'moldau.testing' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"moldau.testing.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

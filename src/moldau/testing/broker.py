@@ -1,0 +1,204 @@
+"""`Broker`: a whole broker in the process of a test, with the test's own handles on it.
+
+It is the broker that `moldau server start` runs, with the same settings, files and answers; only its process is that of
+the test. Several brokers in one process do not share anything.
+"""
+
+import asyncio
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from moldau.cluster.controller import NewTopic
+from moldau.config import SETTINGS, broker_config
+from moldau.errors import MoldauError
+from moldau.requests.gate import Gate
+from moldau.testing.clock import Clock
+from moldau.testing.running import Life
+
+HOST = "127.0.0.1"
+DEFAULTS = {
+    "connections.max.idle.ms": "-1",
+    "log.initial.task.delay.ms": "1000",
+    "log.retention.check.interval.ms": "1000",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+"""Where a broker under test differs from Kafka's defaults. Expired segments are
+found within a second, one partition holds all groups, and moving the clock closes no connection."""
+_NAMES = {setting.field: name for name, setting in SETTINGS.items()}
+
+
+class BrokerFailed(MoldauError):
+    """The broker under test has failed by itself; the cause is the first error of its thread."""
+
+
+class Broker:
+    """A broker on 127.0.0.1, on a free port. Use it in `with` or `async with`, or call `start` and `stop`.
+
+    `settings` has Kafka's names (`{"num.partitions": 4}`), keywords have underscores (`num_partitions=4`); both may be
+    given. Values are strings, numbers, booleans or lists. `data_dir` is where its files are: without one they are in a
+    temporary folder, which `stop` removes.
+
+    Raises `ConfigError` for unknown names and invalid values.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, object] | None = None,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        **named: object,
+    ):
+        given = {
+            **(settings or {}),
+            **{_NAMES.get(name, name.replace("_", ".")): value for name, value in named.items()},
+        }
+        self.settings = {**DEFAULTS, **{name: _as_text(value) for name, value in given.items()}}
+        """All settings that differ from Kafka's defaults, by Kafka's names."""
+        broker_config(self.settings)
+        self.clock = Clock()
+        self._gate = Gate()
+        self._is_temporary = data_dir is None
+        self._data_dir = None if data_dir is None else Path(data_dir)
+        self._port_holder: socket.socket | None = None
+        self._life: Life | None = None
+        self.port = 0
+        """The port of the broker: a free one, which it keeps when it is started again. 0 before the first start."""
+
+    def __repr__(self) -> str:
+        state = "running" if self.running else "stopped"
+        return (
+            f"<moldau.testing.Broker {self.address} {state}>" if self.port else "<moldau.testing.Broker, not started>"
+        )
+
+    @property
+    def address(self) -> str:
+        """`127.0.0.1:PORT`. Also while the broker is killed; an error before its first start."""
+        if not self.port:
+            raise MoldauError("this broker has no address yet: use it in `with`, or call start()")
+        return f"{HOST}:{self.port}"
+
+    bootstrap_servers = address
+    """The same, under the name that clients have for it."""
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder of the broker's files."""
+        if self._data_dir is None:
+            raise MoldauError("this broker has no data folder yet: use it in `with`, or call start()")
+        return self._data_dir
+
+    @property
+    def running(self) -> bool:
+        return self._life is not None and self._life.running
+
+    def start(self) -> "Broker":
+        """Returns itself when the broker listens. After `kill` it starts on the same port, from the files that are
+        there. Raises `StorageError`, `ConfigError`, `OSError`."""
+        if self._life is not None:
+            raise MoldauError("this broker runs already")
+        if self._data_dir is None:
+            self._data_dir = Path(tempfile.mkdtemp(prefix="moldau-testing-"))
+        listener = {"listeners": f"PLAINTEXT://{HOST}:{self._hold_port()}"}
+        config, _ = broker_config({**listener, "log.dirs": str(self._data_dir), "node.id": "1", **self.settings})
+        life = Life(config, self.clock, self._gate)
+        try:
+            life.start()
+        except BaseException:
+            if not self.port:
+                self._forget()
+            raise
+        self._life, self.port = life, life.port
+        return self
+
+    def stop(self) -> None:
+        """End the broker, and remove its temporary folder. Nothing happens if it has ended. Raises `BrokerFailed` if
+        something went wrong in its thread, with that error as the cause."""
+        try:
+            if self._life is not None:
+                self._end(is_killed=self._is_temporary)
+        finally:
+            self._forget()
+
+    def kill(self) -> None:
+        """End the broker as a crash of its process would: connections break, requests are not answered, files stay as
+        they are. `start` recovers from them. Raises `BrokerFailed`."""
+        self._end(is_killed=True)
+
+    def restart(self) -> None:
+        """Stop cleanly, as by SIGTERM, and start again on the same port and files. Raises `BrokerFailed`."""
+        self._end(is_killed=False)
+        self.start()
+
+    def _end(self, is_killed: bool) -> None:
+        life, self._life = self._life, None
+        if life is None:
+            raise MoldauError("this broker does not run")
+        if is_killed:
+            life.kill()
+        else:
+            life.stop()
+        if life.failures:
+            error = life.failures[0]
+            raise BrokerFailed(f"the broker under test has failed: {error!r}") from error
+
+    def _hold_port(self) -> int:
+        """Returns the port to listen on: 0 is a free one. It is held by a socket that is bound and never listens.
+        Otherwise any client's outgoing connection could be given this port while the broker is down."""
+        if self._port_holder is None and sys.platform == "linux" and "listeners" not in self.settings:
+            holder = self._port_holder = socket.socket()
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holder.bind((HOST, self.port))
+        return self.port if self._port_holder is None else int(self._port_holder.getsockname()[1])
+
+    def _forget(self) -> None:
+        """Give back the port and the temporary folder."""
+        self.port = 0
+        if self._port_holder is not None:
+            self._port_holder.close()
+            self._port_holder = None
+        if self._is_temporary and self._data_dir is not None:
+            shutil.rmtree(self._data_dir, ignore_errors=True)
+            self._data_dir = None
+
+    def __enter__(self) -> "Broker":
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> "Broker":
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    def create_topic(self, name: str, partitions: int = -1, **configs: object) -> str:
+        """Create a topic and return its name; without `partitions` it has `num.partitions`. `configs` are its settings,
+        in Kafka's names with underscores (`retention_ms=1000`). Raises `KafkaError`."""
+        overrides = [(key.replace("_", "."), _as_text(value)) for key, value in configs.items()]
+        self._running().create_topic(NewTopic(name, partitions, configs=overrides))
+        return name
+
+    def _running(self) -> Life:
+        if self._life is None:
+            raise MoldauError("this broker does not run: use it in `with`, or call start()")
+        return self._life
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ",".join(map(_as_text, value))
+    return str(value)

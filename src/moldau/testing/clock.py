@@ -1,0 +1,113 @@
+"""The virtual clock of a broker under test: real time plus an offset that the test moves forward.
+
+The broker's wall clock and the timers of its event loop move together, so retention, session time-outs, transaction
+time-outs and every other deadline of the broker take effect. Clients keep the machine's time.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+STEPS_MAX = 100
+"""`advance` moves the time in this many steps at most, however far it goes: periodic jobs run once in each."""
+STEP_S_MIN = 1.0
+TURNS_MAX = 1000
+"""Turns of the loop to wait for it to become quiet while clients keep it busy."""
+WORK_PAUSE_S = 0.0005
+
+
+class Clock:
+    """The time of one `Broker`; it goes on through restarts. `advance` may be called from any thread but the
+    broker's."""
+
+    def __init__(self) -> None:
+        self._ahead_s = 0.0
+        self._loop: ShiftedLoop | None = None
+        self._lock = threading.Lock()
+
+    def now_ms(self) -> int:
+        """The broker's time, in milliseconds since 1970 UTC."""
+        return int((time.time() + self._ahead_s) * 1000)
+
+    @property
+    def ahead_s(self) -> float:
+        """How far the broker's time is ahead of the machine's, in seconds."""
+        return self._ahead_s
+
+    def advance(
+        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
+    ) -> None:
+        """Move the broker's time forward. When this returns, every timer that became due has run, and so has the work
+        that it started: expired segments are deleted, silent members are out of their groups.
+
+        A member of a group that lives in the test has sent no heartbeat in the time that passed. An advance beyond its
+        session time-out therefore removes it from its group, as a long pause of its process would. Raises `ValueError`
+        for a negative time.
+        """
+        total_s = ((days * 24 + hours) * 60 + minutes) * 60 + seconds + ms / 1000
+        if total_s < 0:
+            raise ValueError("time only moves forward: advance takes no negative time")
+        with self._lock:
+            loop = self._loop
+            if loop is None:
+                self._ahead_s += total_s
+            else:
+                asyncio.run_coroutine_threadsafe(self._advance(loop, total_s), loop).result()
+
+    async def _advance(self, loop: "ShiftedLoop", total_s: float) -> None:
+        step_s = max(STEP_S_MIN, total_s / STEPS_MAX)
+        goal_s = self._ahead_s + total_s
+        await loop.settle()
+        while self._ahead_s < goal_s:
+            self._ahead_s = min(self._ahead_s + step_s, goal_s)
+            await loop.settle()
+
+    def attach(self, loop: "ShiftedLoop | None") -> None:
+        """The broker's loop from now on; None while the broker is stopped."""
+        self._loop = loop
+
+
+class ShiftedLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time is that of the clock. Ordinary asyncio timers run on it when the clock has reached
+    them."""
+
+    def __init__(self, clock: Clock):
+        self._clock = clock
+        self.servers: list[asyncio.Server] = []
+        """The listeners that were opened on this loop."""
+        self._working = 0
+        super().__init__()
+
+    def time(self) -> float:
+        return super().time() + self._clock.ahead_s
+
+    async def create_server(self, *args: Any, **named: Any) -> asyncio.Server:
+        server = await super().create_server(*args, **named)
+        self.servers.append(server)
+        return server
+
+    def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]
+        future = super().run_in_executor(executor, func, *args)
+        self._working += 1
+        future.add_done_callback(self._worked)
+        return future
+
+    def _worked(self, _: object) -> None:
+        self._working -= 1
+
+    async def settle(self) -> None:
+        """Wait until every timer that is due has run, no executor works, and no callback is ready: until the loop would
+        sleep. Clients that keep the loop busy hold this up for `TURNS_MAX` turns at most."""
+        turns = 0
+        while True:
+            await asyncio.sleep(0)  # at least one turn: it runs the timers that are due by now
+            await asyncio.sleep(0)
+            turns += 1
+            if self._working:
+                await asyncio.sleep(WORK_PAUSE_S)
+            elif not self._ready or turns > TURNS_MAX:  # type: ignore[attr-defined]
+                return

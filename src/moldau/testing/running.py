@@ -1,0 +1,138 @@
+"""One life of a broker under test: its thread, its event loop, and how both end.
+
+A life ends by `stop`, as by SIGTERM, or by `kill`, as by SIGKILL: connections break, nothing more is written, no marker
+of a clean stop is left. Either way no thread, task, socket or file of it remains. What went wrong in its thread is kept
+in `failures`.
+"""
+
+import asyncio
+import concurrent.futures
+import logging
+import threading
+from typing import Any
+
+from moldau.broker import Broker
+from moldau.cluster.controller import NewTopic, Refusal
+from moldau.config import BrokerConfig
+from moldau.errors import KafkaError
+from moldau.requests.gate import Gate
+from moldau.runtime import Runtime
+from moldau.testing.clock import Clock, ShiftedLoop
+
+_moldau = logging.getLogger("moldau")
+
+
+class Life:
+    """`start` returns when the broker listens. `stop` and `kill` may be called from any other thread."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock, gate: Gate):
+        self.port = 0
+        self.failures: list[BaseException] = []
+        self._config = config
+        self._clock = clock
+        self._gate = gate
+        self._started: concurrent.futures.Future[int] = concurrent.futures.Future()
+        self._thread = threading.Thread(target=self._run, name="moldau-testing-broker", daemon=True)
+        self._loop: ShiftedLoop
+        self._broker: Broker
+        self._is_killed = False
+        self._over: asyncio.Event
+
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Raises what the broker raises at its start."""
+        self._thread.start()
+        try:
+            self.port = self._started.result()
+        except BaseException:
+            self._thread.join()
+            raise
+        self._clock.attach(self._loop)
+
+    def stop(self) -> None:
+        self._end(is_killed=False)
+
+    def kill(self) -> None:
+        self._end(is_killed=True)
+
+    def create_topic(self, topic: NewTopic) -> None:
+        """Raises `KafkaError`."""
+        ((_, made),) = asyncio.run_coroutine_threadsafe(
+            self._broker.cluster.topics.create([topic]), self._loop
+        ).result()
+        if isinstance(made, Refusal):
+            raise KafkaError(made.code, made.message)
+
+    def _end(self, is_killed: bool) -> None:
+        self._clock.attach(None)
+        self._is_killed = is_killed
+        try:
+            self._loop.call_soon_threadsafe(self._over.set)
+        except RuntimeError:  # the loop has ended by itself, because the broker failed
+            pass
+        self._thread.join()
+
+    def _run(self) -> None:
+        heard = _Failures(self.failures, threading.get_ident())
+        _moldau.addHandler(heard)
+        try:
+            with asyncio.Runner(loop_factory=self._make_loop) as runner:
+                runner.run(self._live())
+            if self._is_killed:
+                self._broker.abandon()
+        except BaseException as error:
+            if self._started.done():
+                self.failures.append(error)
+            else:
+                self._started.set_exception(error)
+        finally:
+            _moldau.removeHandler(heard)
+
+    def _make_loop(self) -> ShiftedLoop:
+        loop = self._loop = ShiftedLoop(self._clock)
+        loop.set_exception_handler(self._heard)
+        return loop
+
+    def _heard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self.failures.append(context.get("exception") or RuntimeError(context["message"]))
+        loop.default_exception_handler(context)
+
+    async def _live(self) -> None:
+        runtime = Runtime(clock=self._clock)
+        broker = self._broker = Broker(self._config, runtime, gate=self._gate)
+        self._over = asyncio.Event()
+        await broker.start()
+        self._started.set_result(broker.port)
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._over, broker.failed)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        if broker.failed.is_set():
+            self.failures.append(RuntimeError("the broker has lost its data folder"))
+        if self._is_killed:
+            self._break_off()
+        else:
+            await broker.stop()
+
+    def _break_off(self) -> None:
+        """Close the listeners and break the connections; the tasks are cancelled when the loop closes."""
+        for server in self._loop.servers:
+            server.close()
+        for connection in list(self._broker.server.connections):
+            connection.close()
+
+
+class _Failures(logging.Handler):
+    """Keeps the exceptions that the broker's thread logs as errors: faults of the broker, not of its clients."""
+
+    def __init__(self, failures: list[BaseException], thread: int):
+        super().__init__(logging.ERROR)
+        self._failures = failures
+        self._thread_id = thread
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread == self._thread_id and record.exc_info and record.exc_info[1] is not None:
+            self._failures.append(record.exc_info[1])

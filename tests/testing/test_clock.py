@@ -1,0 +1,176 @@
+"""The virtual clock: what the broker's time decides happens when the test moves it, and not before."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from harness.patience import Deadline, stretched, wait_until
+from moldau import Admin, ConsumedRecord, Consumer, Producer, TopicPartition
+from moldau.errors import ErrorCode
+from moldau.protocol.apis import (
+    ADD_PARTITIONS_TO_TXN,
+    CONSUMER_GROUP_HEARTBEAT,
+    END_TXN,
+    FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
+    Api,
+)
+from moldau.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from moldau.protocol.messages.end_txn import EndTxnRequest
+from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
+from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
+from moldau.testing import Broker
+from moldau.testing.clock import STEPS_MAX, Clock, ShiftedLoop
+from tests.handlers.living import Wire
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as one:
+        yield one
+
+
+def test_records_expire_when_their_retention_has_passed(broker: Broker) -> None:
+    topic = broker.create_topic("expiring", retention_ms=3_600_000)
+    with Producer(broker.address) as producer, Admin(broker.address) as admin:
+        for _ in range(3):
+            producer.send(topic, b"x")
+        producer.flush()
+        broker.clock.advance(minutes=59)
+        assert admin.watermarks(topic) == {TopicPartition(topic, 0): (0, 3)}
+        broker.clock.advance(minutes=2)
+        assert admin.watermarks(topic) == {TopicPartition(topic, 0): (3, 3)}
+
+
+def test_a_week_passes_in_a_moment() -> None:
+    with Broker() as broker, Producer(broker.address) as producer, Admin(broker.address) as admin:
+        producer.send("t", b"x").result()
+        broker.clock.advance(days=7)
+        assert admin.watermarks("t") == {TopicPartition("t", 0): (1, 1)}
+
+
+def members(admin: Admin, group: str) -> int:
+    return len(admin.describe_group(group).members)
+
+
+def test_a_silent_member_leaves_its_group_when_its_session_has_timed_out(broker: Broker) -> None:
+    topic = broker.create_topic("of-members")
+    settings = {"group_id": "g", "heartbeat_interval_ms": 10_000, "session_timeout_ms": 45_000}
+    with Consumer(broker.address, **settings) as consumer, Admin(broker.address) as admin:
+        consumer.subscribe([topic])
+        assert wait_until(lambda: consumer.poll(100) or consumer.assignment())
+        assert members(admin, "g") == 1
+        broker.clock.advance(seconds=20)
+        assert members(admin, "g") == 1
+        broker.clock.advance(seconds=46)
+        assert members(admin, "g") == 0
+
+
+def test_a_silent_member_of_the_newer_protocol_leaves_its_group(broker: Broker) -> None:
+    topic = broker.create_topic("of-newer-members")
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id="newer",
+        member_id="m",
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=[topic],
+        topic_partitions=[],
+    )
+
+    with Admin(broker.address) as admin:
+        asyncio.run(answered(broker, "newer", CONSUMER_GROUP_HEARTBEAT, 1, joining))
+        broker.clock.advance(seconds=40)
+        assert members(admin, "newer") == 1
+        broker.clock.advance(seconds=6)
+        assert members(admin, "newer") == 0
+
+
+async def answered(broker: Broker, name: str, api: Api, version: int, request: object, key_type: int = 0) -> Any:
+    """The reply to the request once the coordinator of that group (or transactional id) has loaded its state."""
+    wire = Wire(*await asyncio.open_connection("127.0.0.1", broker.port))
+    try:
+        deadline = Deadline()
+        while not deadline.passed:
+            await wire.ask(FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=key_type, coordinator_keys=[name]))
+            reply = await wire.ask(api, version, request)
+            if not reply.error_code:
+                return reply
+            assert ErrorCode(reply.error_code).retriable, reply
+        raise AssertionError(f"still {reply}")
+    finally:
+        wire.writer.close()
+
+
+def test_the_brokers_time_goes_on_through_a_restart() -> None:
+    with Broker() as broker:
+        broker.clock.advance(hours=1)
+        broker.restart()
+        broker.kill()
+        broker.clock.advance(hours=1)
+        broker.start()
+        assert broker.clock.ahead_s == 7200
+        topic = broker.create_topic("t", message_timestamp_type="LogAppendTime")
+        with Producer(broker.address) as producer:
+            producer.send(topic, b"x").result()
+        records = list[ConsumedRecord]()
+        with Consumer(broker.address, auto_offset_reset="earliest") as consumer:
+            consumer.assign([TopicPartition(topic, 0)])
+            assert wait_until(lambda: records.extend(consumer.poll(100)) or records)
+        ahead_s = records[0].timestamp_ms / 1000 - time.time()
+        assert ahead_s <= 7200 < ahead_s + stretched()
+
+
+def test_time_only_moves_forward() -> None:
+    clock = Clock()
+    with pytest.raises(ValueError, match="forward"):
+        clock.advance(hours=1, minutes=-61)
+    assert clock.ahead_s == 0
+
+
+def test_timers_and_the_work_they_start_are_over_when_advance_returns() -> None:
+    """Each step runs what is due; a chain of timers, each set by the one before it, goes on from step to step."""
+    clock, ran = Clock(), list[int]()
+
+    async def chain() -> None:
+        for number in range(STEPS_MAX // 2):
+            await asyncio.sleep(60)
+            await asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.001)
+            ran.append(number)
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, ShiftedLoop)
+        chained = asyncio.ensure_future(chain())
+        await clock._advance(loop, 59)
+        assert not ran
+        await clock._advance(loop, 3600 * 24)
+        assert chained.done() and len(ran) == STEPS_MAX // 2
+
+    with asyncio.Runner(loop_factory=lambda: ShiftedLoop(clock)) as runner:
+        runner.run(scenario())
+
+
+def test_a_transaction_times_out_by_the_brokers_clock(broker: Broker) -> None:
+    topic = broker.create_topic("transactional")
+
+    async def scenario() -> tuple[int, int]:
+        wire = Wire(*await asyncio.open_connection("127.0.0.1", broker.port))
+        begin = InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000)
+        producer = await answered(broker, "tx", INIT_PRODUCER_ID, 4, begin, key_type=1)
+        me = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+        partitions = AddPartitionsToTxnTopic(name=topic, partitions=[0])
+        add = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="tx",
+            v3_and_below_topics=[partitions],
+            **{f"v3_and_below_{name}": value for name, value in me.items()},
+        )
+        added = await wire.ask(ADD_PARTITIONS_TO_TXN, 3, add)
+        await asyncio.to_thread(broker.clock.advance, minutes=2)
+        ended = await wire.ask(END_TXN, 3, EndTxnRequest(transactional_id="tx", committed=True, **me))
+        wire.writer.close()
+        return added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code, ended.error_code
+
+    assert asyncio.run(scenario()) == (ErrorCode.NONE, ErrorCode.PRODUCER_FENCED)
