@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from moldau.client.consumer import Consumer
     from moldau.client.delivery import Delivered, Delivery, NotDelivered
     from moldau.client.outgoing import Header
-    from moldau.client.polling import ConsumedRecord
     from moldau.client.producer import Producer
+    from moldau.client.record import Record
     from moldau.names import TopicPartition
 
 __version__ = VERSION
 __all__ = [
     "Admin",
-    "ConsumedRecord",
     "Consumer",
     "Delivered",
     "Delivery",
     "Header",
     "NotDelivered",
     "Producer",
+    "Record",
     "TopicPartition",
     "__version__",
     "aio",
@@ -40,13 +40,13 @@ __all__ = [
 
 _HOMES = {
     "Admin": "moldau.client.admin",
-    "ConsumedRecord": "moldau.client.polling",
     "Consumer": "moldau.client.consumer",
     "Delivered": "moldau.client.delivery",
     "Delivery": "moldau.client.delivery",
     "Header": "moldau.client.outgoing",
     "NotDelivered": "moldau.client.delivery",
     "Producer": "moldau.client.producer",
+    "Record": "moldau.client.record",
     "TopicPartition": "moldau.names",
 }
 _MODULES = {"aio": "moldau.aio", "errors": "moldau.errors", "serializers": "moldau.client.serializers"}

@@ -16,7 +16,7 @@ from moldau.cli import log_import
 from moldau.client.admin import Admin
 from moldau.client.consumer import Consumer
 from moldau.client.offsets import EARLIEST
-from moldau.client.polling import ConsumedRecord
+from moldau.client.record import Record
 from moldau.names import TopicPartition
 from tests.cli.conftest import Moldau
 from tests.records import making
@@ -60,7 +60,7 @@ def marker(offset: int, producer_id: int, commit: bool) -> bytes:
     return bytes(making.batch(record, base_offset=offset, producer_id=producer_id, attributes=0x30))
 
 
-def read(broker: Broker, topic: str) -> list[ConsumedRecord]:
+def read(broker: Broker, topic: str) -> list[Record]:
     """Everything in the topic, partition by partition."""
     found = []
     with Admin(broker.address) as admin, Consumer(broker.address) as consumer:

@@ -78,6 +78,7 @@ def test_a_group_is_listed_described_and_deleted(bootstrap: str, topic: str, gro
             consumer.subscribe([topic])
             while not consumer.poll(100):
                 pass
+            consumer.commit()
             described = admin.describe_group(group)
             assert (described.type, described.state, described.protocol) == ("classic", "Stable", "range")
             assert [(m.client_id, m.client_host, m.partitions) for m in described.members] == [

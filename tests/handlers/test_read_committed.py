@@ -206,7 +206,7 @@ def test_our_consumer_gives_out_committed_records_only(tmp_path: Path) -> None:
                 assert found == expected
                 assert consumer.end_offset(tp) == (7 if level == "read_committed" else 8)
                 await consumer.seek_to({tp: LATEST})
-                assert consumer.position(tp) == consumer.end_offset(tp)
+                assert await consumer.position(tp) == consumer.end_offset(tp)
 
     run(scenario, tmp_path)
 

@@ -15,7 +15,7 @@ from moldau.client.admin import Admin
 from moldau.client.consumer import Consumer
 from moldau.client.fetching import topic_partitions
 from moldau.client.offsets import EARLIEST, LATEST
-from moldau.client.polling import ConsumedRecord
+from moldau.client.record import Record
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 
@@ -77,7 +77,11 @@ def consume(
                 consumer.seek(chosen[0], offset)
             else:
                 consumer.seek_to(dict.fromkeys(chosen, EARLIEST if from_beginning else LATEST))
-        _print(consumer, write, max_messages, timeout)
+        try:
+            _print(consumer, write, max_messages, timeout)
+        finally:
+            if group:
+                consumer.commit()
 
 
 def _chosen(bootstrap_server: str, topic: str, partition: int | None) -> list[TopicPartition]:
@@ -98,7 +102,7 @@ def _check_offset(bootstrap_server: str, tp: TopicPartition, offset: int) -> Non
 
 
 def _print(
-    consumer: Consumer, write: Callable[[ConsumedRecord], bytes], max_messages: int | None, timeout_s: float | None
+    consumer: Consumer, write: Callable[[Record], bytes], max_messages: int | None, timeout_s: float | None
 ) -> None:
     out = sys.stdout.buffer
     printed, last_s = 0, time.monotonic()
@@ -113,9 +117,9 @@ def _print(
             break
 
 
-def line_format(text: str) -> Callable[[ConsumedRecord], bytes]:
+def line_format(text: str) -> Callable[[Record], bytes]:
     """A function that writes a record as a line in that format. Raises `ConfigError` for an unknown placeholder."""
-    pieces: list[bytes | Callable[[ConsumedRecord], bytes]] = []
+    pieces: list[bytes | Callable[[Record], bytes]] = []
     for number, piece in enumerate(_PLACEHOLDER.split(text)):
         if number % 2 == 0:
             pieces.append(piece.encode())
@@ -129,11 +133,11 @@ def line_format(text: str) -> Callable[[ConsumedRecord], bytes]:
     return lambda record: b"".join(piece if isinstance(piece, bytes) else piece(record) for piece in pieces)
 
 
-def _headers(record: ConsumedRecord) -> bytes:
+def _headers(record: Record) -> bytes:
     return b",".join(name.encode() + b"=" + (b"null" if value is None else value) for name, value in record.headers)
 
 
-_FIELDS: dict[str, Callable[[ConsumedRecord], bytes]] = {
+_FIELDS: dict[str, Callable[[Record], bytes]] = {
     "topic": lambda r: r.topic.encode(),
     "partition": lambda r: b"%d" % r.partition,
     "offset": lambda r: b"%d" % r.offset,
@@ -145,7 +149,7 @@ _FIELDS: dict[str, Callable[[ConsumedRecord], bytes]] = {
 }
 
 
-def _json_line(record: ConsumedRecord) -> bytes:
+def _json_line(record: Record) -> bytes:
     fields: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,

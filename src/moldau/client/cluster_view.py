@@ -79,6 +79,12 @@ class ClusterView:
             return ErrorCode.LEADER_NOT_AVAILABLE
         return partition.leader
 
+    def leader_epoch(self, tp: TopicPartition) -> int:
+        """The epoch of the partition's leader; -1 if it is unknown."""
+        topic = self.topics.get(tp.topic)
+        partition = topic.partitions.get(tp.partition) if topic is not None else None
+        return -1 if partition is None else partition.leader_epoch
+
 
 def _topic(name: str, topic: MetadataResponseTopic, before: TopicView | None) -> TopicView:
     partitions: dict[int, PartitionView] = {}

@@ -1,10 +1,31 @@
 """The settings of a consumer."""
 
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
 from moldau.client.fetching import ISOLATION_LEVELS
 from moldau.client.offsets import EARLIEST, LATEST
+from moldau.client.record import Record
 from moldau.client.settings import ClientSettings, one_of, setting, settings
+from moldau.errors import ConfigError
 
 RESETS = {"earliest": EARLIEST, "latest": LATEST}
+BY_DURATION = "by_duration:"
+_DURATION = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+_UNIT_MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
+
+
+class ConsumerInterceptor(Protocol):
+    """Sees what a consumer reads and commits (KIP-42)."""
+
+    def on_consume(self, records: list[Record]) -> list[Record]:
+        """The records that the caller is to get in place of these."""
+
+    def on_commit(self, offsets: Any) -> object:
+        """These offsets were committed: partition -> `OffsetAndMetadata`."""
 
 
 @settings
@@ -16,7 +37,9 @@ class ConsumerSettings(ClientSettings):
         default=None, about="A name that makes this a static member: a restart within the session moves no partition."
     )
     auto_offset_reset: str = setting(
-        default="latest", about="Where to start without a committed offset: earliest, latest or none (an error)."
+        default="latest",
+        about="Where to start without a committed offset: earliest, latest, none (an error) or by_duration:P1DT2H, so "
+        "long ago.",
     )
     isolation_level: str = setting(
         default="read_uncommitted", about="read_committed leaves out records of open and aborted transactions."
@@ -37,13 +60,38 @@ class ConsumerSettings(ClientSettings):
     )
     fetch_min_bytes: int = setting(default=1, low=0, about="A Fetch waits until this many bytes are there.")
     fetch_max_wait_ms: int = setting(default=500, low=0, about="A Fetch waits at most this long for `fetch_min_bytes`.")
+    client_rack: str = setting(
+        default="", about="The rack of this client: it reads from a replica there if the cluster allows it (KIP-392)."
+    )
+    key_deserializer: Callable[[bytes], Any] | None = setting(
+        default=None, about="Makes a record's key of its bytes; a key that is None stays None."
+    )
+    value_deserializer: Callable[[bytes], Any] | None = setting(
+        default=None, about="Makes a record's value of its bytes; a value that is None stays None."
+    )
+    interceptors: Sequence[ConsumerInterceptor] = setting(
+        default=(), internal=True, about="Objects with on_consume(records) and on_commit(offsets), called in order."
+    )
     metadata_max_age_ms: int = setting(default=60_000, low=0, about="Look this often for new topics and partitions.")
 
     def check(self) -> None:
-        one_of("auto_offset_reset", self.auto_offset_reset, (*RESETS, "none"))
+        reset_time(self.auto_offset_reset, 0)
         one_of("isolation_level", self.isolation_level, ISOLATION_LEVELS)
 
     @property
     def committed(self) -> bool:
         """Whether the consumer reads with isolation level read_committed."""
         return self.isolation_level == ISOLATION_LEVELS[1]
+
+
+def reset_time(policy: str, now_ms: int) -> int | None:
+    """Where `auto_offset_reset` starts: `EARLIEST`, `LATEST`, a time in ms, or None for an error. A duration is ISO
+    8601, of days and smaller units (KIP-1106). Raises `ConfigError`."""
+    if policy.startswith(BY_DURATION):
+        parts = _DURATION.fullmatch(policy, len(BY_DURATION))
+        given = {unit: float(text) for unit, text in parts.groupdict().items() if text} if parts is not None else {}
+        if not given:
+            raise ConfigError(f"auto_offset_reset={policy!r} has no duration such as PT1H or P7D behind by_duration:")
+        return now_ms - int(sum(_UNIT_MS[unit] * number for unit, number in given.items()))
+    one_of("auto_offset_reset", policy, (*RESETS, "none", f"{BY_DURATION}PT1H"))
+    return RESETS.get(policy)

@@ -31,6 +31,15 @@ class Lag(NamedTuple):
     seconds: float | None
 
 
+class Lags(dict[TopicPartition, int]):
+    """The offsets that a consumer has left to read, per partition."""
+
+    @property
+    def total(self) -> int:
+        """Those of all partitions."""
+        return sum(self.values())
+
+
 async def lags(
     router: Router, committed: Mapping[TopicPartition, int | None], now_ms: int
 ) -> dict[TopicPartition, Lag]:

@@ -1,6 +1,7 @@
 """Looks up offsets of partitions: the earliest, the latest, the first at or after a time. On asyncio."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from moldau.client.failures import STALE_METADATA, check, error_of
 from moldau.client.fetching import EARLIEST, LATEST, MAX_TIMESTAMP, list_offsets_request
@@ -8,7 +9,14 @@ from moldau.client.routing import Router
 from moldau.names import TopicPartition
 from moldau.protocol.apis import LIST_OFFSETS
 
-__all__ = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", "offsets_at"]
+__all__ = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", "OffsetAndTimestamp", "offsets_at", "offsets_for_times"]
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """A record found by its time: offset and timestamp in ms since 1970."""
+
+    offset: int
+    timestamp_ms: int
 
 
 async def offsets_at(
@@ -16,7 +24,21 @@ async def offsets_at(
 ) -> dict[TopicPartition, int]:
     """For each partition the offset at its `EARLIEST`, `LATEST`, `MAX_TIMESTAMP` or time in ms; -1 if no record is at
     or after the time. With `committed`, LATEST is the last stable offset."""
-    found: dict[TopicPartition, int] = {}
+    return {tp: at.offset for tp, at in (await _look_up(router, wanted, committed=committed)).items()}
+
+
+async def offsets_for_times(
+    router: Router, times: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    """For each partition the first record at or after a time in ms; None if there is none."""
+    found = await _look_up(router, times, committed=False)
+    return {tp: at if at.offset >= 0 else None for tp, at in found.items()}
+
+
+async def _look_up(
+    router: Router, wanted: Mapping[TopicPartition, int], *, committed: bool
+) -> dict[TopicPartition, OffsetAndTimestamp]:
+    found: dict[TopicPartition, OffsetAndTimestamp] = {}
 
     async def ask() -> None:
         by_leader: dict[int, dict[TopicPartition, int]] = {}
@@ -33,7 +55,7 @@ async def offsets_at(
                         router.stale(topic.name)
                     tp = TopicPartition(topic.name, p.partition_index)
                     check(p.error_code, f"listing the offsets of {tp}")
-                    found[tp] = p.offset
+                    found[tp] = OffsetAndTimestamp(p.offset, p.timestamp)
 
     await router.retrying(ask)
     return {tp: found[tp] for tp in wanted}

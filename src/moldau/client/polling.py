@@ -1,233 +1,299 @@
-"""Fetched records that the consumer has not returned yet: positions, buffers, and the long polls that fill them.
+"""Keeps the buffers of the assigned partitions filled: positions, long polls, memory.
 
-Each leader has at most one Fetch in flight, for the partitions that have fewer than `CHUNKS_AHEAD` unread replies. This
-bounds memory to `CHUNKS_AHEAD * partition_max_bytes` for each partition. `position` is the offset of the next record to
-return; it never goes back unless the application seeks. A reply for a position that a seek has changed meanwhile is
-dropped. With isolation level read_committed, records of aborted transactions are left out.
+Each leader has at most one Fetch in flight, for the partitions that have fewer than `CHUNKS_AHEAD` unread replies. The
+unread replies of one leader and the Fetch in flight together take at most `fetch_max_bytes`, plus one batch, because a
+broker returns the first batch whatever its size. A reply for a position that a seek has changed meanwhile is dropped.
+
+The loop fetches, and `take` runs in the caller's thread: both hold `lock` while they touch what is assigned.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+import threading
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
+from moldau.client.assigned import Assigned, Chunk, NotAssigned, Reply
+from moldau.client.consumer_settings import ConsumerSettings
 from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
+from moldau.client.record import Place, Row
 from moldau.client.routing import Router
+from moldau.client.truncation import validated
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from moldau.records.batch import batches
-from moldau.records.rows import Record, iterate
 
 CHUNKS_AHEAD = 2
+UNKNOWN_S_MAX = 1.0
+"""An assigned partition may be missing in metadata for this long: a new topic reaches some brokers later."""
 
 
-class ConsumedRecord(NamedTuple):
-    """A record as `poll` returns it; `timestamp_type` 0 is the producer's time, 1 the broker's."""
+class Portion(NamedTuple):
+    """Rows of one partition that `take` handed out."""
 
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    timestamp_type: int
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
-
-
-Chunk: TypeAlias = tuple[memoryview, list[tuple[int, int]]]
-"""The records of one reply, and producer id and first offset of each aborted transaction in it."""
-
-
-class Assigned:
-    """One assigned partition. `position` is None until the start position has been found."""
-
-    __slots__ = ("asked", "chunks", "end_offset", "fetch_from", "out_of_range", "paused", "position", "rows", "tp")
-
-    def __init__(self, tp: TopicPartition, position: int | None):
-        self.tp = tp
-        self.out_of_range = False
-        self.paused = False
-        self.end_offset = -1
-        self.move(position)
-
-    def move(self, position: int | None) -> None:
-        """Continue at this position; fetched records are dropped."""
-        self.position = position
-        self.fetch_from = position
-        self.chunks: deque[Chunk] = deque()
-        self.rows: Iterator[Record] = iter(())
-        self.asked: object = None
-
-    def next_rows(self) -> bool:
-        """Open the next buffered reply; False if none is left."""
-        if not self.chunks:
-            return False
-        records, aborted = self.chunks.popleft()
-        self.rows = iterate(records, aborted=aborted)
-        return True
+    state: Assigned
+    rows: list[Row]
 
 
 class Poller:
-    """Keeps the buffers of the assigned partitions filled. `wake` is called on the loop when something arrived."""
+    """Fetches the assigned partitions. `wake` is called on the loop when something arrived. `by_hand` is whether the
+    partitions were assigned by the application, so that a missing one is its mistake."""
 
     def __init__(
         self,
         router: Router,
+        settings: ConsumerSettings,
         wake: Callable[[], object],
-        *,
-        max_bytes: int,
-        partition_max_bytes: int,
-        min_bytes: int,
-        wait_ms: int,
-        committed: bool = False,
+        place: Callable[[TopicPartition], Place],
     ):
         self._router = router
+        self._settings = settings
         self._wake = wake
-        self._max_bytes = max_bytes
-        self._partition_max_bytes = partition_max_bytes
-        self._min_bytes = min_bytes
-        self._wait_ms = wait_ms
-        self._isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
+        self._place = place
+        self._isolation = READ_COMMITTED if settings.committed else READ_UNCOMMITTED
         self._fetches: dict[int, asyncio.Task[None]] = {}
+        self._replies: list[Reply] = []
         self._refreshing: asyncio.Task[None] | None = None
+        self._validating: asyncio.Task[None] | None = None
         self._backoff = router.backoff()
         self._failure: KafkaError | None = None
+        self._failing_since_s: float | None = None
+        self.lock = threading.Lock()
         self.assigned: dict[TopicPartition, Assigned] = {}
+        self.by_hand = False
+        self._closed = False
 
-    def assign(self, partitions: list[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Fetch these partitions from now on. A partition that was assigned before keeps its position and buffers."""
-        self.assigned = {tp: self.assigned.get(tp) or Assigned(tp, None) for tp in partitions}
+        with self.lock:
+            before = self.assigned
+            self.assigned = {tp: before.get(tp) or Assigned(self._place(tp)) for tp in partitions}
+            for tp in before.keys() - self.assigned.keys():
+                before[tp].move(None)
+
+    def state(self, tp: TopicPartition) -> Assigned:
+        """The partition's state. Raises `NotAssigned`."""
+        state = self.assigned.get(tp)
+        if state is None:
+            raise NotAssigned(f"{tp} is not assigned to this consumer")
+        return state
 
     async def close(self) -> None:
-        tasks = [t for t in (*self._fetches.values(), self._refreshing) if t is not None]
+        self._closed = True
+        tasks = [t for t in (*self._fetches.values(), self._refreshing, self._validating) if t is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def take(self, max_records: int) -> list[ConsumedRecord]:
-        """Return buffered records, partition by partition. Raises the last failure of a Fetch that is not retriable."""
+    @property
+    def has_records(self) -> bool:
+        """Whether `take` would find fetched batches, or a failure to raise."""
         if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-        taken: list[ConsumedRecord] = []
-        for state in list(self.assigned.values()):
-            if state.position is None or state.paused:
-                continue
-            if self._take(state, max_records, taken):
-                self.assigned[state.tp] = self.assigned.pop(state.tp)
-            if len(taken) >= max_records:
-                break
-        return taken
+            return True
+        return any(s.has_records and not s.paused for s in self.assigned.values())
 
-    def _take(self, state: Assigned, max_records: int, taken: list[ConsumedRecord]) -> bool:
-        topic, partition = state.tp
-        position = state.position
-        assert position is not None
-        before = len(taken)
-        more = True
-        while more and len(taken) < max_records:
-            for record in state.rows:
-                if record[0] >= position:
-                    taken.append(ConsumedRecord(topic, partition, *record))
-                    position = record[0] + 1
-                    if len(taken) >= max_records:
-                        break
-            else:
-                more = state.next_rows()
-        if not more and state.fetch_from is not None:
-            position = max(position, state.fetch_from)
-        state.position = position
-        return len(taken) > before
+    def buffered_bytes(self, leader: int | None = None) -> int:
+        """The bytes of the replies of a leader, or of all, that have records left to read."""
+        self._replies = [reply for reply in self._replies if reply.parts]
+        return sum(reply.size for reply in self._replies if leader is None or reply.leader == leader)
+
+    def take(self, most: int) -> list[Portion]:
+        """Buffered records, partition by partition, the least recently served first. Raises the last failure of a Fetch
+        that is not retriable."""
+        with self.lock:
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            portions: list[Portion] = []
+            for state in list(self.assigned.values()):
+                if most <= 0:
+                    break
+                if state.position is None or state.paused or not state.has_records:
+                    continue
+                try:
+                    rows = state.take(most)
+                except KafkaError as failure:
+                    if not portions:
+                        raise KafkaError(failure.code, f"reading {state.tp}: {failure}") from None
+                    break
+                if rows:
+                    portions.append(Portion(state, rows))
+                    most -= len(rows)
+                    self.assigned[state.tp] = self.assigned.pop(state.tp)
+            return portions
 
     def fetch(self) -> None:
-        """Send a Fetch to each leader that has none in flight, for the partitions whose buffers have room."""
-        by_leader: dict[int, list[Assigned]] = {}
+        """Send a Fetch to each broker that has none in flight, for the partitions whose buffers have room."""
+        loop = asyncio.get_running_loop()
+        by_broker: dict[int, list[Assigned]] = {}
         unled: dict[str, None] = {}
-        for state in self.assigned.values():
-            if state.fetch_from is None or state.paused or len(state.chunks) >= CHUNKS_AHEAD:
-                continue
-            leader = self._router.view.leader(state.tp)
-            if isinstance(leader, ErrorCode):
-                unled[state.tp.topic] = None
-            elif leader not in self._fetches:
-                by_leader.setdefault(leader, []).append(state)
+        with self.lock:
+            states = [s for s in self.assigned.values() if s.fetch_from is not None and not s.paused]
+            doubtful = [s for s in states if self._has_new_leader(s)]
+            for state in states:
+                if len(state.chunks) >= CHUNKS_AHEAD or state in doubtful:
+                    continue
+                broker = self._broker_of(state, loop.time())
+                if broker is None:
+                    unled[state.tp.topic] = None
+                elif broker not in self._fetches:
+                    by_broker.setdefault(broker, []).append(state)
         if unled and self._refreshing is None:
-            self._refreshing = asyncio.get_running_loop().create_task(self._refresh(list(unled)))
-        for leader, states in by_leader.items():
-            self._fetches[leader] = asyncio.get_running_loop().create_task(self._fetch(leader, states))
+            self._refreshing = loop.create_task(self._refresh(list(unled)))
+        if doubtful and self._validating is None:
+            self._validating = loop.create_task(self._validate(doubtful))
+        for broker, wanting in by_broker.items():
+            budget = self._budget(broker)
+            if budget > 0:
+                self._fetches[broker] = loop.create_task(self._fetch(broker, wanting, budget))
+
+    def _budget(self, broker: int) -> int:
+        """The bytes that the next Fetch from this broker may return. Partitions that are paused give up what was
+        fetched for them rather than keep the others waiting."""
+        most = self._settings.fetch_max_bytes
+        with self.lock:
+            if self.buffered_bytes(broker) >= most:
+                for state in self.assigned.values():
+                    if state.paused and state.has_records:
+                        state.move(state.position, state.epoch)
+            return most - self.buffered_bytes(broker)
+
+    def _broker_of(self, state: Assigned, now_s: float) -> int | None:
+        """The broker to fetch this partition from: the follower that its leader named, or the leader."""
+        leader = self._router.view.leader(state.tp)
+        if isinstance(leader, ErrorCode):
+            return None
+        if state.replica is not None and (
+            now_s >= state.replica_until_s or state.replica not in self._router.view.brokers
+        ):
+            state.replica = None
+        return leader if state.replica is None else state.replica
+
+    def _has_new_leader(self, state: Assigned) -> bool:
+        """Whether the position has to be compared with the log of a new leader first (KIP-320)."""
+        epoch = self._router.view.leader_epoch(state.tp)
+        if epoch <= state.leader_epoch:
+            return False
+        if state.leader_epoch >= 0 and state.position is not None and state.epoch >= 0:
+            return True
+        state.leader_epoch = epoch
+        return False
+
+    async def _validate(self, states: list[Assigned]) -> None:
+        try:
+            for state in states:
+                if self.assigned.get(state.tp) is state:
+                    await validated(self._router, state, self.lock, self._settings.auto_offset_reset != "none")
+            self._worked()
+        except KafkaError as failure:
+            await self._failed(failure, [state.tp.topic for state in states])
+        finally:
+            self._validating = None
+            self._wake()
 
     async def _refresh(self, topics: list[str]) -> None:
         try:
             await self._router.refresh(topics)
-            leaders = ((tp, self._router.view.leader(tp)) for tp in self.assigned)
-            unled = next((_failure(tp, why) for tp, why in leaders if isinstance(why, ErrorCode)), None)
-            if unled is not None:
-                await asyncio.sleep(self._backoff.after_ms(unled) / 1000)
-        except KafkaError as failure:
-            if not failure.retriable:
-                self._failure = failure
-            await asyncio.sleep(self._backoff.after_ms(failure) / 1000)
+            now_s = asyncio.get_running_loop().time()
+            failure = None
+            for tp, state in list(self.assigned.items()):
+                why = self._router.view.leader(tp)
+                if not isinstance(why, ErrorCode):
+                    state.unknown_since_s = None
+                    continue
+                failure = _failure(tp, why)
+                missing = why == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.by_hand
+                if state.unknown_since_s is None:
+                    state.unknown_since_s = now_s
+                if not why.retriable or (missing and now_s - state.unknown_since_s >= UNKNOWN_S_MAX):
+                    self._failure = failure
+            if failure is not None:
+                await self._failed(failure)
+        except KafkaError as failed:
+            await self._failed(failed)
         finally:
             self._refreshing = None
             self._wake()
 
-    async def _fetch(self, leader: int, states: list[Assigned]) -> None:
+    async def _fetch(self, broker: int, states: list[Assigned], budget: int) -> None:
+        more = False
         try:
-            link = await self._router.broker(leader)
-            asked: dict[TopicPartition, tuple[Assigned, int]] = {}
-            topics: dict[str, FetchTopic] = {}
-            for state in states:
-                if state.fetch_from is None:
-                    continue
-                asked[state.tp] = state, state.fetch_from
-                topics.setdefault(state.tp.topic, FetchTopic(topic=state.tp.topic)).partitions.append(
-                    FetchPartition(
-                        partition=state.tp.partition,
-                        fetch_offset=state.fetch_from,
-                        partition_max_bytes=self._partition_max_bytes,
-                    )
-                )
-            request = FetchRequest(
-                max_wait_ms=self._wait_ms,
-                min_bytes=self._min_bytes,
-                max_bytes=self._max_bytes,
-                isolation_level=self._isolation,
-                topics=list(topics.values()),
-            )
-            reply = await link.call(FETCH, request, self._wait_ms + self._router.request_timeout_ms)
+            link = await self._router.broker(broker)
+            asked, request = self._request(states, budget)
+            if not asked:
+                return
+            reply = await link.call(FETCH, request, self._settings.fetch_max_wait_ms + self._router.request_timeout_ms)
             if reply.error_code:
                 error = error_of(reply.error_code)
                 raise KafkaError(error, f"fetching: {sentence(error)}")
             failed: KafkaError | None = None
-            for topic in reply.responses:
-                for data in topic.partitions:
-                    state, offset = asked[TopicPartition(topic.topic, data.partition_index)]
-                    failed = self._received(state, offset, data) or failed
-            if failed is not None:
-                await asyncio.sleep(self._backoff.after_ms(failed) / 1000)
+            memory = Reply(broker)
+            with self.lock:
+                for topic in reply.responses:
+                    for data in topic.partitions:
+                        place = asked.get(TopicPartition(topic.topic, data.partition_index))
+                        if place is not None:
+                            failed = self._received(*place, data, memory) or failed
+                self._replies.append(memory)
+            if failed is None:
+                self._worked()
             else:
-                self._backoff.reset()
+                await self._failed(failed)
+            more = memory.parts > 0
         except KafkaError as failure:
-            if not failure.retriable:
-                self._failure = failure
             for state in states:
-                self._router.stale(state.tp.topic)
-            await asyncio.sleep(self._backoff.after_ms(failure) / 1000)
+                state.replica = None
+            await self._failed(failure, [state.tp.topic for state in states])
         finally:
-            self._fetches.pop(leader, None)
+            self._fetches.pop(broker, None)
             self._wake()
+            if more and not self._closed:
+                self.fetch()
 
-    def _received(self, state: Assigned, offset: int, data: PartitionData) -> KafkaError | None:
+    def _request(
+        self, states: list[Assigned], budget: int
+    ) -> tuple[dict[TopicPartition, tuple[Assigned, int]], FetchRequest]:
+        settings = self._settings
+        asked: dict[TopicPartition, tuple[Assigned, int]] = {}
+        topics: dict[str, FetchTopic] = {}
+        for state in states:
+            if state.fetch_from is None:
+                continue
+            asked[state.tp] = state, state.fetch_from
+            topics.setdefault(state.tp.topic, FetchTopic(topic=state.tp.topic)).partitions.append(
+                FetchPartition(
+                    partition=state.tp.partition,
+                    current_leader_epoch=self._router.view.leader_epoch(state.tp),
+                    fetch_offset=state.fetch_from,
+                    partition_max_bytes=settings.max_partition_fetch_bytes,
+                )
+            )
+        request = FetchRequest(
+            max_wait_ms=settings.fetch_max_wait_ms,
+            min_bytes=settings.fetch_min_bytes,
+            max_bytes=budget,
+            isolation_level=self._isolation,
+            topics=list(topics.values()),
+            rack_id=settings.client_rack,
+        )
+        return asked, request
+
+    def _received(self, state: Assigned, offset: int, data: PartitionData, memory: Reply) -> KafkaError | None:
         """Buffer a partition's part of a reply. Returns the failure if the next Fetch has to wait, else None."""
         if self.assigned.get(state.tp) is not state or state.fetch_from != offset:
             return None
         error = error_of(data.error_code)
+        follower, state.replica = state.replica, None if error else state.replica
+        if data.preferred_read_replica >= 0 and not error:
+            state.replica = data.preferred_read_replica
+            state.replica_until_s = asyncio.get_running_loop().time() + self._settings.metadata_max_age_ms / 1000
+            return None
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
-            state.out_of_range = True
-            state.move(None)
+            if follower is None:  # a follower may only be behind: its leader is asked next
+                state.out_of_range = True
+                state.move(None)
         elif error in STALE_METADATA:
             self._router.stale(state.tp.topic)
             return _failure(state.tp, error)
@@ -239,12 +305,38 @@ class Poller:
         else:
             state.end_offset = data.last_stable_offset if self._isolation == READ_COMMITTED else data.high_watermark
             records = memoryview(data.records or b"")
-            after = max((header.last_offset + 1 for _, header in batches(records)), default=offset)
+            after = offset
+            epochs: list[tuple[int, int]] = []
+            for _, header in batches(records):
+                after = header.last_offset + 1
+                if not epochs or epochs[-1][1] != header.partition_leader_epoch:
+                    epochs.append((header.base_offset, header.partition_leader_epoch))
             if after > offset:
                 aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
-                state.chunks.append((records, aborted))
-                state.fetch_from = after
+                state.received(Chunk(records, after, aborted, epochs, memory))
+                memory.size += len(records)
         return None
+
+    def _worked(self) -> None:
+        self._failing_since_s = None
+        self._backoff.reset()
+
+    async def _failed(self, failure: KafkaError, topics: Iterable[str] = ()) -> None:
+        """Wait before the next attempt. `take` raises the failure if retrying cannot help, or has not helped for
+        `default_api_timeout_ms`."""
+        for topic in topics:
+            self._router.stale(topic)
+        now_s = asyncio.get_running_loop().time()
+        if self._failing_since_s is None:
+            self._failing_since_s = now_s
+        if not failure.retriable:
+            self._failure = failure
+        elif now_s - self._failing_since_s >= self._router.api_timeout_ms / 1000:
+            self._failure, self._failing_since_s = failure, None
+        wait_ms = self._backoff.after_ms(failure)
+        if self._failure is not None:
+            self._wake()
+        await asyncio.sleep(wait_ms / 1000)
 
 
 def _failure(tp: TopicPartition, error: ErrorCode, where: str = "") -> KafkaError:

@@ -45,3 +45,13 @@ def iterate(
     """
     for section in sections(buffer, start_offset, end_offset, control=control, check_crcs=check_crcs, aborted=aborted):
         yield from columns.rows(section, _make)
+
+
+def lists(
+    buffer: Buffer, start_offset: int = 0, *, aborted: Iterable[tuple[int, int]] = ()
+) -> Iterator[list[tuple[Any, ...]]]:
+    """As `iterate` from `start_offset` on, a list of plain tuples for each batch that has any; each tuple has the
+    fields of a `Record` in their order."""
+    for section in sections(buffer, start_offset, aborted=aborted):
+        if rows := columns.rows(section, tuple):
+            yield rows

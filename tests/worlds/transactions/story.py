@@ -143,7 +143,7 @@ class TransactionStory:
         settings: dict[str, Any] = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
         async with AsyncConsumer(BOOTSTRAP, runtime=runtime, **settings) as consumer:
             consumer.assign([TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
-            while not (self._over and self._is_at_end(consumer)):
+            while not (self._over and await self._is_at_end(consumer)):
                 try:
                     records = await consumer.poll(timeout_ms=500)
                 except KafkaError as error:
@@ -154,11 +154,11 @@ class TransactionStory:
                     place = TopicPartition(record.topic, record.partition)
                     self.ledger.read(bytes(record.value or b"").decode(), place, record.offset)
 
-    def _is_at_end(self, consumer: AsyncConsumer) -> bool:
+    async def _is_at_end(self, consumer: AsyncConsumer) -> bool:
         broker = self._broker
         for number in range(PARTITIONS):
             replica = broker.replicas.find(TOPIC, None, number) if broker is not None else None
-            position = consumer.position(TopicPartition(TOPIC, number)) or 0
+            position = await consumer.position(TopicPartition(TOPIC, number))
             if replica is None or position < replica.log.log_end_offset:
                 return False
         return True

@@ -1,0 +1,116 @@
+"""Listeners of rebalances run inside `poll`, in the caller's thread or on its loop, and may use the consumer."""
+
+import asyncio
+import threading
+
+import pytest
+
+from harness.patience import Deadline, within
+from moldau.client.async_consumer import AsyncConsumer
+from moldau.client.consumer import Consumer
+from moldau.client.producer import Producer
+from moldau.errors import ConfigError
+from moldau.names import TopicPartition
+
+
+def fill(bootstrap: str, topic: str, count: int) -> TopicPartition:
+    with Producer(bootstrap) as producer:
+        for number in range(count):
+            producer.send(topic, b"%d" % number)
+    return TopicPartition(topic, 0)
+
+
+def first_offset(consumer: Consumer) -> int:
+    deadline = Deadline()
+    while not (records := consumer.poll(500, 1)):
+        assert not deadline.passed
+    return records[0].offset
+
+
+def test_a_listener_of_the_synchronous_consumer_may_use_every_method(bootstrap: str, topic: str, group: str) -> None:
+    tp = fill(bootstrap, topic, 20)
+    threads: list[threading.Thread] = []
+    found: dict[str, object] = {}
+    with Consumer(bootstrap, group_id=group, auto_offset_reset="earliest") as consumer:
+
+        def assigned(partitions: list[TopicPartition]) -> None:
+            threads.append(threading.current_thread())
+            found["position"] = consumer.position(tp)
+            consumer.seek(tp, 15)
+            consumer.pause(partitions)
+            found["paused"] = consumer.paused()
+            consumer.resume(partitions)
+            found["lag"] = consumer.lag()
+            found["committed"] = consumer.committed([tp])
+
+        def revoked(partitions: list[TopicPartition]) -> None:
+            threads.append(threading.current_thread())
+            consumer.commit({tp: 12})
+
+        consumer.subscribe(topic, on_assigned=assigned, on_revoked=revoked)
+        assert first_offset(consumer) == 15
+        consumer.unsubscribe()
+        assert consumer.committed([tp])[tp].offset == 12
+    assert found == {"position": 0, "paused": [tp], "lag": {tp: 5}, "committed": {}}
+    assert threads == [threading.current_thread()] * 2
+
+
+def test_what_a_listener_raises_comes_out_of_poll(bootstrap: str, topic: str, group: str) -> None:
+    fill(bootstrap, topic, 1)
+
+    def assigned(_: list[TopicPartition]) -> None:
+        raise ZeroDivisionError
+
+    with Consumer(bootstrap, group_id=group, auto_offset_reset="earliest") as consumer:
+        consumer.subscribe(topic, on_assigned=assigned)
+        with pytest.raises(ZeroDivisionError):
+            first_offset(consumer)
+        assert first_offset(consumer) == 0
+
+
+def test_partitions_are_given_up_in_front_of_the_listener_when_the_consumer_closes(
+    bootstrap: str, topic: str, group: str
+) -> None:
+    tp = fill(bootstrap, topic, 5)
+    gone: list[object] = []
+    with Consumer(bootstrap, group_id=group, auto_offset_reset="earliest") as consumer:
+        consumer.subscribe(topic, on_revoked=lambda partitions: gone.append((partitions, consumer.position(tp))))
+        first_offset(consumer)
+    assert gone == [([tp], 1)]
+
+
+def test_listeners_on_asyncio_may_be_coroutine_functions(bootstrap: str, topic: str, group: str) -> None:
+    tp = fill(bootstrap, topic, 20)
+    called: list[object] = []
+
+    async def run() -> None:
+        async with AsyncConsumer(bootstrap, group_id=group, auto_offset_reset="earliest") as consumer:
+
+            async def assigned(partitions: list[TopicPartition]) -> None:
+                called.append((partitions, await consumer.position(tp)))
+                consumer.seek(tp, 15)
+
+            async def revoked(partitions: list[TopicPartition]) -> None:
+                await consumer.commit({tp: 17})
+                called.append(partitions)
+
+            consumer.subscribe(topic, on_assigned=assigned, on_revoked=revoked)
+            async for record in consumer:
+                assert record.offset == 15
+                break
+            await consumer.unsubscribe()
+            assert (await consumer.committed([tp]))[tp].offset == 17
+
+    async def limited() -> None:
+        await within(run())
+
+    asyncio.run(limited())
+    assert called == [([tp], 0), [tp]]
+
+
+def test_the_synchronous_consumer_refuses_listeners_that_it_cannot_await(bootstrap: str, group: str) -> None:
+    async def assigned(_: list[TopicPartition]) -> None:
+        pass
+
+    with Consumer(bootstrap, group_id=group) as consumer, pytest.raises(ConfigError, match=r"moldau\.aio"):
+        consumer.subscribe("t", on_assigned=assigned)
