@@ -13,13 +13,13 @@ from moldau.version import VERSION
 if TYPE_CHECKING:
     from moldau import aio, errors
     from moldau.client import serializers
-    from moldau.client.admin import Admin
+    from moldau.client.admin import Admin, NewTopic
     from moldau.client.consumer import Consumer
     from moldau.client.delivery import Delivered, Delivery, NotDelivered
     from moldau.client.outgoing import Header
     from moldau.client.producer import Producer
     from moldau.client.record import Record
-    from moldau.names import TopicPartition
+    from moldau.names import OffsetAndMetadata, TopicPartition
 
 __version__ = VERSION
 __all__ = [
@@ -28,7 +28,9 @@ __all__ = [
     "Delivered",
     "Delivery",
     "Header",
+    "NewTopic",
     "NotDelivered",
+    "OffsetAndMetadata",
     "Producer",
     "Record",
     "TopicPartition",
@@ -44,7 +46,9 @@ _HOMES = {
     "Delivered": "moldau.client.delivery",
     "Delivery": "moldau.client.delivery",
     "Header": "moldau.client.outgoing",
+    "NewTopic": "moldau.client.admin",
     "NotDelivered": "moldau.client.delivery",
+    "OffsetAndMetadata": "moldau.names",
     "Producer": "moldau.client.producer",
     "Record": "moldau.client.record",
     "TopicPartition": "moldau.names",

@@ -20,6 +20,13 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class OffsetAndMetadata(NamedTuple):
+    """A committed position: the offset of the next record to read, and a text of the one who committed it."""
+
+    offset: int
+    metadata: str = ""
+
+
 class VerificationGuard:
     """The token that the first batch of a producer's transaction in a partition needs to be appended (KIP-890). It
     exists while the coordinator verifies the transaction, and is void once the transaction has begun or ended. Compared

@@ -5,15 +5,16 @@ Requests about one broker or its loggers go to that broker, all others to any br
 """
 
 import enum
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
 
-from moldau.client.background import LoopThread
+from moldau.client.administration.asking import AdminPart, setting_text
+from moldau.client.faces import Face, blocking
 from moldau.client.failures import Missing, check, error_of
 from moldau.client.routing import Router
-from moldau.errors import ErrorCode
+from moldau.errors import ConfigError, ErrorCode
 from moldau.peers.link import Link
-from moldau.protocol.apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, Api
+from moldau.protocol.apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES, Api
 from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from moldau.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -44,6 +45,9 @@ class Resource(enum.IntEnum):
     GROUP = 32
 
 
+Kind = Resource | Literal["topic", "broker", "logger", "group"]
+
+
 class ConfigEntry(NamedTuple):
     """One setting. `is_default` is true if the value is not set on this resource; `source` says where it is set."""
 
@@ -55,45 +59,68 @@ class ConfigEntry(NamedTuple):
     is_read_only: bool = False
 
 
+Entries = list[ConfigEntry]
 _OWN = {Resource.TOPIC: 1, Resource.BROKER: 2, Resource.LOGGER: 6, Resource.GROUP: 8}
 _ALL_BROKERS = 3
 
 
-class AsyncConfigs:
+class AsyncConfigs(AdminPart):
     """Reads and changes settings. `router` finds the broker for each request; `timeout_ms` limits one request."""
 
     def __init__(self, router: Router, timeout_ms: int):
         self._router = router
         self._timeout_ms = timeout_ms
 
-    async def describe(self, kind: Resource, name: str) -> list[ConfigEntry]:
-        """All settings of a resource, sorted by name. An empty name stands for the defaults set for all brokers."""
-        resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
-        result = await self._ask(DESCRIBE_CONFIGS, kind, name, DescribeConfigsRequest(resources=[resource]), "results")
-        own = _ALL_BROKERS if kind is Resource.BROKER and not name else _OWN[kind]
-        return sorted(
-            ConfigEntry(
-                one.name,
-                one.value,
-                one.config_source != own,
-                one.is_sensitive,
-                SOURCES.get(one.config_source, "unknown"),
-                one.read_only,
-            )
-            for one in result.configs
-        )
+    async def describe(self, kind: Kind, name: str) -> list[ConfigEntry]:
+        """All settings of a resource, sorted by name. An empty name stands for the defaults set for all brokers. Raises
+        `UnknownTopicOrPartition`, `InvalidRequest` for a broker that does not exist, and others."""
+        [entries] = (await self.describe_all([(kind, name)])).values()
+        return entries
 
-    async def alter(self, kind: Resource, name: str, changes: Mapping[str, str | None]) -> None:
-        """Change settings; None resets a setting to its default."""
+    async def describe_all(self, resources: Iterable[tuple[Kind, str]]) -> dict[tuple[Resource, str], Entries]:
+        """All settings of several resources, each as `describe` returns it."""
+        found: dict[tuple[Resource, str], Entries] = {}
+        for kind, name in dict.fromkeys((_kind(kind), name) for kind, name in resources):
+            resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+            request = DescribeConfigsRequest(resources=[resource])
+            result = await self._ask_about(DESCRIBE_CONFIGS, kind, name, request, "results")
+            own = _ALL_BROKERS if kind is Resource.BROKER and not name else _OWN[kind]
+            found[kind, name] = sorted(
+                ConfigEntry(
+                    one.name,
+                    one.value,
+                    one.config_source != own,
+                    one.is_sensitive,
+                    SOURCES.get(one.config_source, "unknown"),
+                    one.read_only,
+                )
+                for one in result.configs
+            )
+        return found
+
+    async def alter(self, kind: Kind, name: str, changes: Mapping[str, object], *, validate_only: bool = False) -> None:
+        """Change settings, and leave the others as they are; None resets a setting to its default. With `validate_only`
+        the change is only checked. Raises `InvalidConfig` and others."""
         configs = [
-            AlterableConfig(name=setting, config_operation=DELETE if value is None else SET, value=value)
+            AlterableConfig(
+                name=setting,
+                config_operation=DELETE if value is None else SET,
+                value=None if value is None else setting_text(value),
+            )
             for setting, value in changes.items()
         ]
-        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-        request = IncrementalAlterConfigsRequest(resources=[resource])
-        await self._ask(INCREMENTAL_ALTER_CONFIGS, kind, name, request, "responses")
+        resource = AlterConfigsResource(resource_type=_kind(kind), resource_name=name, configs=configs)
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+        await self._ask_about(INCREMENTAL_ALTER_CONFIGS, _kind(kind), name, request, "responses")
 
-    async def _ask(self, api: Api, kind: Resource, name: str, request: Any, results: str) -> Any:
+    async def list_resources(self, kind: Kind) -> list[str]:
+        """The names of the resources of this kind that have settings of their own (KIP-1142), sorted."""
+        wanted = _kind(kind)
+        request = LIST_CONFIG_RESOURCES.request(resource_types=[wanted])
+        reply = await self._ask(LIST_CONFIG_RESOURCES, request, "listing resources")
+        return sorted(one.resource_name for one in reply.config_resources if one.resource_type == wanted)
+
+    async def _ask_about(self, api: Api, kind: Resource, name: str, request: Any, results: str) -> Any:
         """Send the request and return the result of its only resource."""
         about = f"{kind.name.lower()} {name}" if name else "all brokers"
 
@@ -117,15 +144,18 @@ class AsyncConfigs:
         return await self._router.any()
 
 
-class Configs:
-    """The synchronous form of `AsyncConfigs`."""
+def _kind(kind: Kind) -> Resource:
+    if isinstance(kind, Resource):
+        return kind
+    if kind.upper() not in Resource.__members__:
+        raise ConfigError(f"{kind!r} is not one of {', '.join(Resource.__members__).lower()}")
+    return Resource[kind.upper()]
 
-    def __init__(self, core: AsyncConfigs, thread: LoopThread):
-        self._core = core
-        self._thread = thread
 
-    def describe(self, kind: Resource, name: str) -> list[ConfigEntry]:
-        return self._thread.run(self._core.describe(kind, name))
+class Configs(Face[AsyncConfigs]):
+    """The synchronous face of `AsyncConfigs`, with the same methods."""
 
-    def alter(self, kind: Resource, name: str, changes: Mapping[str, str | None]) -> None:
-        self._thread.run(self._core.alter(kind, name, changes))
+    describe = blocking(AsyncConfigs.describe)
+    describe_all = blocking(AsyncConfigs.describe_all)
+    alter = blocking(AsyncConfigs.alter)
+    list_resources = blocking(AsyncConfigs.list_resources)

@@ -12,12 +12,13 @@ Sources: "Consumer Rebalance Protocol" of Kafka's protocol guide; KIP-62 (heartb
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from moldau.assignors import range_assign
 from moldau.client.failures import check, error_of
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
+from moldau.names import OffsetAndMetadata as OffsetAndMetadata
 from moldau.names import TopicPartition
 from moldau.peers.link import Link
 from moldau.protocol import consumer
@@ -55,13 +56,6 @@ _LOST_COORDINATOR = frozenset(
     }
 )
 _LOST_MEMBERSHIP = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
-
-
-class OffsetAndMetadata(NamedTuple):
-    """A committed position: the offset of the next record to read."""
-
-    offset: int
-    metadata: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

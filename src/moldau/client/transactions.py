@@ -8,7 +8,7 @@ know it. No marker will ever end it, so readers with isolation level read_commit
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from moldau.client.background import LoopThread
+from moldau.client.faces import Face, blocking
 from moldau.client.failures import check
 from moldau.client.routing import TRANSACTION_KEY, Router
 from moldau.errors import ErrorCode, KafkaError
@@ -223,36 +223,11 @@ class AsyncTransactions:
         await self._router.retrying(attempt)
 
 
-class Transactions:
-    """The synchronous form of `AsyncTransactions`, with the same methods."""
+class Transactions(Face[AsyncTransactions]):
+    """The synchronous face of `AsyncTransactions`, with the same methods."""
 
-    def __init__(self, core: AsyncTransactions, thread: LoopThread):
-        self._core = core
-        self._thread = thread
-
-    def list(
-        self,
-        *,
-        states: Sequence[str] = (),
-        producer_ids: Sequence[int] = (),
-        lasting_ms: int | None = None,
-        pattern: str | None = None,
-    ) -> Listings:
-        core = self._core
-        return self._thread.run(
-            core.list(states=states, producer_ids=producer_ids, lasting_ms=lasting_ms, pattern=pattern)
-        )
-
-    def describe(self, transactional_id: str) -> TransactionDescription:
-        return self._thread.run(self._core.describe(transactional_id))
-
-    def producers(self, partitions: Iterable[TopicPartition], broker_id: int | None = None) -> Producers:
-        return self._thread.run(self._core.producers(partitions, broker_id))
-
-    def hanging(
-        self, partitions: Iterable[TopicPartition], older_than_ms: int, broker_id: int | None = None
-    ) -> Hanging:
-        return self._thread.run(self._core.hanging(partitions, older_than_ms, broker_id))
-
-    def abort(self, tp: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
-        self._thread.run(self._core.abort(tp, producer_id, producer_epoch, coordinator_epoch))
+    list = blocking(AsyncTransactions.list)
+    describe = blocking(AsyncTransactions.describe)
+    producers = blocking(AsyncTransactions.producers)
+    hanging = blocking(AsyncTransactions.hanging)
+    abort = blocking(AsyncTransactions.abort)

@@ -9,6 +9,7 @@ connection. Why the ranges are what they are: `docs/protocol.md`.
 import importlib
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 from moldau.protocol.schema import NEVER
@@ -28,18 +29,21 @@ class Api:
     def is_flexible(self, version: int) -> bool:
         return version >= self.flexible
 
-    def _load(self, suffix: str) -> type[Any]:
+    @cached_property
+    def messages(self) -> ModuleType:
+        """The module of its messages."""
         module = "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
-        found: type[Any] = getattr(importlib.import_module(f"moldau.protocol.messages.{module}"), self.name + suffix)
-        return found
+        return importlib.import_module(f"moldau.protocol.messages.{module}")
 
     @cached_property
     def request(self) -> type[Any]:
-        return self._load("Request")
+        found: type[Any] = getattr(self.messages, f"{self.name}Request")
+        return found
 
     @cached_property
     def response(self) -> type[Any]:
-        return self._load("Response")
+        found: type[Any] = getattr(self.messages, f"{self.name}Response")
+        return found
 
 
 PRODUCE = Api(0, "Produce", 0, 13, 9, lowest=3)  # 0-2 are advertised for old librdkafka; a request in them is refused

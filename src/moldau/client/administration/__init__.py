@@ -1,0 +1,1 @@
+"""The parts of an admin client, one for each subject; `moldau.client.admin` puts them together."""

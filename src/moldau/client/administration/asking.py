@@ -1,0 +1,157 @@
+"""What the parts of an admin client share: which broker is asked, what is repeated, and the outcome of each item.
+
+A request about several topics or groups has an outcome for each: `Outcomes` maps a name to None, or to the error that
+the broker answered for it. Messages are taken from `Api.messages`, which imports them when they are first used: a
+command or script needs few of the fifty.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from moldau.client.failures import Missing, check, error_of, sentence
+from moldau.client.routing import Router
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.peers.link import Link
+from moldau.protocol.apis import Api
+
+Outcomes = dict[str, KafkaError | None]
+"""Name -> None, or the error of this item."""
+T = TypeVar("T")
+
+
+class AdminPart:
+    """Base of the parts of an admin client."""
+
+    _router: Router
+    _timeout_ms: int
+
+    async def _controller(self) -> Link:
+        await self._router.refresh([])
+        controller = self._router.view.controller_id
+        known = controller in self._router.view.brokers
+        return await (self._router.broker(controller) if known else self._router.any())
+
+    async def _ask(self, api: Api, request: Any, about: str, broker_id: int | None = None) -> Any:
+        """Send a request to a broker, to any by default. Raises `KafkaError` if the reply as a whole has an error."""
+
+        async def attempt() -> Any:
+            link = await (self._router.any() if broker_id is None else self._broker(broker_id))
+            reply = await link.call(api, request, self._timeout_ms)
+            check(getattr(reply, "error_code", 0), about, getattr(reply, "error_message", None))
+            return reply
+
+        return await self._router.retrying(attempt)
+
+    async def _ask_controller(self, api: Api, request: Any, about: str) -> Any:
+        """Send a request to the controller. Raises `KafkaError` if the reply as a whole has an error."""
+
+        async def attempt() -> Any:
+            reply = await (await self._controller()).call(api, request, self._timeout_ms * 2)
+            check(reply.error_code, about, getattr(reply, "error_message", None))
+            return reply
+
+        return await self._router.retrying(attempt)
+
+    async def _broker(self, broker_id: int) -> Link:
+        if broker_id not in self._router.view.brokers:
+            await self._router.refresh([])
+        return await self._router.broker(broker_id)
+
+    async def _brokers(self) -> list[int]:
+        """The ids of all brokers that are up."""
+        await self._router.retrying(lambda: self._router.refresh([]))
+        return sorted(self._router.view.brokers)
+
+    async def _each(
+        self,
+        api: Api,
+        names: Iterable[str],
+        request: Callable[[list[str]], Any],
+        results: Callable[[Any], Iterable[tuple[str, Any]]],
+        kind: str = "topic",
+    ) -> Outcomes:
+        """Ask the controller about several items, and again about those that fail with a retriable error. `results`
+        returns the name and the result of each item in a reply."""
+        wanted = [*dict.fromkeys(names)]
+        found: Outcomes = {}
+
+        async def attempt() -> None:
+            failed: KafkaError | None = None
+            link = await self._controller()
+            reply = await link.call(api, request([*wanted]), self._timeout_ms * 2)
+            for name, result in results(reply):
+                error = failure(result, f"{kind} {name}")
+                if error is not None and error.retriable:
+                    failed = error
+                else:
+                    wanted.remove(name)
+                found[name] = error
+            if failed is not None:
+                raise failed
+
+        order = [*wanted]
+        if wanted:
+            try:
+                await self._router.retrying(attempt)
+            except KafkaError:
+                if len(found) < len(order):
+                    raise
+        return {name: found[name] for name in order}
+
+    async def _ask_coordinator(self, group_id: str, api: Api, request: Any, error: Callable[[Any], int]) -> Any:
+        """Ask the coordinator of a group; `error` returns the reply's error code. Raises `KafkaError`."""
+
+        async def attempt() -> Any:
+            link = await self._router.broker(await self._router.coordinator(group_id))
+            reply = await link.call(api, request, self._timeout_ms)
+            check(error(reply), f"group {group_id}")
+            return reply
+
+        return await self._router.retrying(attempt)
+
+    async def _by_leader(self, partitions: Mapping[TopicPartition, T]) -> dict[int, dict[TopicPartition, T]]:
+        """The partitions by the broker that leads them. Raises `KafkaError`; for a topic or partition that does not
+        exist it cannot be retried."""
+        await self._router.refresh({tp.topic for tp in partitions})
+        view, by_leader = self._router.view, dict[int, dict[TopicPartition, T]]()
+        for tp, wanted in partitions.items():
+            leader = view.leader(tp)
+            if leader is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise Missing(f"partition {tp.partition} of topic {tp.topic}")
+            by_leader.setdefault(await self._router.leader(tp), {})[tp] = wanted
+        return by_leader
+
+
+def failure(result: Any, about: str) -> KafkaError | None:
+    """The error in the result of one item, None if it has none."""
+    code = error_of(result.error_code)
+    if code is ErrorCode.NONE:
+        return None
+    if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return Missing(about)
+    return KafkaError(code, f"{about}: {getattr(result, 'error_message', None) or sentence(code)}")
+
+
+def only(outcomes: Outcomes) -> None:
+    """Raise the error of the one item."""
+    [error] = outcomes.values()
+    if error is not None:
+        raise error
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of the partitions by topic, in the given order."""
+    found: dict[str, list[int]] = {}
+    for tp in partitions:
+        found.setdefault(tp.topic, []).append(tp.partition)
+    return found
+
+
+def setting_text(value: object) -> str:
+    """The value of a setting as Kafka's text: True is `true`, a list is separated by commas."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return ",".join(setting_text(one) for one in value)
+    return str(value)

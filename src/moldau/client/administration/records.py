@@ -1,0 +1,134 @@
+"""Offsets and records of partitions: list offsets by position or time, delete records from the front."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from moldau.client.administration.asking import AdminPart, by_topic
+from moldau.client.failures import STALE_METADATA, check, error_of
+from moldau.errors import ConfigError
+from moldau.names import TopicPartition
+from moldau.protocol.apis import DELETE_RECORDS, LIST_OFFSETS
+
+EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
+"""Positions that ListOffsets understands instead of a time: the first record, the end, the largest timestamp."""
+_ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
+_NAMED: dict[object, int] = {"earliest": EARLIEST, "latest": LATEST, "max_timestamp": MAX_TIMESTAMP}
+Position = int | datetime | Literal["earliest", "latest", "max_timestamp"]
+"""A position by name (or `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`), or a time: a `datetime`, or ms since 1970."""
+
+
+class ListedOffset(NamedTuple):
+    """An offset of a partition. `timestamp_ms` is None unless a time was asked for; `leader_epoch` is -1 if unknown."""
+
+    offset: int
+    timestamp_ms: int | None
+    leader_epoch: int
+
+
+class RecordsPart(AdminPart):
+    """The part of an admin client for offsets and records."""
+
+    async def list_offsets(
+        self, wanted: Mapping[TopicPartition, Position], *, isolation_level: str = "read_uncommitted"
+    ) -> dict[TopicPartition, ListedOffset | None]:
+        """The offset of each partition at a position (earliest, latest, max_timestamp) or time; None if no record is at
+        or after the time. With `read_committed`, latest is the last stable offset. Raises `UnknownTopicOrPartition` and
+        others."""
+        if isolation_level not in _ISOLATION:
+            raise ConfigError(f"isolation_level={isolation_level!r} is not one of {', '.join(_ISOLATION)}")
+        messages = LIST_OFFSETS.messages
+        times = {tp: _time_ms(position) for tp, position in wanted.items()}
+        found: dict[TopicPartition, ListedOffset | None] = {}
+
+        async def attempt() -> None:
+            missing = {tp: time_ms for tp, time_ms in times.items() if tp not in found}
+            for leader, partitions in (await self._by_leader(missing)).items():
+                topics = [
+                    messages.ListOffsetsTopic(
+                        name=name,
+                        partitions=[
+                            messages.ListOffsetsPartition(
+                                partition_index=number, timestamp=partitions[TopicPartition(name, number)]
+                            )
+                            for number in numbers
+                        ],
+                    )
+                    for name, numbers in by_topic(partitions).items()
+                ]
+                link = await self._router.broker(leader)
+                request = messages.ListOffsetsRequest(
+                    replica_id=-1, isolation_level=_ISOLATION[isolation_level], topics=topics
+                )
+                reply = await link.call(LIST_OFFSETS, request, self._timeout_ms)
+                for topic in reply.topics:
+                    for p in topic.partitions:
+                        tp = TopicPartition(topic.name, p.partition_index)
+                        if error_of(p.error_code) in STALE_METADATA:
+                            self._router.stale(topic.name)
+                        check(p.error_code, f"listing the offsets of {tp}")
+                        timestamp_ms = p.timestamp if p.timestamp >= 0 else None
+                        found[tp] = ListedOffset(p.offset, timestamp_ms, p.leader_epoch) if p.offset >= 0 else None
+
+        if times:
+            await self._router.retrying(attempt)
+        return {tp: found[tp] for tp in times}
+
+    async def offsets(self, wanted: Mapping[TopicPartition, Position]) -> dict[TopicPartition, int]:
+        """The offset of each partition at a position (earliest, latest, max_timestamp) or time; -1 if no record is at
+        or after the time. `list_offsets` returns more."""
+        listed = await self.list_offsets(wanted)
+        return {tp: -1 if one is None else one.offset for tp, one in listed.items()}
+
+    async def watermarks(self, topic: str) -> dict[TopicPartition, tuple[int, int]]:
+        """The log start offset and the end offset of each partition of a topic. Raises `UnknownTopicOrPartition`."""
+        await self._router.retrying(lambda: self._router.refresh([topic]))
+        view = self._router.view.topics.get(topic)
+        partitions = [TopicPartition(topic, p) for p in (view.partitions if view else [0])]
+        first = await self.offsets(dict.fromkeys(partitions, EARLIEST))
+        end = await self.offsets(dict.fromkeys(partitions, LATEST))
+        return {tp: (first[tp], end[tp]) for tp in partitions}
+
+    async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Delete the records below these offsets (-1: all records). Returns each partition's new log start offset.
+        Raises `OffsetOutOfRange`, `PolicyViolation` for a compacted topic, and others."""
+        messages = DELETE_RECORDS.messages
+        low: dict[TopicPartition, int] = {}
+
+        async def attempt() -> None:
+            missing = {tp: offset for tp, offset in before.items() if tp not in low}
+            for leader, partitions in (await self._by_leader(missing)).items():
+                topics = [
+                    messages.DeleteRecordsTopic(
+                        name=name,
+                        partitions=[
+                            messages.DeleteRecordsPartition(
+                                partition_index=number, offset=partitions[TopicPartition(name, number)]
+                            )
+                            for number in numbers
+                        ],
+                    )
+                    for name, numbers in by_topic(partitions).items()
+                ]
+                link = await self._router.broker(leader)
+                request = messages.DeleteRecordsRequest(topics=topics, timeout_ms=self._timeout_ms)
+                reply = await link.call(DELETE_RECORDS, request, self._timeout_ms * 2)
+                for topic in reply.topics:
+                    for p in topic.partitions:
+                        tp = TopicPartition(topic.name, p.partition_index)
+                        check(p.error_code, f"deleting records of {tp}")
+                        low[tp] = p.low_watermark
+
+        if before:
+            await self._router.retrying(attempt)
+        return {tp: low[tp] for tp in before}
+
+
+def _time_ms(position: Position) -> int:
+    if isinstance(position, datetime):
+        return int(position.timestamp() * 1000)
+    if isinstance(position, int):
+        return position
+    if position not in _NAMED:
+        raise ConfigError(f"{position!r} is not a time, nor one of {', '.join(map(str, _NAMED))}")
+    return _NAMED[position]
