@@ -1,6 +1,6 @@
 """Encodes Arrow columns into batches for each partition, so that a producer can send whole tables (needs pyarrow).
 
-Rows keep their order within a partition. Each distinct key is hashed once. A batch holds about `batch_bytes`; only a
+Rows keep their order within a partition. A batch holds about `batch_bytes`; only a
 batch of a single record may be larger.
 """
 
@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from moldau.client.batching import RECORD_OVERHEAD_BYTES
-from moldau.client.partitioning import positive_hash
-from moldau.records.arrow import from_columns
+from moldau.records.arrow import from_columns, source_of
+from moldau.records.columns import by_partition
 
 
 class EncodedBatch(NamedTuple):
@@ -79,22 +78,25 @@ def encoded_batches(
     """Yield the batches of all rows. A row goes to `partition` if given, else to its key's partition, else (without a
     key) to the partition that `sticky(bytes)` returns."""
     if partition is None and columns.keys is not None and columns.keys.null_count < len(columns.keys):
-        targets = _by_key(columns.keys, partitions, sticky(0))
-        for target in range(partitions):
-            rows = pc.indices_nonzero(pc.equal(targets, target))
-            if len(rows):
-                for piece in _pieces(columns.take(rows), batch_bytes):
-                    yield _encode(piece, target, codec)
+        sorted_columns, counts = _by_key(columns, columns.keys, partitions, sticky(0))
+        start = 0
+        for target, count in enumerate(counts):
+            for piece in _pieces(sorted_columns.slice(start, count), batch_bytes):
+                yield _encode(piece, target, codec)
+            start += count
         return
     for piece in _pieces(columns, batch_bytes):
         yield _encode(piece, sticky(piece.size) if partition is None else partition, codec)
 
 
-def _by_key(keys: pa.Array, partitions: int, without_key: int) -> pa.Array:
-    """The partition of each row."""
-    coded = keys.dictionary_encode()
-    hashed = pa.array([positive_hash(key) % partitions for key in coded.dictionary.to_pylist()], pa.int32())
-    return pc.fill_null(hashed.take(coded.indices), without_key)
+def _by_key(
+    columns: FetchedColumns, keys: pa.Array, partitions: int, without_key: int
+) -> tuple[FetchedColumns, list[int]]:
+    """The rows in the order of their partitions, and the number of rows of each partition."""
+    source = source_of(keys)
+    assert source is not None, "the caller has looked for a key"
+    order, counts = by_partition(source, len(keys), partitions, without_key)
+    return columns.take(pa.Array.from_buffers(pa.int32(), len(keys), [None, pa.py_buffer(order)], 0)), counts
 
 
 def _pieces(columns: FetchedColumns, batch_bytes: int) -> Iterator[FetchedColumns]:

@@ -21,6 +21,7 @@ from moldau.protocol.apis import FETCH, LIST_OFFSETS
 from moldau.protocol.codec import read_reply
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from moldau.records.arena import Arena
 from moldau.records.batch import batches
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def read_columns(
     from moldau.records.arrow import to_record_batches
 
     tp = TopicPartition(topic, partition)
-    isolation = isolation_number(isolation_level)
+    isolation, arena = isolation_number(isolation_level), Arena()
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
         walk, position, idle_ms = _Range(caller, tp, max_bytes, isolation), start, 0
         while position < end:
@@ -133,7 +134,9 @@ def read_columns(
             idle_ms = 0
             if position < end:
                 caller.retrying(lambda at=position: walk.ask(at))  # type: ignore[misc]
-            yield from to_record_batches(fetched.records, topic, partition, start, end, aborted=fetched.aborted)
+            yield from to_record_batches(
+                fetched.records, topic, partition, start, end, aborted=fetched.aborted, arena=arena
+            )
 
 
 def isolation_number(level: str) -> int:

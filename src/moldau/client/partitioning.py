@@ -5,31 +5,17 @@ Records without a key go to one partition until it has received `switch_bytes`, 
 batches are full and partitions get equal shares.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 
+from moldau.records import columns
 from moldau.runtime import Random
 
-_SEED, _MIX, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
-
-
-def murmur2(data: bytes) -> int:
-    """MurmurHash2 of the data, as an unsigned 32-bit number."""
-    length = len(data)
-    h = (_SEED ^ length) & _MASK
-    whole = length & ~3
-    for at in range(0, whole, 4):
-        k = int.from_bytes(data[at : at + 4], "little") * _MIX & _MASK
-        h = (h * _MIX & _MASK) ^ ((k ^ (k >> 24)) * _MIX & _MASK)
-    if whole < length:
-        h = (h ^ int.from_bytes(data[whole:], "little")) * _MIX & _MASK
-    h = (h ^ (h >> 13)) * _MIX & _MASK
-    return h ^ (h >> 15)
-
-
-@lru_cache(maxsize=65536)
-def positive_hash(key: bytes) -> int:
-    """The hash without its sign bit: modulo the number of partitions, it is the key's partition."""
-    return murmur2(key) & 0x7FFFFFFF
+murmur2 = columns.murmur2
+positive_hash: Callable[[bytes], int] = (
+    columns.positive_hash if columns.COMPILED else lru_cache(65536)(columns.positive_hash)
+)
+"""The hash of a key without its sign bit: modulo the number of partitions, it is the key's partition."""
 
 
 class Sticky:

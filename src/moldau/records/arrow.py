@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from moldau.records import columns
+from moldau.records.arena import Arena
 from moldau.records.batch import HEADER_SIZE, write_batch
 from moldau.records.columns import Binary, Columns, Section, Source
 from moldau.records.sections import OFFSET_MAX, Buffer, sections
@@ -61,19 +62,25 @@ def to_record_batches(
     bytes_max: int = 64 * 1024 * 1024,
     check_crcs: bool = True,
     aborted: Iterable[tuple[int, int]] = (),
+    arena: Arena | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Like `to_record_batch`, in pieces of whole Kafka batches, about `bytes_max` inflated bytes each; yields nothing
-    if no record is selected."""
+    if no record is selected. Batches are inflated in `arena`; a piece no longer needs its memory."""
+    arena = Arena() if arena is None else arena
     found: list[Section] = []
     size = 0
-    for section in sections(buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted):
-        if found and size + section.stop - section.start > bytes_max:
-            yield _record_batch(found, topic, partition)
-            found, size = [], 0
+    for section in sections(buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted, arena=arena):
         found.append(section)
         size += section.stop - section.start
+        if size >= bytes_max:
+            piece = _record_batch(found, topic, partition)
+            arena.clear()
+            yield piece
+            found, size = [], 0
     if found:
-        yield _record_batch(found, topic, partition)
+        piece = _record_batch(found, topic, partition)
+        arena.clear()
+        yield piece
 
 
 def _record_batch(found: list[Section], topic: str, partition: int) -> pa.RecordBatch:
@@ -145,7 +152,7 @@ def from_columns(
             [columns.header_block([(pair["key"], pair["value"]) for pair in row or ()]) for row in pairs], pa.binary()
         )
     records, max_timestamp = columns.encode_columns(
-        count, _source(keys), _source(values), numbers, _source(blocks), HEADER_SIZE
+        count, source_of(keys), source_of(values), numbers, source_of(blocks), HEADER_SIZE
     )
     return write_batch(
         records, count=count, base_timestamp=numbers[0], max_timestamp=max_timestamp, room=HEADER_SIZE, **batch
@@ -159,7 +166,8 @@ def _flat(column: pa.Array, kind: pa.DataType | None) -> pa.Array:
     return column if kind is None or column.type == kind else column.cast(kind)
 
 
-def _source(column: pa.Array | None) -> Source | None:
+def source_of(column: pa.Array | None) -> Source | None:
+    """The buffers of a column of byte strings; None if all are null."""
     if column is None or column.null_count == len(column):
         return None
     flat = _flat(column, pa.binary())

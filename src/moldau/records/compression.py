@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 import cramjam
 
 from moldau.errors import MoldauError
+from moldau.records.arena import Arena
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -79,15 +80,18 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     raise UnknownCodec(f"no codec has the number {codec}")
 
 
-def decompress(codec: int, data: Buffer, limit: int) -> Buffer:
-    """`data`, inflated. Raises `TooLarge` for more than `limit` bytes, `DecompressionError` for invalid data."""
+def decompress(codec: int, data: Buffer, limit: int, arena: Arena | None = None) -> Buffer:
+    """`data`, inflated into the arena's memory if there is one. Raises `TooLarge` for more than `limit` bytes,
+    `DecompressionError` for invalid data."""
     if codec == SNAPPY:
-        return _decompress_snappy(data, limit)
+        return _decompress_snappy(data, limit, arena)
     if codec == NONE:
         return data
     decompress_into = _INTO.get(codec)
     if decompress_into is None:
         raise UnknownCodec(f"no codec has the number {codec}")
+    if arena is not None:
+        return _grow_in(arena, decompress_into, data, limit)
     return _grow(decompress_into, data, limit)
 
 
@@ -102,27 +106,46 @@ def exceeds(codec: int, data: Buffer, limit: int) -> bool:
     return False
 
 
-_INTO: Final[dict[int, Callable[[Buffer, bytearray | mmap], int]]] = {
+_Into: TypeAlias = Callable[[Buffer, bytearray | memoryview | mmap], int]
+_INTO: Final[dict[int, _Into]] = {
     GZIP: cramjam.gzip.decompress_into,
     LZ4: cramjam.lz4.decompress_into,
     ZSTD: cramjam.zstd.decompress_into,
 }
 
 
-def _grow(decompress_into: Callable[[Buffer, bytearray | mmap], int], data: Buffer, limit: int) -> Buffer:
+def _grow_in(arena: Arena, decompress_into: _Into, data: Buffer, limit: int) -> memoryview:
+    """Inflate into the arena's room, and into four times as much whenever it was too small, up to the limit."""
+    room = arena.room(min(max(_SMALLEST, 8 * len(data)), limit))[:limit]
+    while (size := _inflated(decompress_into, data, room)) is None:
+        if len(room) == limit:
+            raise TooLarge(f"the batch holds more than {limit} bytes")
+        room = arena.room(min(4 * len(room), limit))[:limit]
+    return arena.take(size)
+
+
+def _inflated(decompress_into: _Into, data: Buffer, out: bytearray | memoryview | mmap) -> int | None:
+    """Inflate into `out`: the number of bytes, or None if it was too small."""
+    try:
+        return decompress_into(data, out)
+    except cramjam.DecompressionError as error:
+        if _CRAMPED not in str(error):
+            raise DecompressionError(str(error)) from None
+        return None
+
+
+def _grow(decompress_into: _Into, data: Buffer, limit: int) -> Buffer:
     """Inflate into a buffer, and into one four times as large whenever it was too small, up to the limit. A giant
     buffer is mapped: the allocator would keep it for every thread that ever inflated a decompression bomb."""
     size = max(_SMALLEST, 8 * len(data))
     while True:
         room = min(size, limit)
         out = mmap(-1, room) if room > MAPPED_BYTES else bytearray(room)
-        try:
-            return memoryview(out)[: decompress_into(data, out)]
-        except cramjam.DecompressionError as error:
-            if _CRAMPED not in str(error):
-                raise DecompressionError(str(error)) from None
-            if size >= limit:
-                raise TooLarge(f"the batch holds more than {limit} bytes") from None
+        inflated = _inflated(decompress_into, data, out)
+        if inflated is not None:
+            return memoryview(out)[:inflated]
+        if size >= limit:
+            raise TooLarge(f"the batch holds more than {limit} bytes")
         del out
         size *= 4
 
@@ -210,7 +233,7 @@ def _thorough_lz4_block(plain: memoryview, level: int | None) -> bytes:
     return frame[at + 4 : at + 4 + (size & ~_LZ4_STORED)]
 
 
-def _decompress_snappy(data: Buffer, limit: int) -> Buffer:
+def _decompress_snappy(data: Buffer, limit: int, arena: Arena | None) -> Buffer:
     """Each snappy block starts with its inflated size: all sizes are added up before anything is allocated."""
     view = memoryview(data)
     framed = bytes(view[: len(XERIAL_MAGIC)]) == XERIAL_MAGIC
@@ -218,13 +241,13 @@ def _decompress_snappy(data: Buffer, limit: int) -> Buffer:
         size = sum(cramjam.snappy.decompress_raw_len(block) for block in _blocks(view, framed))
         if size > limit:
             raise TooLarge(f"the batch holds more than {limit} bytes")
-        out = bytearray(size)
+        out = bytearray(size) if arena is None else arena.room(size)[:size]
         rest = memoryview(out)
         for block in _blocks(view, framed):
             rest = rest[cramjam.snappy.decompress_raw_into(block, rest) :]
     except cramjam.DecompressionError as error:
         raise DecompressionError(str(error)) from None
-    return out
+    return out if arena is None else arena.take(size)
 
 
 def _blocks(view: memoryview, framed: bool) -> Iterator[memoryview]:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from moldau.records import columns
+from moldau.records.arena import Arena
 from moldau.records.sections import OFFSET_MAX, Buffer, sections
 
 CREATE_TIME: Final = 0
@@ -37,21 +38,31 @@ def iterate(
     control: bool = False,
     check_crcs: bool = True,
     aborted: Iterable[tuple[int, int]] = (),
+    arena: Arena | None = None,
 ) -> Iterator[Record]:
     """Every record with start_offset <= offset < end_offset in whole batches. Control records are included only on
-    request; records of the transactions in `aborted`, as (producer id, first offset), never.
+    request; records of the transactions in `aborted`, as (producer id, first offset), never. Batches are inflated in
+    `arena`, which is empty again afterwards.
 
     Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not batches.
     """
-    for section in sections(buffer, start_offset, end_offset, control=control, check_crcs=check_crcs, aborted=aborted):
-        yield from columns.rows(section, _make)
+    arena = Arena() if arena is None else arena
+    for section in sections(
+        buffer, start_offset, end_offset, control=control, check_crcs=check_crcs, aborted=aborted, arena=arena
+    ):
+        records = columns.rows(section, _make)
+        arena.clear()
+        yield from records
 
 
 def lists(
-    buffer: Buffer, start_offset: int = 0, *, aborted: Iterable[tuple[int, int]] = ()
+    buffer: Buffer, start_offset: int = 0, *, aborted: Iterable[tuple[int, int]] = (), arena: Arena | None = None
 ) -> Iterator[list[tuple[Any, ...]]]:
     """As `iterate` from `start_offset` on, a list of plain tuples for each batch that has any; each tuple has the
     fields of a `Record` in their order."""
-    for section in sections(buffer, start_offset, aborted=aborted):
-        if rows := columns.rows(section, tuple):
+    arena = Arena() if arena is None else arena
+    for section in sections(buffer, start_offset, aborted=aborted, arena=arena):
+        rows = columns.rows(section, tuple)
+        arena.clear()
+        if rows:
             yield rows

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records import compression
+from moldau.records.arena import Arena
 from moldau.records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -59,9 +60,10 @@ def sections(
     control: bool = False,
     check_crcs: bool = True,
     aborted: Iterable[tuple[int, int]] = (),
+    arena: Arena | None = None,
 ) -> Iterator[Section]:
     """The records of each batch that has any in start_offset <= offset < end_offset, except those of the transactions
-    in `aborted`: (producer id, first offset) of each.
+    in `aborted`: (producer id, first offset) of each. With `arena`, batches are inflated into its memory.
 
     Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not batches.
     """
@@ -81,7 +83,7 @@ def sections(
         if header.count > 0 and header.last_offset >= start_offset and (control or not header.is_control):
             if check_crcs and not crc_holds(view, at):
                 raise _corrupt(header, "fails its checksum")
-            yield section_of(view, at, header, start_offset, end_offset)
+            yield section_of(view, at, header, start_offset, end_offset, arena=arena)
         at += size
 
 
@@ -92,13 +94,14 @@ def section_of(
     start_offset: int = 0,
     end_offset: int = OFFSET_MAX,
     inflated_max: int = INFLATED_MAX,
+    arena: Arena | None = None,
 ) -> Section:
     """The records of the batch at `at`."""
     start, stop = at + HEADER_SIZE, at + header.batch_length + LOG_OVERHEAD
     records: Buffer = view
     if header.codec != compression.NONE:
         try:
-            records = compression.decompress(header.codec, view[start:stop], inflated_max)
+            records = compression.decompress(header.codec, view[start:stop], inflated_max, arena)
         except compression.DecompressionError as error:
             raise _corrupt(header, f"cannot be inflated: {error}") from None
         start, stop = 0, len(records)

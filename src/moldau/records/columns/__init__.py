@@ -1,19 +1,21 @@
 """The one compiled extension: all work that is done per record.
 
 `scanning` checks records on append and before they are read, and finds one by its time; `seeking` passes over batches
-by their headers, `decoding` makes columns and rows of records, `encoding` writes them, `cleaning` compacts them.
-All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted elsewhere, from the same files.
+by their headers, `decoding` makes columns and rows of records, `encoding` writes them, `hashing` chooses partitions by
+key, `cleaning` compacts them. All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted
+elsewhere, from the same files.
 """
 
-from moldau.records.columns import cleaning, decoding, encoding, scanning, seeking
+from moldau.records.columns import cleaning, decoding, encoding, hashing, scanning, seeking
 from moldau.records.columns.cleaning import MASK as HASH_MASK
 from moldau.records.columns.cleaning import choose, copy_chosen, keyed_hash, note_keys
 from moldau.records.columns.decoding import Binary, Columns, decode, refused, rows
 from moldau.records.columns.encoding import Source, encode_columns, encode_rows, header_block
+from moldau.records.columns.hashing import by_partition, murmur2, positive_hash
 from moldau.records.columns.scanning import FLAWS, Section, first_timed, measure, plain, scan
 from moldau.records.columns.seeking import seek
 
-COMPILED: bool = all(module.COMPILED for module in (scanning, seeking, decoding, encoding, cleaning))
+COMPILED: bool = all(module.COMPILED for module in (scanning, seeking, decoding, encoding, hashing, cleaning))
 
 __all__ = [
     "COMPILED",
@@ -23,6 +25,7 @@ __all__ = [
     "Columns",
     "Section",
     "Source",
+    "by_partition",
     "choose",
     "copy_chosen",
     "decode",
@@ -32,8 +35,10 @@ __all__ = [
     "header_block",
     "keyed_hash",
     "measure",
+    "murmur2",
     "note_keys",
     "plain",
+    "positive_hash",
     "refused",
     "rows",
     "scan",

@@ -1,0 +1,38 @@
+"""Memory that inflated batches share, and that is used again after `clear`.
+
+A fresh buffer for each batch costs more than inflating into it: the kernel clears each of its pages, and nobody knows
+the inflated size beforehand. Pieces that were handed out must not be used after the next `clear`. One thread at a time.
+"""
+
+from mmap import mmap
+from typing import Final
+
+BLOCK_BYTES: Final = 1 << 20
+KEPT_BYTES: Final = 128 << 20
+"""A larger block is given back to the system by `clear`."""
+
+
+class Arena:
+    """Blocks of memory, of which the newest has room."""
+
+    def __init__(self) -> None:
+        self._block = memoryview(b"")
+        self._used = 0
+
+    def room(self, size: int) -> memoryview:
+        """Writable memory of at least `size` bytes, which stays free until `take`."""
+        if len(self._block) - self._used < size:
+            self._block = memoryview(mmap(-1, max(size, 2 * len(self._block), BLOCK_BYTES)))
+            self._used = 0
+        return self._block[self._used :]
+
+    def take(self, size: int) -> memoryview:
+        """The first `size` bytes of the room, which now belong to the caller."""
+        self._used += size
+        return self._block[self._used - size : self._used]
+
+    def clear(self) -> None:
+        """Use the memory again, from now on."""
+        self._used = 0
+        if len(self._block) > KEPT_BYTES:
+            self._block = memoryview(b"")
