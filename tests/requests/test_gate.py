@@ -132,5 +132,3 @@ def test_a_refused_request_without_a_place_for_the_error_closes_the_connection()
     broker = Broker(lambda request, call: Verdict(REFUSED))
     with pytest.raises(ProtocolViolation, match="Produce is refused"):
         broker.ask(PRODUCE, 9, ProduceRequest(acks=0, topic_data=PRODUCED.topic_data))
-    with pytest.raises(ProtocolViolation, match="Metadata is refused"):
-        broker.ask(METADATA, 4, MetadataRequest())

@@ -1,34 +1,44 @@
-"""The answer to a request that is refused as a whole, with an error code."""
+"""The answer to a request that is refused as a whole, with an error code.
 
+The code goes where clients look for it: at the top level of the response, or else into every element that the request
+names. The elements of a response mirror those of its request (topics and their partitions, groups, resources), so one
+walk over the tables of both messages builds the reply of every API.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from moldau.errors import ProtocolViolation
-from moldau.protocol.apis import APIS, FETCH, PRODUCE
+from moldau.protocol.apis import ALTER_REPLICA_LOG_DIRS, APIS, FETCH, PRODUCE, Api
 from moldau.protocol.hot_fetch import Fetch, FetchReply, FetchResult
 from moldau.protocol.hot_produce import Produce
-from moldau.protocol.schema import specs
+from moldau.protocol.schema import Spec, specs
 from moldau.requests.session import Call
+
+ERROR_CODES = ("error_code", "partition_error_code")
+IDENTITIES = {
+    **{name: name for name in ("name", "topic", "topic_id", "partition_index", "partition", "group_id", "producer_id")},
+    **{name: name for name in ("resource_type", "resource_name", "entity")},
+    "topic_name": "name",
+    "user": "name",
+}
+"""What an element of a response is about: its fields, and the fields of the request's element that they repeat."""
 
 
 def refused(request: Any, call: Call, error: int) -> Any:
-    """A response that carries the error: in every partition for Produce and Fetch, at the top level for all other APIs.
+    """A response that carries the error: in every partition for Produce and Fetch (Fetch also at the top level), at the
+    top level for all others that have a place there, and else in each element that the request names.
 
-    Raises `ProtocolViolation`, which closes the connection, if the reply has no place for the error: a Produce with
-    acks=0 has no reply, and some responses have errors only in their elements.
+    Raises `ProtocolViolation`, which closes the connection, for a Produce with acks=0: it has no reply.
     """
     api = APIS[call.key]
     if api is FETCH:
         return _refused_fetch(request, error)
     if api is PRODUCE:
-        if request.acks:
-            return _refused_produce(request, error)
-    elif _has_error_code(api.response, call.version):
-        return api.response(error_code=error)
-    raise ProtocolViolation(f"{api.name} is refused with error {error}")
-
-
-def _has_error_code(response: type, version: int) -> bool:
-    return any(name == "error_code" and spec.since <= version <= spec.until for name, spec, _ in specs(response))
+        if not request.acks:
+            raise ProtocolViolation(f"{api.name} is refused with error {error}")
+        return _refused_produce(request, error)
+    return _refused_by_table(api, request, call.version, error)
 
 
 def _refused_produce(request: Produce, error: int) -> list[tuple[int, int, int, int, int]]:
@@ -38,3 +48,63 @@ def _refused_produce(request: Produce, error: int) -> list[tuple[int, int, int, 
 def _refused_fetch(request: Fetch, error: int) -> FetchReply:
     results = [FetchResult(part[0], error, -1, -1, -1) for _, _, parts in request.topics for part in parts]
     return FetchReply(error, 0, request.topics, results)
+
+
+def _refused_by_table(api: Api, request: Any, version: int, error: int) -> Any:
+    response = api.response()
+    asked = list(_elements(request, version))
+    if api is ALTER_REPLICA_LOG_DIRS:  # asks by folder and topic, and is answered by topic
+        asked = [topic for folder in asked for topic in folder.topics]
+    _refuse(response, asked, version, error)
+    return response
+
+
+def _refuse(answer: Any, asked: Sequence[Any], version: int, error: int) -> None:
+    """Put the error into `answer`, or else into one element of it for each of those that were `asked` for."""
+    fields = _fields(type(answer), version)
+    for name in ERROR_CODES:
+        if name in fields:
+            setattr(answer, name, error)
+            return
+    for name, spec in fields.items():
+        if _holds_errors(spec, version):
+            setattr(answer, name, [_element(spec.kind, one, version, error) for one in asked])
+            return
+
+
+def _element(kind: type, asked: Any, version: int, error: int) -> Any:
+    """The element of a response that answers this element of the request: a message, or the name or number itself."""
+    answer = kind()
+    if isinstance(asked, str | int):
+        named = "string" if isinstance(asked, str) else "int32"
+        name = next(n for n, s in _fields(kind, version).items() if s.kind == named and n != "error_message")
+        setattr(answer, name, asked)
+        _refuse(answer, (), version, error)
+        return answer
+    for name in _fields(kind, version):
+        if name in IDENTITIES and hasattr(asked, IDENTITIES[name]):
+            setattr(answer, name, getattr(asked, IDENTITIES[name]))
+    _refuse(answer, list(_elements(asked, version)), version, error)
+    return answer
+
+
+def _elements(asked: Any, version: int) -> Iterator[Any]:
+    """The elements of all arrays of a request, or of one of its elements."""
+    for name, spec in _fields(type(asked), version).items():
+        if spec.array:
+            elements: Iterable[Any] = getattr(asked, name) or ()
+            yield from elements
+
+
+def _fields(message: type, version: int) -> dict[str, Spec]:
+    return {name: spec for name, spec, _ in specs(message) if spec.since <= version <= spec.until}
+
+
+def _holds_errors(spec: Spec, version: int) -> bool:
+    """Whether it is an array of messages that have error codes, themselves or in an array of theirs."""
+    if not (spec.array and isinstance(spec.kind, type)):
+        return False
+    fields = _fields(spec.kind, version)
+    return any(name in fields for name in ERROR_CODES) or any(
+        _holds_errors(inner, version) for inner in fields.values()
+    )

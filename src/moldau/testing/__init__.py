@@ -5,8 +5,8 @@
     with Broker(num_partitions=4) as broker:
         producer = SomeClient(bootstrap_servers=broker.bootstrap_servers)
 
-`broker.clock` moves the broker's time. The names below are imported when they are first used: pytest loads this package at
-every start.
+`broker.fault(...)` makes requests fail, and `broker.clock` moves the broker's time. The names
+below are imported when they are first used: pytest loads this package at every start.
 """
 
 import importlib
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from moldau.testing.broker import Broker, BrokerFailed
     from moldau.testing.clock import Clock
+    from moldau.testing.faults import Fault
 
-__all__ = ["Broker", "BrokerFailed", "Clock"]
+__all__ = ["Broker", "BrokerFailed", "Clock", "Fault"]
 
-_HOMES = {"Broker": "broker", "BrokerFailed": "broker", "Clock": "clock"}
+_HOMES = {"Broker": "broker", "BrokerFailed": "broker", "Clock": "clock", "Fault": "faults"}
 
 
 def __getattr__(name: str) -> Any:

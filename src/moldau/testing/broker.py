@@ -17,8 +17,8 @@ from types import TracebackType
 from moldau.cluster.controller import NewTopic
 from moldau.config import SETTINGS, broker_config
 from moldau.errors import MoldauError
-from moldau.requests.gate import Gate
 from moldau.testing.clock import Clock
+from moldau.testing.faults import Fault, FaultyGate, what
 from moldau.testing.running import Life
 
 HOST = "127.0.0.1"
@@ -63,7 +63,7 @@ class Broker:
         """All settings that differ from Kafka's defaults, by Kafka's names."""
         broker_config(self.settings)
         self.clock = Clock()
-        self._gate = Gate()
+        self._gate = FaultyGate()
         self._is_temporary = data_dir is None
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._port_holder: socket.socket | None = None
@@ -189,6 +189,32 @@ class Broker:
         overrides = [(key.replace("_", "."), _as_text(value)) for key, value in configs.items()]
         self._running().create_topic(NewTopic(name, partitions, configs=overrides))
         return name
+
+    def fault(
+        self,
+        api: str,
+        *,
+        error: str | int | None = None,
+        delay_ms: float = 0,
+        drop: str | None = None,
+        topic: str | None = None,
+        times: int | None = None,
+    ) -> Fault:
+        """Make requests of an API (`"Produce"`, `"Fetch"`, `"JoinGroup"`, ...) fail from now on, until the fault is
+        cleared: by its `clear`, or at the end of its `with` block.
+
+        `error` is the name or number of the error code that answers them; they take no effect. `delay_ms` holds them
+        up for so many milliseconds of the broker's time. `drop` breaks the connection instead of answering: "before"
+        the request takes effect, or "after". `times` ends the fault after this many requests. `topic` restricts it to
+        requests that name this topic; a Produce or Fetch that also names others has the error for this topic only.
+
+        Raises `ValueError` for an unknown API or error, or a fault that does nothing.
+        """
+        return self._gate.add(what(api, error, delay_ms, drop, topic), times)
+
+    def clear_faults(self) -> None:
+        """End all faults."""
+        self._gate.clear()
 
     def _running(self) -> Life:
         if self._life is None:

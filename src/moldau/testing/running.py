@@ -15,9 +15,9 @@ from moldau.broker import Broker
 from moldau.cluster.controller import NewTopic, Refusal
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
-from moldau.requests.gate import Gate
 from moldau.runtime import Runtime
 from moldau.testing.clock import Clock, ShiftedLoop
+from moldau.testing.faults import FaultyGate
 
 _moldau = logging.getLogger("moldau")
 
@@ -25,7 +25,7 @@ _moldau = logging.getLogger("moldau")
 class Life:
     """`start` returns when the broker listens. `stop` and `kill` may be called from any other thread."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock, gate: Gate):
+    def __init__(self, config: BrokerConfig, clock: Clock, gate: FaultyGate):
         self.port = 0
         self.failures: list[BaseException] = []
         self._config = config
@@ -105,6 +105,8 @@ class Life:
         broker = self._broker = Broker(self._config, runtime, gate=self._gate)
         self._over = asyncio.Event()
         await broker.start()
+        topics = broker.cluster.metadata
+        self._gate.topic_id = lambda name: topic.id.bytes if (topic := topics.image.topics.get(name)) else None
         self._started.set_result(broker.port)
         waits = [asyncio.ensure_future(event.wait()) for event in (self._over, broker.failed)]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
