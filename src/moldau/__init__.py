@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from moldau.client.admin import Admin, NewTopic
     from moldau.client.consumer import Consumer
     from moldau.client.delivery import Delivered, Delivery, NotDelivered
-    from moldau.client.outgoing import Header
+    from moldau.client.interceptors import ProducerInterceptor
+    from moldau.client.outgoing import Header, OutgoingRecord
     from moldau.client.producer import Producer
     from moldau.client.record import Record
     from moldau.names import OffsetAndMetadata, TopicPartition
@@ -31,7 +32,9 @@ __all__ = [
     "NewTopic",
     "NotDelivered",
     "OffsetAndMetadata",
+    "OutgoingRecord",
     "Producer",
+    "ProducerInterceptor",
     "Record",
     "TopicPartition",
     "__version__",
@@ -49,7 +52,9 @@ _HOMES = {
     "NewTopic": "moldau.client.admin",
     "NotDelivered": "moldau.client.delivery",
     "OffsetAndMetadata": "moldau.names",
+    "OutgoingRecord": "moldau.client.outgoing",
     "Producer": "moldau.client.producer",
+    "ProducerInterceptor": "moldau.client.interceptors",
     "Record": "moldau.client.record",
     "TopicPartition": "moldau.names",
 }

@@ -6,6 +6,6 @@ async with moldau.aio.Producer("localhost:9092") as producer:
 
 from moldau.client.admin import AsyncAdmin as Admin
 from moldau.client.async_consumer import AsyncConsumer as Consumer
-from moldau.client.producer import AsyncProducer as Producer
+from moldau.client.async_producer import AsyncProducer as Producer
 
 __all__ = ["Admin", "Consumer", "Producer"]

@@ -266,3 +266,22 @@ def test_whatever_breaks_each_record_is_in_the_log_once_and_in_order_or_was_refu
         for action in ("send", "handle", "answer"):
             run.step(action)
     assert run.broker.log == [record for record in run.records if record not in run.refused]
+
+
+def test_no_more_batches_are_in_flight_than_the_setting_allows() -> None:
+    into = Accumulator(batch_bytes=1, linger_ms=5, buffer_bytes=1 << 20, delivery_timeout_ms=1000, in_flight_max=2)
+    for _ in range(4):
+        put(into, b"x")
+    queue = into.queues[TP]
+    queue.take(None)
+    queue.take(None)
+    assert queue.due_s(NOW_S, True, False) is None
+    queue.acknowledged(queue.in_flight[0])
+    assert queue.due_s(NOW_S, True, False) is not None
+
+
+def test_a_batch_without_attempts_left_fails_for_good() -> None:
+    queue = queue_of(1)
+    batch = queue.take(None)
+    assert not queue.failed(batch, ErrorCode.NOT_LEADER_OR_FOLLOWER, NOW_S, may_retry=False)
+    assert queue.due_s(NOW_S, True, False) is None

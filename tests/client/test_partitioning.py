@@ -4,7 +4,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.client.partitioning import Sticky, murmur2, positive_hash
+from moldau.client.partitioning import Sticky, choose_by_load, murmur2, positive_hash
 
 WHERE_KAFKAS_OWN_PRODUCER_PUT_IT = {
     "": 35,
@@ -69,3 +69,27 @@ def test_a_topic_that_shrank_is_never_sent_to_a_partition_it_lost() -> None:
     for _ in range(20):
         sticky.partition(8, 10)
     assert all(sticky.partition(2, 10) < 2 for _ in range(20))
+
+
+def test_partitions_with_fewer_waiting_batches_get_more_records() -> None:
+    waiting = [5, 0, 2]
+    drawn = [choose_by_load(waiting, lambda total, number=number: number) for number in range(10)]  # type: ignore[misc]
+    assert drawn == [0, 1, 1, 1, 1, 1, 1, 2, 2, 2]
+    assert choose_by_load(waiting, lambda total: total - 1) == 2
+
+
+def test_partitions_that_wait_alike_get_equal_shares() -> None:
+    assert choose_by_load([3, 3, 3], lambda total: 0) is None
+    assert choose_by_load([0], lambda total: 0) is None
+
+
+def test_the_sticky_partitioner_asks_for_the_load_when_it_switches() -> None:
+    asked: list[int] = []
+
+    def waiting(partitions: int) -> list[int]:
+        asked.append(partitions)
+        return [9_999, 0, 9_999]
+
+    sticky = Sticky(Dice(7), 100, waiting)  # type: ignore[arg-type]
+    chosen = [sticky.partition(3, 50) for _ in range(20)]
+    assert (chosen.count(1) > 15, len(asked)) == (True, 10)

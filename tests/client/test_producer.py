@@ -20,7 +20,14 @@ from moldau.client.failures import ClientClosed
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.client.partitioning import positive_hash
 from moldau.client.producer import AsyncProducer, Producer
-from moldau.errors import ConfigError, ErrorCode, KafkaError, RequestTimedOut, UnknownTopicOrPartition
+from moldau.errors import (
+    ConfigError,
+    ErrorCode,
+    KafkaError,
+    NotEnoughReplicas,
+    RequestTimedOut,
+    UnknownTopicOrPartition,
+)
 from moldau.names import TopicPartition
 
 WRONG: list[dict[str, Any]] = [
@@ -280,7 +287,17 @@ def test_a_closed_producer_sends_nothing_more(bootstrap: str, topic: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "settings", [{"acks": 2}, {"compression_type": "zip"}, {"enable_idempotence": True, "acks": 1}, {"batch_size": 0}]
+    "settings",
+    [
+        {"acks": 2},
+        {"compression_type": "zip"},
+        {"enable_idempotence": True, "acks": 1},
+        {"batch_size": 0},
+        {"partitioner": "murmur3"},
+        {"max_in_flight_requests_per_connection": 6},
+        {"retries": 0},
+        {"key_serializer": "org.apache.kafka.common.serialization.StringSerializer"},
+    ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
@@ -321,6 +338,63 @@ def test_on_a_loop_of_ones_own_a_delivery_is_awaited(bootstrap: str, topic: str)
 def table(rows: int) -> tuple[pa.Array, pa.Array, pa.Array]:
     keys = pa.array([f"k{number % 37}" for number in range(rows)])
     return keys, pa.array([f"value {number}" for number in range(rows)]), pa.array(range(rows))
+
+
+def test_records_go_round_the_partitions_in_turn(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=3)
+    with Producer(bootstrap, partitioner="round_robin") as producer:
+        assert [producer.send(topic, b"x", b"same").partition for _ in range(6)] == [0, 1, 2, 0, 1, 2]
+
+
+def test_a_function_chooses_the_partition_and_its_wrong_choices_are_refused(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=3)
+    asked: list[tuple[str, bytes | None, int]] = []
+
+    def by_length(topic: str, key: bytes | None, partitions: int) -> int:
+        asked.append((topic, key, partitions))
+        return len(key or b"")
+
+    with Producer(bootstrap, partitioner=by_length) as producer:
+        assert [producer.send(topic, b"x", key).partition for key in ("", "a", "ab")] == [0, 1, 2]
+        assert producer.send(topic, b"x", "abc", partition=1).partition == 1
+        with pytest.raises(ValueError, match=f"the partitioner returned 3 for topic {topic}, which has 3 partitions"):
+            producer.send(topic, b"x", "abc")
+    assert asked[:2] == [(topic, b"", 3), (topic, b"a", 3)]
+
+
+def test_keys_are_ignored_if_the_settings_say_so(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=3)
+    with Producer(bootstrap, partitioner_ignore_keys=True, batch_size=1000) as producer:
+        assert {producer.send(topic, b"x" * 100, b"same").partition for _ in range(1000)} == {0, 1, 2}
+
+
+def test_retries_are_counted_and_end_before_the_delivery_time_out(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, configs={"min.insync.replicas": "2"})
+    with Producer(bootstrap, enable_idempotence=False, retries=3, retry_backoff_ms=1) as producer:
+        assert isinstance(producer.send(topic, b"x").exception(stretched()), NotEnoughReplicas)
+        assert producer.metrics().records_retried == 3
+
+
+def test_metrics_count_records_batches_bytes_and_requests(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, configs={"max.message.bytes": "1000"})
+    with Producer(bootstrap, buffer_memory=1_000_000) as producer:
+        for _ in range(5):
+            producer.send(topic, b"x" * 100)
+        waiting = producer.metrics()
+        producer.flush()
+        producer.send(topic, b"x" * 5_000).exception(stretched(10))
+        counted = producer.metrics()
+    assert waiting.records_waiting + waiting.records_delivered == 5
+    assert (counted.records_delivered, counted.records_failed, counted.records_waiting) == (5, 1, 0)
+    assert counted.bytes_delivered > 500
+    assert counted.requests >= counted.batches_delivered >= 1
+    assert 0 < counted.request_latency_avg_ms <= counted.request_latency_max_ms
+    assert (counted.buffer_used_bytes, counted.buffer_total_bytes) == (0, 1_000_000)
 
 
 def test_columns_become_records_in_order_within_each_partition(bootstrap: str, topic: str) -> None:

@@ -1,13 +1,15 @@
 """How settings are given: by keyword, in a mapping with Kafka's names, and what is said of wrong ones."""
 
+import dataclasses
 import inspect
 
 import pytest
 
 import moldau
 from moldau.client.consumer_settings import ConsumerSettings
+from moldau.client.foreign_names import KAFKAS_NAMES
 from moldau.client.producer_settings import ProducerSettings
-from moldau.client.settings import read_settings
+from moldau.client.settings import kafka_name, read_settings
 from moldau.errors import ConfigError
 
 
@@ -89,3 +91,18 @@ def test_every_setting_is_in_the_signature(clients: tuple[type, ...], settings_c
         assert inspect.signature(client).parameters == expected
         help_text = inspect.getdoc(client.__init__) or ""
         assert "request_timeout_ms (request.timeout.ms), default 30000: Wait this long" in help_text
+
+
+def test_a_name_of_librdkafkas_is_answered_with_kafkas() -> None:
+    with pytest.raises(
+        ConfigError, match=r"queue\.buffering\.max\.ms, a name of librdkafka's: Kafka's name is linger\.ms$"
+    ):
+        producer_settings({"bootstrap.servers": "a:1", "queue.buffering.max.ms": 5})
+    with pytest.raises(ConfigError, match=r"Kafka's name is delivery\.timeout\.ms$"):
+        producer_settings(message_timeout_ms=5)
+
+
+def test_every_name_that_kafka_has_instead_of_librdkafkas_is_a_setting() -> None:
+    ours = {kafka_name(f.name) for kind in (ProducerSettings, ConsumerSettings) for f in dataclasses.fields(kind)}
+    named = {name.split(" ")[0] for name in KAFKAS_NAMES.values() if "," not in name}
+    assert not named - ours

@@ -4,14 +4,16 @@ Nothing here waits, and any thread may call it: what cannot go on raises (`Buffe
 producers. This is the way of every record, so each step is skipped by one test where it has nothing to do.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.batching import RECORD_OVERHEAD_BYTES, Accumulator, BufferFull, Headers
 from moldau.client.delivery import Delivery, OnDelivery
 from moldau.client.outgoing import GivenHeaders, NoSuchPartition, check_timestamp, checked_headers, content
 from moldau.client.partitioning import Sticky, positive_hash
-from moldau.client.producer_settings import ProducerSettings
+from moldau.client.producer_settings import Partitioner, ProducerSettings
 from moldau.names import TopicPartition
 from moldau.records.compression import CODECS
 from moldau.runtime import Runtime
@@ -23,12 +25,13 @@ if TYPE_CHECKING:
 class Route:
     """The partitions of one topic, as `send` uses them until `until_s`."""
 
-    __slots__ = ("count", "partitions", "sticky", "until_s")
+    __slots__ = ("count", "partitions", "sticky", "turns", "until_s")
 
     def __init__(self, topic: str, count: int, sticky: Sticky, until_s: float):
         self.count = count
         self.partitions = [TopicPartition(topic, number) for number in range(count)]
         self.sticky = sticky
+        self.turns = itertools.count()
         self.until_s = until_s
 
 
@@ -43,6 +46,8 @@ class Appender:
         self._now_ms = self._runtime.clock.now_ms
         self._key_serializer = settings.key_serializer
         self._value_serializer = settings.value_serializer
+        self._ignores_keys = settings.partitioner_ignore_keys
+        self._choose = chooser(settings.partitioner)
         self._sticky: dict[str, Sticky] = {}
 
     def route(self, topic: str, count: int, until_s: float) -> Route:
@@ -72,7 +77,9 @@ class Appender:
             check_timestamp(timestamp_ms)
         pairs: Headers = checked_headers(headers) if headers else ()
         if partition is None:
-            if key is not None:
+            if self._choose is not None:
+                partition = self._choose(route, key)
+            elif key is not None and not self._ignores_keys:
                 partition = positive_hash(key) % route.count
             else:
                 size = RECORD_OVERHEAD_BYTES + len(value) if value else RECORD_OVERHEAD_BYTES
@@ -128,5 +135,27 @@ class Appender:
         """The sticky partitioner of a topic."""
         sticky = self._sticky.get(topic)
         if sticky is None:
-            sticky = self._sticky[topic] = Sticky(self._runtime.random, self._settings.batch_size)
+            adaptive = self._settings.partitioner_adaptive_partitioning_enable
+            waiting = partial(self.accumulator.waiting, topic) if adaptive else None
+            sticky = self._sticky[topic] = Sticky(self._runtime.random, self._settings.batch_size, waiting)
         return sticky
+
+
+def chooser(partitioner: str | Partitioner | None) -> Callable[[Route, bytes | None], int] | None:
+    """What chooses the partition of every record, with a key or without; None for hash of the key, else sticky."""
+    if partitioner is None:
+        return None
+    if not callable(partitioner):
+        return lambda route, _: next(route.turns) % route.count
+    own = partitioner
+
+    def choose(route: Route, key: bytes | None) -> int:
+        topic = route.partitions[0].topic
+        chosen = own(topic, key, route.count)
+        if type(chosen) is not int or not 0 <= chosen < route.count:
+            raise ValueError(
+                f"the partitioner returned {chosen!r} for topic {topic}, which has {route.count} partitions"
+            )
+        return chosen
+
+    return choose

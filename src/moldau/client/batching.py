@@ -6,9 +6,9 @@ sender takes batches on its loop. Invariants, for each partition:
 - Batches are sent in the order they were filled. After a failure they are sent again in the same order.
 - With idempotence, a batch that was sent keeps its producer id, epoch and sequence until it is acknowledged or known
   not to have been appended. Only then may it get a new epoch and sequence.
-- At most `MAX_IN_FLIGHT` batches are unacknowledged: a broker remembers five batches of a producer to recognise
-  duplicates. The first batch of an epoch is sent alone, because a broker that does not know the producer yet would
-  accept a later batch first.
+- At most `in_flight_max` batches are unacknowledged. With idempotence that is at most 5: a broker remembers five
+  batches of a producer to recognise duplicates. The first batch of an epoch is sent alone, because a broker that does
+  not know the producer yet would accept a later batch first.
 - A batch that waits to be sent again blocks newer batches, and is sent only when nothing is in flight.
 """
 
@@ -27,6 +27,7 @@ from moldau.records.batch import HEADER_SIZE, encode_batch, read_header, stamp
 from moldau.records.rows import iterate
 
 MAX_IN_FLIGHT = 5
+"""The default of `max.in.flight.requests.per.connection`."""
 LAST_EPOCH = 32767
 RECORD_OVERHEAD_BYTES = 24
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
@@ -135,6 +136,7 @@ class PartitionQueue:
     """The waiting batches and the batches in flight of one partition."""
 
     tp: TopicPartition
+    in_flight_max: int = MAX_IN_FLIGHT
     waiting: deque[Batch] = field(default_factory=deque)
     again: list[Batch] = field(default_factory=list)
     in_flight: deque[Batch] = field(default_factory=deque)
@@ -152,7 +154,7 @@ class PartitionQueue:
             return None if self.in_flight else self.not_before_s
         if not self.waiting:
             return None
-        limit = MAX_IN_FLIGHT if self.epoch_acknowledged or not idempotent else 1
+        limit = self.in_flight_max if self.epoch_acknowledged or not idempotent else 1
         if len(self.in_flight) >= limit:
             return None
         full = len(self.waiting) > 1 or hurry
@@ -185,8 +187,9 @@ class PartitionQueue:
         if batch.identity == self.identity:
             self.epoch_acknowledged = True
 
-    def failed(self, batch: Batch, code: ErrorCode, not_before_s: float) -> bool:
-        """Record a failed attempt. Returns whether the batch will be sent again; if not, it has failed for good.
+    def failed(self, batch: Batch, code: ErrorCode, not_before_s: float, may_retry: bool = True) -> bool:
+        """Record a failed attempt; `may_retry` says whether the batch has attempts left. Returns whether the batch will
+        be sent again; if not, it has failed for good.
 
         OUT_OF_ORDER_SEQUENCE_NUMBER and UNKNOWN_PRODUCER_ID mean that the batch was not appended. If an earlier batch
         is still unacknowledged, that is the cause. If an earlier batch was given up, or the broker has forgotten the
@@ -200,7 +203,7 @@ class PartitionQueue:
                 self.renew = True
                 self._send_again(batch, 0.0)
                 return True
-        elif code.retriable:
+        elif code.retriable and may_retry:
             self._send_again(batch, not_before_s)
             return True
         self.in_flight.remove(batch)
@@ -260,7 +263,15 @@ class PartitionQueue:
 class Accumulator:
     """The queues of one producer, and the total size of their batches in bytes."""
 
-    def __init__(self, *, batch_bytes: int, linger_ms: int, buffer_bytes: int, delivery_timeout_ms: int):
+    def __init__(
+        self,
+        *,
+        batch_bytes: int,
+        linger_ms: int,
+        buffer_bytes: int,
+        delivery_timeout_ms: int,
+        in_flight_max: int = MAX_IN_FLIGHT,
+    ):
         self.lock = threading.Lock()
         self.space = threading.Condition(self.lock)
         self.queues: dict[TopicPartition, PartitionQueue] = {}
@@ -269,7 +280,8 @@ class Accumulator:
         self.on_space: Callable[[], None] | None = None
         self._batch_bytes = batch_bytes
         self._linger_s = linger_ms / 1000
-        self._buffer_bytes = buffer_bytes
+        self.buffer_bytes = buffer_bytes
+        self._in_flight_max = in_flight_max
         self._delivery_s = delivery_timeout_ms / 1000
 
     def append(
@@ -290,7 +302,7 @@ class Accumulator:
             size += len(name) + (len(content) if content else 0) + 8
         queue = self.queues.get(tp)
         if queue is None:
-            queue = self.queues[tp] = PartitionQueue(tp)
+            queue = self.queues[tp] = PartitionQueue(tp, self._in_flight_max)
         batch = queue.waiting[-1] if queue.waiting else None
         opens = batch is None or batch.encoded is not None or batch.size + size > self._batch_bytes
         self._reserve(size + (HEADER_SIZE if opens else 0))
@@ -307,7 +319,7 @@ class Accumulator:
         self._reserve(len(encoded))
         queue = self.queues.get(tp)
         if queue is None:
-            queue = self.queues[tp] = PartitionQueue(tp)
+            queue = self.queues[tp] = PartitionQueue(tp, self._in_flight_max)
         batch = Batch(now_s, now_s + self._delivery_s)
         batch.encoded, batch.count, batch.size = encoded, count, len(encoded)
         queue.waiting.append(batch)
@@ -316,7 +328,7 @@ class Accumulator:
     @property
     def pressing(self) -> bool:
         """Whether to send batches without lingering: a caller waits for them, or the buffer is filling up."""
-        return self.hurry > 0 or self.held_bytes * 2 > self._buffer_bytes
+        return self.hurry > 0 or self.held_bytes * 2 > self.buffer_bytes
 
     def take(self, queue: PartitionQueue, identity: Identity | None) -> Batch:
         """Take the queue's next batch and move the queue behind all others, so that each partition has its turn. Call
@@ -325,11 +337,11 @@ class Accumulator:
         return queue.take(identity)
 
     def _reserve(self, size: int) -> None:
-        if size > self._buffer_bytes:
+        if size > self.buffer_bytes:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"a record of {size} bytes does not fit into the producer's buffer"
             )
-        if self.held_bytes + size > self._buffer_bytes:
+        if self.held_bytes + size > self.buffer_bytes:
             raise BufferFull(f"the producer's buffer is full: {self.held_bytes} bytes are not acknowledged yet")
         self.held_bytes += size
 
@@ -340,6 +352,11 @@ class Accumulator:
             self.space.notify_all()
         if self.on_space is not None:
             self.on_space()
+
+    def waiting(self, topic: str, partitions: int) -> list[int]:
+        """The number of batches that wait in each of the first partitions of a topic. Takes no lock: a rough answer."""
+        queues = [self.queues.get(TopicPartition(topic, number)) for number in range(partitions)]
+        return [len(queue.waiting) if queue is not None else 0 for queue in queues]
 
     @property
     def records(self) -> int:

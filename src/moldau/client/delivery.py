@@ -159,7 +159,8 @@ def tell(tp: TopicPartition, batch: Batch, outcome: Ack | MoldauError) -> None:
             if isinstance(outcome, Ack):
                 callback(None, delivered(tp, outcome, index, timestamp_ms))
             else:
-                batch.saw(index)
+                if getattr(callback, "asked", True):
+                    batch.saw(index)
                 callback(outcome, None)
         except Exception:
             logger.exception("the on_delivery callback of a record of %s raised", tp)

@@ -2,11 +2,12 @@
 
 The hash is MurmurHash2 with the seed of Kafka's Java client, so that all clients put a key into the same partition.
 Records without a key go to one partition until it has received `switch_bytes`, then to another one (KIP-480, KIP-794):
-batches are full and partitions get equal shares.
+batches are full and partitions get equal shares, or, while some of them lag behind, shares that spare those.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 from moldau.records import columns
 from moldau.runtime import Random
@@ -18,21 +19,44 @@ positive_hash: Callable[[bytes], int] = (
 """The hash of a key without its sign bit: modulo the number of partitions, it is the key's partition."""
 
 
-class Sticky:
-    """The sticky partitioner for the records of one topic without a key."""
+def choose_by_load(waiting: Sequence[int], below: Callable[[int], int]) -> int | None:
+    """A partition, drawn so that one with fewer waiting batches is more likely; None if all have equally many.
 
-    def __init__(self, random: Random, switch_bytes: int):
+    The weight of a partition is the largest number of waiting batches plus 1, minus its own (KIP-794).
+    """
+    most = max(waiting)
+    if min(waiting) == most:
+        return None
+    sums = [*accumulate(most + 1 - batches for batches in waiting)]
+    drawn = below(sums[-1])
+    return next(partition for partition, end in enumerate(sums) if drawn < end)
+
+
+class Sticky:
+    """The sticky partitioner for the records of one topic without a key.
+
+    `waiting` returns the number of waiting batches of each of the first n partitions; None for equal shares."""
+
+    def __init__(self, random: Random, switch_bytes: int, waiting: Callable[[int], Sequence[int]] | None = None):
         self._random = random
         self._switch_bytes = switch_bytes
+        self._waiting = waiting
         self._partition = -1
         self._bytes = 0
 
     def partition(self, partitions: int, size: int) -> int:
         """The partition for the next record of `size` bytes."""
         if self._bytes >= self._switch_bytes or not 0 <= self._partition < partitions:
-            others = partitions - (0 <= self._partition < partitions)
-            choice = self._random.below(others) if others else 0
-            self._partition = choice + 1 if others < partitions and self._partition <= choice and others else choice
+            self._partition = self._next(partitions)
             self._bytes = 0
         self._bytes += size
         return self._partition
+
+    def _next(self, partitions: int) -> int:
+        if self._waiting is not None:
+            chosen = choose_by_load(self._waiting(partitions), self._random.below)
+            if chosen is not None:
+                return chosen
+        others = partitions - (0 <= self._partition < partitions)
+        choice = self._random.below(others) if others else 0
+        return choice + 1 if others < partitions and self._partition <= choice and others else choice

@@ -1,13 +1,15 @@
 """The settings of a producer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from moldau.client.settings import ClientSettings, one_of, setting, settings
+from moldau.client.settings import INT32_MAX, ClientSettings, one_of, setting, settings
 from moldau.errors import ConfigError
 from moldau.records.compression import CODECS
 
 Serializer = Callable[[Any], bytes | None]
+Partitioner = Callable[[str, bytes | None, int], int]
+IDEMPOTENT_IN_FLIGHT_MAX = 5
 
 
 @settings
@@ -29,6 +31,26 @@ class ProducerSettings(ClientSettings):
     max_block_ms: int = setting(default=60_000, low=0, about="`send` waits this long for metadata or room.")
     delivery_timeout_ms: int = setting(default=120_000, low=1, about="A record that takes longer has failed.")
 
+    max_in_flight_requests_per_connection: int = setting(
+        default=5, low=1, about="Requests to one broker that wait for their answers; at most 5 with idempotence."
+    )
+    retries: int = setting(
+        default=INT32_MAX, low=0, about="A batch is sent again this many times, within delivery_timeout_ms."
+    )
+    retry_backoff_ms: int = setting(default=100, low=0, about="The wait before the first retry; it doubles each time.")
+    retry_backoff_max_ms: int = setting(default=1_000, low=0, about="The longest wait before a retry.")
+    partitioner: str | Partitioner | None = setting(
+        default=None,
+        about="Chooses partitions: by the hash of the key, else the sticky one (None), round_robin, or your own"
+        " function(topic, key, partitions).",
+    )
+    partitioner_ignore_keys: bool = setting(default=False, about="Records with a key go where the others go, too.")
+    partitioner_adaptive_partitioning_enable: bool = setting(
+        default=True, about="Partitions with fewer waiting batches get more of the records without a key (KIP-794)."
+    )
+    interceptors: Sequence[Any] | None = setting(
+        default=None, about="Objects with on_send(record) or on_acknowledgement(error, delivered)."
+    )
     key_serializer: Serializer | None = setting(
         default=None, about="A function from a key to bytes or None; by default keys are bytes, text or None."
     )
@@ -47,6 +69,15 @@ class ProducerSettings(ClientSettings):
     def check(self) -> None:
         one_of("acks", str(self.acks), ("all", "1", "0", "-1"))
         one_of("compression_type", self.compression_type, CODECS)
+        if self.partitioner is not None and not callable(self.partitioner):
+            one_of("partitioner", self.partitioner, ("round_robin",))
+        if self.is_idempotent and self.max_in_flight_requests_per_connection > IDEMPOTENT_IN_FLIGHT_MAX:
+            raise ConfigError(
+                f"max_in_flight_requests_per_connection={self.max_in_flight_requests_per_connection} needs"
+                f" enable_idempotence=False: a broker remembers {IDEMPOTENT_IN_FLIGHT_MAX} batches of a producer"
+            )
+        if self.is_idempotent and not self.retries:
+            raise ConfigError("retries=0 needs enable_idempotence=False")
         for name in ("key_serializer", "value_serializer"):
             given = getattr(self, name)
             if given is not None and not callable(given):

@@ -13,6 +13,8 @@ from typing import Any
 from moldau.client.batching import Accumulator, Ack, Batch, Identity, PartitionQueue
 from moldau.client.delivery import Unseen, tell
 from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
+from moldau.client.producer_metrics import Counters
+from moldau.client.producer_settings import ProducerSettings
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError, MoldauError, ProtocolViolation
 from moldau.names import TopicPartition
@@ -27,10 +29,9 @@ from moldau.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from moldau.records.compression import CODECS
 
 logger = logging.getLogger(__name__)
-
-MAX_REQUESTS_IN_FLIGHT = 5
 
 Taken = dict[TopicPartition, tuple[PartitionQueue, Batch]]
 
@@ -42,19 +43,16 @@ class Sender:
         self,
         router: Router,
         accumulator: Accumulator,
-        *,
-        acks: int,
-        idempotent: bool,
-        codec: int,
-        max_request_bytes: int,
+        settings: ProducerSettings,
         unseen: Unseen,
     ):
         self._router = router
         self._accumulator = accumulator
-        self._acks = acks
-        self._idempotent = idempotent
-        self._codec = codec
-        self._max_request_bytes = max_request_bytes
+        self._settings = settings
+        self._acks = settings.acks_number
+        self._idempotent = settings.is_idempotent
+        self._codec = CODECS[settings.compression_type]
+        self.counters = Counters()
         self._unseen = unseen
         self._identity: Identity | None = None
         self._links: dict[int, Link] = {}
@@ -164,7 +162,8 @@ class Sender:
         if link is None or link.closed:
             self._background(f"connecting to broker {leader}", lambda: self._connect(leader))
             return False
-        if link.connection.in_flight >= MAX_REQUESTS_IN_FLIGHT or not link.connection.writable:
+        limit = self._settings.max_in_flight_requests_per_connection
+        if link.connection.in_flight >= limit or not link.connection.writable:
             return False
         taken: Taken = {}
         size = 0
@@ -173,7 +172,7 @@ class Sender:
                 batch = self._accumulator.take(queue, self._identity)
                 taken[queue.tp] = queue, batch
                 size += batch.size
-                if size >= self._max_request_bytes:
+                if size >= self._settings.max_request_size:
                     break
         try:
             self._post(link, taken)
@@ -188,6 +187,7 @@ class Sender:
             topics.setdefault(tp.topic, TopicProduceData(name=tp.topic)).partition_data.append(data)
         timeout_ms = self._router.request_timeout_ms
         request = ProduceRequest(acks=self._acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
+        self.counters.requests += 1
         if self._acks == 0:
             link.post_unanswered(PRODUCE, request)
             for queue, batch in taken.values():
@@ -195,10 +195,13 @@ class Sender:
                 self._settle(queue.tp, batch, Ack(-1, -1))
             return
         version = link.versions.of(PRODUCE)
+        sent_s = self._loop.time()
         reply = link.post(PRODUCE, request, timeout_ms)
-        reply.add_done_callback(lambda reply: self._replied(reply, version, link, taken))
+        reply.add_done_callback(lambda reply: self._replied(reply, version, link, taken, sent_s))
 
-    def _replied(self, reply: asyncio.Future[memoryview], version: int, link: Link, taken: Taken) -> None:
+    def _replied(
+        self, reply: asyncio.Future[memoryview], version: int, link: Link, taken: Taken, sent_s: float
+    ) -> None:
         try:
             response: ProduceResponse = read_reply(PRODUCE, version, reply.result())
         except ProtocolViolation as violation:
@@ -209,6 +212,7 @@ class Sender:
         except KafkaError as failure:
             self._failed(taken, failure)
         else:
+            self.counters.replied(self._loop.time() - sent_s)
             results = {TopicPartition(t.name, p.index): p for t in response.responses for p in t.partition_responses}
             for tp, (queue, batch) in taken.items():
                 self._result(queue, batch, results.get(tp))
@@ -235,16 +239,18 @@ class Sender:
         if code in STALE_METADATA:
             self._router.stale(queue.tp.topic)
         backoff = self._backoff(str(queue.tp))
+        may_retry = batch.attempts <= self._settings.retries
         with self._accumulator.lock:
             parts = queue.split(batch, code)
             if parts is not None:
                 batch.outcome.set_result(parts)
                 return
             wait_ms = backoff.next_ms()
-            again = queue.failed(batch, code, self._loop.time() + wait_ms / 1000)
+            again = queue.failed(batch, code, self._loop.time() + wait_ms / 1000, may_retry)
             if queue.renew and queue.exhausted:
                 self._identity = None
         if again:
+            self.counters.records_retried += batch.count
             backoff.say(failure, wait_ms)
         else:
             self._settle(queue.tp, batch, failure)
@@ -254,17 +260,23 @@ class Sender:
             return
         self._accumulator.release(batch)
         if isinstance(outcome, Ack):
+            self.counters.records_delivered += batch.count
+            self.counters.batches_delivered += 1
+            self.counters.bytes_delivered += len(batch.encoded or b"")
             batch.outcome.set_result(outcome)
         else:
+            self.counters.records_failed += batch.count
             self._unseen.add(batch, outcome)
             batch.outcome.set_exception(outcome)
+        batch.encoded, batch.rows = None, []  # a caller may keep the delivery for long
         if batch.callbacks:
             tell(tp, batch, outcome)
 
-    def _backoff(self, about: str, first_ms: int = 50, last_ms: int = 1_000) -> Backoff:
+    def _backoff(self, about: str) -> Backoff:
         """The waits between attempts at the named action; kept until the action succeeds."""
         if about not in self._backoffs:
-            self._backoffs[about] = self._router.backoff(about, first_ms, last_ms)
+            first_ms, last_ms = self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms
+            self._backoffs[about] = self._router.backoff(about, min(first_ms, last_ms), last_ms)
         return self._backoffs[about]
 
     def _background(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
@@ -277,7 +289,7 @@ class Sender:
             await work()
             self._backoffs.pop(name, None)
         except KafkaError as failure:
-            backoff = self._backoff(name, 100, 100)
+            backoff = self._backoff(name)
             wait_ms = backoff.next_ms()
             if failure.retriable:
                 backoff.say(failure, wait_ms)

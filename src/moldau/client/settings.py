@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union, cast, dataclass_transform
 
+from moldau.client.foreign_names import kafkas_name
 from moldau.errors import ConfigError
 from moldau.runtime import Runtime
 
@@ -113,7 +114,7 @@ def read_settings(
     hints = typing.get_type_hints(settings_class)
     for name, value in given.items():
         if name not in fields:
-            raise ConfigError(f"{client} has no setting {name}{_closest(name, fields)}")
+            raise _unknown(client, name, name, fields)
         _check(name, value, hints[name], fields[name].metadata)
     if servers is None:
         servers = os.environ.get(BOOTSTRAP_VARIABLE) or BOOTSTRAP_DEFAULT
@@ -164,7 +165,7 @@ def _from_mapping(mapping: Mapping[Any, Any], client: str, settings_class: type[
         name = str(given).replace(".", "_")
         if name not in fields or fields[name].metadata["internal"]:
             known = [kafka_name(one) for one, field in fields.items() if not field.metadata["internal"]]
-            raise ConfigError(f"{client} has no setting {given}{_closest(str(given).replace('_', '.'), known)}")
+            raise _unknown(client, str(given), str(given).replace("_", "."), known)
         if name in found:
             raise ConfigError(f"{client} was given {given} twice")
         found[name] = _from_text(str(given), value, hints[name]) if isinstance(value, str) else value
@@ -209,6 +210,13 @@ def _kinds(hint: Any) -> set[Any]:
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         return {kind for one in typing.get_args(hint) for kind in _kinds(one)}
     return {typing.get_origin(hint) or hint}
+
+
+def _unknown(client: str, given: str, name: str, known: Iterable[str]) -> ConfigError:
+    kafkas = kafkas_name(given)
+    if kafkas is not None:
+        return ConfigError(f"{client} has no setting {given}, a name of librdkafka's: Kafka's name is {kafkas}")
+    return ConfigError(f"{client} has no setting {given}{_closest(name, known)}")
 
 
 def _closest(name: str, known: Iterable[str]) -> str:
