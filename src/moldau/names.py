@@ -21,10 +21,12 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed position: the offset of the next record to read, and a text of the one who committed it."""
+    """A committed position: the offset of the next record to read, a text of the one who committed it, and the leader
+    epoch of the record before it, if known."""
 
     offset: int
     metadata: str = ""
+    leader_epoch: int | None = None
 
 
 class VerificationGuard:

@@ -9,11 +9,10 @@ from moldau import errors
 from moldau.client.admin import Admin, AsyncAdmin, ListedOffset, NewTopic
 from moldau.client.configs import AsyncConfigs, ConfigEntry, Configs, Resource
 from moldau.client.consumer import Consumer
-from moldau.client.membership import OffsetAndMetadata
 from moldau.client.producer import Producer
 from moldau.client.transactions import AsyncTransactions, Transactions
 from moldau.errors import ConfigError, ErrorCode, KafkaError
-from moldau.names import TopicPartition
+from moldau.names import OffsetAndMetadata, TopicPartition
 from tests.newer_members import joined
 
 

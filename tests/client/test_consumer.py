@@ -10,12 +10,11 @@ from harness.patience import Deadline, stretched
 from moldau.client.admin import Admin
 from moldau.client.consumer import AsyncConsumer, Consumer
 from moldau.client.failures import ClientClosed
-from moldau.client.membership import OffsetAndMetadata
 from moldau.client.offsets import EARLIEST
 from moldau.client.producer import Producer
 from moldau.client.record import Record
 from moldau.errors import ConfigError, ErrorCode, KafkaError
-from moldau.names import TopicPartition
+from moldau.names import OffsetAndMetadata, TopicPartition
 
 SECONDS_MAX = 30
 

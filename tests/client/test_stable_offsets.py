@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from moldau.client.consumer import AsyncConsumer
-from moldau.client.membership import OffsetAndMetadata
 from moldau.errors import ErrorCode
-from moldau.names import TopicPartition
+from moldau.names import OffsetAndMetadata, TopicPartition
 from tests.handlers.living import Living
 from tests.handlers.test_transactional_offsets import commit, ready
 from tests.handlers.transacting import PAUSE_S, run

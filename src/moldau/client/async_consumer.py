@@ -16,9 +16,9 @@ from moldau.client.commits import CommitCallback, Commits, Committed, Offsets, o
 from moldau.client.consumer_settings import ConsumerSettings
 from moldau.client.deserializing import Maker
 from moldau.client.failures import ClientClosed
+from moldau.client.group_protocols import member_of
 from moldau.client.handout import Handout
 from moldau.client.lag import Lags
-from moldau.client.membership import GroupSettings, Membership, OffsetAndMetadata
 from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_at, offsets_for_times
 from moldau.client.polling import Poller
 from moldau.client.positions import Positions
@@ -27,10 +27,12 @@ from moldau.client.record import Place, Record
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
 from moldau.client.subscription import Listener, Subscription, Topics, partition_of
-from moldau.errors import ConfigError, MoldauError
-from moldau.names import TopicPartition
+from moldau.errors import CommitFailed, ConfigError, MoldauError
+from moldau.names import OffsetAndMetadata, TopicPartition
 
 T = TypeVar("T")
+LOST_S = 0.05
+"""The pause after the group has refused a member that does not know it yet."""
 
 
 class AsyncConsumer:
@@ -65,14 +67,7 @@ class AsyncConsumer:
         self._awake = asyncio.Event()
         self._router = router_of(s)
         self._poller = Poller(self._router, s, self._awake.set, lambda tp: Place(tp, self.commit_record))
-        group = GroupSettings(
-            group_id=s.group_id or "",
-            group_instance_id=s.group_instance_id,
-            session_timeout_ms=s.session_timeout_ms,
-            rebalance_timeout_ms=s.max_poll_interval_ms,
-            heartbeat_interval_ms=s.heartbeat_interval_ms,
-        )
-        self._membership = Membership(self._router, group, self._awake.set)
+        self._membership = member_of(self._router, s, self._awake.set)
         self._commits = Commits(self._poller, self._handout, self._membership, s)
         self._positions = Positions(self._router, self._poller, self._membership, s)
         self._rebalancing = Rebalancing(
@@ -399,7 +394,12 @@ class AsyncConsumer:
         """Do the slow work that `take` depends on: metadata, rebalance, start positions."""
         if self._rebalancing.is_due(self._loop.time()):
             await self._rebalancing.prepare()
-        await self._positions.locate()
+        try:
+            await self._positions.locate()
+        except CommitFailed:  # the group has gone on without this member, which has to join again first
+            if self._rebalancing.subscription is None:
+                raise
+            await asyncio.sleep(LOST_S)
 
     async def _stop_preparing(self) -> None:
         if self._preparing is not None:

@@ -8,20 +8,19 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
+from moldau.client.assigned import NO_EPOCH
 from moldau.client.consumer_settings import ConsumerSettings
 from moldau.client.handout import Handout
-from moldau.client.membership import Membership, OffsetAndMetadata
+from moldau.client.membership import Membership
 from moldau.client.polling import Poller
 from moldau.client.subscription import partition_of
-from moldau.errors import ConfigError, ErrorCode, KafkaError, MoldauError
-from moldau.names import TopicPartition
+from moldau.errors import CommitFailed, ConfigError, KafkaError, MoldauError
+from moldau.names import OffsetAndMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
 
 AUTOMATIC_S_MAX = 5.0
 """An automatic commit is given up after this long."""
-REBALANCES = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
-"""Errors of a commit that only say that the group has gone on without this member."""
 
 Offsets: TypeAlias = Mapping[TopicPartition, int | OffsetAndMetadata]
 Committed: TypeAlias = dict[TopicPartition, OffsetAndMetadata]
@@ -56,9 +55,14 @@ class Commits:
         return found
 
     def _positions(self, before: dict[TopicPartition, int]) -> Committed:
+        found: Committed = {}
         with self._poller.lock:
-            known = {tp: s.position for tp, s in self._poller.assigned.items() if s.position is not None}
-        return {tp: OffsetAndMetadata(min(position, before.get(tp, position))) for tp, position in known.items()}
+            for tp, state in self._poller.assigned.items():
+                if state.position is not None:
+                    offset = min(state.position, before.get(tp, state.position))
+                    epoch = state.epoch if offset == state.position and state.epoch != NO_EPOCH else None
+                    found[tp] = OffsetAndMetadata(offset, leader_epoch=epoch)
+        return found
 
     def acknowledge(self, offsets: Committed) -> None:
         """Note a commit of the application."""
@@ -90,7 +94,7 @@ class Commits:
                 await self.commit(offsets)
         except (MoldauError, TimeoutError) as failure:
             why = str(failure) or f"no answer within {AUTOMATIC_S_MAX:g} s"
-            passing = not isinstance(failure, KafkaError) or failure.retriable or failure.code in REBALANCES
+            passing = not isinstance(failure, KafkaError) or failure.retriable or isinstance(failure, CommitFailed)
             level = logging.DEBUG if passing else logging.WARNING
             logger.log(level, "group %s: an automatic commit failed: %s", self._settings.group_id, why)
         else:

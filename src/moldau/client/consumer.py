@@ -13,13 +13,12 @@ from moldau.client.background import LoopThread
 from moldau.client.commits import CommitCallback, Offsets
 from moldau.client.consumer_settings import ConsumerSettings
 from moldau.client.lag import Lags
-from moldau.client.membership import OffsetAndMetadata
 from moldau.client.offsets import OffsetAndTimestamp
 from moldau.client.record import Record
 from moldau.client.settings import configured
 from moldau.client.subscription import Listener, Topics
 from moldau.errors import ConfigError
-from moldau.names import TopicPartition
+from moldau.names import OffsetAndMetadata, TopicPartition
 
 __all__ = ["AsyncConsumer", "Consumer"]
 

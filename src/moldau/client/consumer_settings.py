@@ -1,15 +1,30 @@
 """The settings of a consumer."""
 
+import dataclasses
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from moldau.client.assigning import ASSIGNORS, COOPERATIVE
 from moldau.client.fetching import ISOLATION_LEVELS
 from moldau.client.offsets import EARLIEST, LATEST
 from moldau.client.record import Record
 from moldau.client.settings import ClientSettings, one_of, setting, settings
 from moldau.errors import ConfigError
 
+CLASSIC, CONSUMER = "classic", "consumer"
+_JAVA_NAMES = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "sticky",
+    "CooperativeStickyAssignor": COOPERATIVE,
+}
+_OF_CLASSIC = {
+    "session_timeout_ms": "the broker has group.consumer.session.timeout.ms",
+    "heartbeat_interval_ms": "the broker has group.consumer.heartbeat.interval.ms",
+    "partition_assignment_strategy": "the broker assigns, see group_remote_assignor",
+}
+"""Settings that only the classic protocol has, and what takes their place."""
 RESETS = {"earliest": EARLIEST, "latest": LATEST}
 BY_DURATION = "by_duration:"
 _DURATION = re.compile(
@@ -35,6 +50,19 @@ class ConsumerSettings(ClientSettings):
     group_id: str | None = setting(default=None, about="The consumer group, whose members share the partitions.")
     group_instance_id: str | None = setting(
         default=None, about="A name that makes this a static member: a restart within the session moves no partition."
+    )
+    group_protocol: str = setting(
+        default=CLASSIC,
+        about="How members and group agree: classic (members assign), or consumer (the broker assigns, KIP-848).",
+    )
+    group_remote_assignor: str | None = setting(
+        default=None, about="With group_protocol=consumer, the broker's assignor, such as uniform or range."
+    )
+    partition_assignment_strategy: str | Sequence[str] = setting(
+        default=("range", COOPERATIVE),
+        about="With group_protocol=classic, the assignors that this member supports, the preferred one first: range, "
+        "roundrobin, sticky, cooperative-sticky. If it is cooperative-sticky alone, partitions that stay are read on "
+        "during a rebalance.",
     )
     auto_offset_reset: str = setting(
         default="latest",
@@ -77,6 +105,25 @@ class ConsumerSettings(ClientSettings):
     def check(self) -> None:
         reset_time(self.auto_offset_reset, 0)
         one_of("isolation_level", self.isolation_level, ISOLATION_LEVELS)
+        one_of("group_protocol", self.group_protocol, (CLASSIC, CONSUMER))
+        names = self.assignors
+        for name in names:
+            one_of("partition_assignment_strategy", name, ASSIGNORS)
+        if not names or len(set(names)) < len(names):
+            raise ConfigError(f"partition_assignment_strategy={names!r} does not name one or more different assignors")
+        if self.group_protocol == CLASSIC and self.group_remote_assignor is not None:
+            raise ConfigError("group_remote_assignor needs group_protocol='consumer'")
+        for field in dataclasses.fields(self) if self.group_protocol == CONSUMER else ():
+            instead = _OF_CLASSIC.get(field.name)
+            if instead is not None and getattr(self, field.name) != field.default:
+                raise ConfigError(f"{field.name} has no effect with group_protocol='consumer': {instead}")
+
+    @property
+    def assignors(self) -> tuple[str, ...]:
+        """The names of the assignors of the classic protocol; names of Java's classes are understood."""
+        given = self.partition_assignment_strategy
+        names = given.split(",") if isinstance(given, str) else given
+        return tuple(_JAVA_NAMES.get(str(name).strip().rpartition(".")[2], str(name).strip()) for name in names)
 
     @property
     def committed(self) -> bool:

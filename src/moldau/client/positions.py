@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
-from moldau.client.assigned import Assigned
+from moldau.client.assigned import NO_EPOCH, Assigned
 from moldau.client.consumer_settings import ConsumerSettings, reset_time
 from moldau.client.membership import Membership
 from moldau.client.offsets import LATEST, offsets_at
@@ -39,7 +39,7 @@ class Positions:
         fresh = [tp for tp, state in unknown.items() if not state.out_of_range]
         if fresh and self._settings.group_id:
             for tp, committed in (await self._membership.committed(fresh)).items():
-                self._start(unknown.pop(tp), committed.offset)
+                self._start(unknown.pop(tp), committed.offset, committed.leader_epoch)
         if not unknown:
             return
         now_ms = self._router.runtime.clock.now_ms()
@@ -62,10 +62,10 @@ class Positions:
             found |= await offsets_at(self._router, dict.fromkeys(late, LATEST), committed=committed)
         return found
 
-    def _start(self, state: Assigned, offset: int) -> None:
+    def _start(self, state: Assigned, offset: int, epoch: int | None = None) -> None:
         with self._poller.lock:
             if state.position is None:  # the application may have sought meanwhile
-                state.move(offset)
+                state.move(offset, NO_EPOCH if epoch is None else epoch)
                 state.out_of_range = False
 
     async def _check_exist(self, partitions: Iterable[TopicPartition]) -> None:

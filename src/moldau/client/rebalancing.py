@@ -58,7 +58,7 @@ class Rebalancing:
         """Whether `prepare` has something to do."""
         if self.subscription is None:
             return False
-        return now_s >= self._watch_at_s or self._membership.rejoin_needed
+        return now_s >= self._watch_at_s or self._membership.is_due(now_s)
 
     async def prepare(self) -> None:
         """Look at the topics if it is time, and rebalance if it is needed. Raises `KafkaError`."""
@@ -68,37 +68,46 @@ class Rebalancing:
             missing = await self._watch(self.subscription)
             pause_s = self._settings.metadata_max_age_ms / 1000
             self._watch_at_s = now_s + (min(MISSING_S, pause_s) if missing else pause_s)
-        if self._membership.rejoin_needed:
-            await self._rebalance(self.subscription)
+        if self._membership.is_due(asyncio.get_running_loop().time()):
+            await self._membership.rebalance(self, self.subscription.wanted)
 
-    async def _rebalance(self, subscription: Subscription) -> None:
-        poller, membership = self._poller, self._membership
-        had = sorted(poller.assigned)
-        lost = had and not membership.member_id
-        if had and not lost:
-            await self._commit()
-        if had:
-            listener = subscription.on_lost if lost else subscription.on_revoked
+    # -- the consumer's side of a rebalance (`membership.Share`)
+
+    def owned(self) -> list[TopicPartition]:
+        return sorted(self._poller.assigned)
+
+    async def give_up(self, partitions: list[TopicPartition]) -> None:
+        await self._commit()
+        await self._let_go(partitions, self.subscription.on_revoked if self.subscription else None)
+
+    async def lose(self, partitions: list[TopicPartition]) -> None:
+        await self._let_go(partitions, self.subscription.on_lost if self.subscription else None)
+
+    async def _let_go(self, partitions: list[TopicPartition], listener: Listener | None) -> None:
+        try:
             if listener is not None:
-                await self._tell(listener, had)
-        poller.assign([])
-        assigned = await membership.join(subscription.names)
-        poller.assign(assigned)
-        if subscription.on_assigned is not None:
-            await self._tell(subscription.on_assigned, assigned)
+                await self._tell(listener, partitions)
+        finally:
+            gone = set(partitions)
+            self._poller.assign([tp for tp in self.owned() if tp not in gone])
+
+    async def take_over(self, partitions: list[TopicPartition]) -> None:
+        self._poller.assign(sorted({*self.owned(), *partitions}))
+        if self.subscription is not None and self.subscription.on_assigned is not None:
+            await self._tell(self.subscription.on_assigned, partitions)
 
     async def leave(self) -> None:
         """Give the partitions up and leave the group."""
         if self.subscription is None:
             return
-        had = sorted(self._poller.assigned)
-        await self._commit()
+        had = self.owned()
         try:
-            if had and self.subscription.on_revoked is not None:
-                await self._tell(self.subscription.on_revoked, had)
+            if had and self._membership.generation < 0:
+                await self.lose(had)
+            elif had:
+                await self.give_up(had)
         finally:
             self.subscription = None
-            self._poller.assign([])
             await self._membership.leave()
 
     async def _watch(self, subscription: Subscription) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TypeAlias, Union
 
+from moldau.client.membership import Wanted
 from moldau.errors import ConfigError
 from moldau.names import INTERNAL_TOPICS, TopicPartition
 
@@ -12,6 +13,7 @@ Topics: TypeAlias = Union[str, "re.Pattern[str]", Iterable[str]]
 Listener: TypeAlias = Callable[[list[TopicPartition]], object | Awaitable[object]]
 
 NAME_LENGTH_MAX = 249
+_FLAGS = re.UNICODE
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -59,6 +61,15 @@ class Subscription:
         for listener in (on_assigned, on_revoked, on_lost):
             if listener is not None and not callable(listener):
                 raise ConfigError(f"a listener of rebalances is a function of a list of partitions, not {listener!r}")
+
+    @property
+    def wanted(self) -> Wanted:
+        """What the member tells its group: also the pattern, for brokers that can match it themselves (KIP-848), unless
+        it would match internal topics there or has flags that the broker does not know."""
+        pattern = self.pattern
+        if pattern is None or pattern.flags & ~_FLAGS or any(pattern.fullmatch(topic) for topic in INTERNAL_TOPICS):
+            return Wanted(tuple(self.names))
+        return Wanted(tuple(self.names), pattern.pattern)
 
     def match(self, existing: Collection[str]) -> None:
         """Take the topics that match the pattern out of all that exist."""

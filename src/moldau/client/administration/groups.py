@@ -174,10 +174,13 @@ class GroupsPart(AdminPart):
             partitions = []
             for number in numbers:
                 given = offsets[TopicPartition(name, number)]
-                offset, metadata = given if isinstance(given, OffsetAndMetadata) else (given, "")
+                at = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
                 partitions.append(
                     messages.OffsetCommitRequestPartition(
-                        partition_index=number, committed_offset=offset, committed_metadata=metadata
+                        partition_index=number,
+                        committed_offset=at.offset,
+                        committed_leader_epoch=-1 if at.leader_epoch is None else at.leader_epoch,
+                        committed_metadata=at.metadata,
                     )
                 )
             topics.append(messages.OffsetCommitRequestTopic(name=name, partitions=partitions))

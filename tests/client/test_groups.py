@@ -1,0 +1,389 @@
+"""Members of one group, of each assignor and protocol: who reads what, who is told what, and what is committed."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.brokers import Broker, ForeignBroker
+from harness.patience import Deadline
+from moldau.client.admin import Admin
+from moldau.client.consumer import Consumer
+from moldau.client.producer import Producer
+from moldau.errors import (
+    CommitFailed,
+    FencedInstanceId,
+    InconsistentGroupProtocol,
+    UnreleasedInstanceId,
+    UnsupportedAssignor,
+    UnsupportedVersion,
+)
+from moldau.names import OffsetAndMetadata, TopicPartition
+
+FAST = {
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.assignment.interval.ms": "0",
+    "num.partitions": "1",
+}
+CLASSIC: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": 6_000}
+NEWER: dict[str, Any] = {"group_protocol": "consumer"}
+COOPERATIVE: dict[str, Any] = {**CLASSIC, "partition_assignment_strategy": "cooperative-sticky"}
+KINDS: dict[str, dict[str, Any]] = {
+    "default": CLASSIC,
+    **{
+        name: {**CLASSIC, "partition_assignment_strategy": [name]}
+        for name in ("range", "roundrobin", "sticky", "cooperative-sticky")
+    },
+    "consumer": NEWER,
+    "consumer-range": {**NEWER, "group_remote_assignor": "range"},
+}
+EACH_KIND = pytest.mark.parametrize("kind", list(KINDS))
+BOTH_PROTOCOLS = pytest.mark.parametrize("kind", ["cooperative-sticky", "sticky", "consumer"])
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | ForeignBroker]:
+    if address := os.environ.get("MOLDAU_TEST_BROKER"):
+        yield ForeignBroker(address)
+        return
+    ours = Broker(tmp_path_factory.mktemp("broker"), FAST)
+    ours.start()
+    yield ours
+    ours.stop()
+
+
+class Member:
+    """A consumer, what it has read, and what it was told."""
+
+    def __init__(self, bootstrap: str, group: str, topics: Any, **settings: Any):
+        given = {"auto_offset_reset": "earliest", "metadata_max_age_ms": 300, **settings}
+        self.consumer = Consumer(bootstrap, group_id=group, **given)
+        self.told: list[tuple[str, list[TopicPartition]]] = []
+        self.values: list[bytes] = []
+        self.consumer.subscribe(
+            topics,
+            on_assigned=lambda some: self.told.append(("assigned", some)),
+            on_revoked=lambda some: self.told.append(("revoked", some)),
+            on_lost=lambda some: self.told.append(("lost", some)),
+        )
+
+    @property
+    def owned(self) -> set[TopicPartition]:
+        return set(self.consumer.assignment())
+
+    def heard(self, what: str) -> list[TopicPartition]:
+        return sorted(tp for kind, some in self.told if kind == what for tp in some)
+
+    def poll(self) -> None:
+        self.values += [record.value for record in self.consumer.poll(20)]
+
+
+class Group:
+    """Members that are made, polled in turns and closed together."""
+
+    def __init__(self, bootstrap: str, group: str):
+        self.bootstrap = bootstrap
+        self.group = group
+        self.members: list[Member] = []
+        self.gone: list[Member] = []
+
+    def joins(self, topics: Any, **settings: Any) -> Member:
+        self.members.append(Member(self.bootstrap, self.group, topics, **settings))
+        return self.members[-1]
+
+    def leaves(self, member: Member) -> None:
+        """It comes back from what it has read, and closes."""
+        member.poll()
+        self.members.remove(member)
+        self.gone.append(member)
+        member.consumer.close()
+
+    def until(self, holds: Callable[[], object], *, without: tuple[Member, ...] = ()) -> None:
+        """Poll everyone in turns until the condition holds. No two members have a partition at any time."""
+        deadline = Deadline(60)
+        while not holds():
+            owned = [sorted(member.owned) for member in self.members]
+            assert not deadline.passed, (owned, [member.told for member in self.members])
+            for member in self.members:
+                if member not in without:
+                    member.poll()
+
+    def shares(self, *counts: int) -> Callable[[], bool]:
+        """Whether each member has so many partitions, and no two have the same."""
+
+        def holds() -> bool:
+            owned = [member.owned for member in self.members]
+            return [len(own) for own in owned] == list(counts) and len(set().union(*owned)) == sum(counts)
+
+        return holds
+
+    @property
+    def values(self) -> list[bytes]:
+        return sorted(value for member in (*self.members, *self.gone) for value in member.values)
+
+
+@pytest.fixture
+def together(bootstrap: str, group: str) -> Iterator[Group]:
+    made = Group(bootstrap, group)
+    yield made
+    for member in made.members:
+        member.consumer.close()
+
+
+def create(bootstrap: str, topic: str, partitions: int) -> set[TopicPartition]:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=partitions)
+    return {TopicPartition(topic, number) for number in range(partitions)}
+
+
+def fill(bootstrap: str, topic: str, partitions: int, numbers: range) -> list[bytes]:
+    values = [b"%06d" % number for number in numbers]
+    with Producer(bootstrap) as producer:
+        for at, value in enumerate(values):
+            producer.send(topic, value, partition=at % partitions)
+    return values
+
+
+@EACH_KIND
+def test_members_that_come_and_go_read_every_record_once(
+    together: Group, bootstrap: str, topic: str, kind: str
+) -> None:
+    create(bootstrap, topic, 6)
+    sent = fill(bootstrap, topic, 6, range(60))
+    first = together.joins(topic, **KINDS[kind])
+    together.until(lambda: len(first.values) == 60)
+    together.joins(topic, **KINDS[kind])
+    together.until(together.shares(3, 3))
+    sent += fill(bootstrap, topic, 6, range(60, 120))
+    together.joins(topic, **KINDS[kind])
+    together.until(together.shares(2, 2, 2))
+    sent += fill(bootstrap, topic, 6, range(120, 180))
+    together.until(lambda: len(together.values) >= 180)
+    together.leaves(first)
+    together.until(together.shares(3, 3))
+    sent += fill(bootstrap, topic, 6, range(180, 240))
+    together.until(lambda: len(together.values) >= 240)
+    assert together.values == sent
+    assert all(member.heard("lost") == [] for member in together.members)
+
+
+@BOTH_PROTOCOLS
+def test_members_give_up_only_what_moves_unless_they_are_eager(
+    together: Group, bootstrap: str, topic: str, kind: str
+) -> None:
+    everything = create(bootstrap, topic, 4)
+    first = together.joins(topic, **KINDS[kind])
+    together.until(together.shares(4))
+    second = together.joins(topic, **KINDS[kind])
+    together.until(together.shares(2, 2))
+    moved = sorted(everything) if kind == "sticky" else sorted(second.owned)
+    assert first.heard("revoked") == moved
+    together.leaves(second)
+    together.until(together.shares(4))
+    kept = 3 if kind == "sticky" else 1
+    for tp in everything:
+        assert first.heard("assigned").count(tp) == (2 if tp in second.heard("assigned") else kept)
+    assert second.heard("revoked") == second.heard("assigned")
+
+
+def test_partitions_that_stay_are_read_on_while_the_group_waits_for_a_slow_member(
+    together: Group, bootstrap: str, topic: str
+) -> None:
+    create(bootstrap, topic, 4)
+    first, slow = together.joins(topic, **COOPERATIVE), together.joins(topic, **COOPERATIVE)
+    together.until(together.shares(2, 2))
+    late = together.joins(topic, **COOPERATIVE)
+    sent = fill(bootstrap, topic, 4, range(40))
+    together.until(lambda: len(first.values) == 20, without=(slow,))
+    assert late.owned == set(), "the group waits for the slow member"
+    sent += fill(bootstrap, topic, 4, range(40, 80))
+    together.until(lambda: len(first.values) == 40, without=(slow,))
+    assert late.owned == set()
+    together.until(lambda: len(together.values) >= 80 and late.owned)
+    assert together.values == sent
+
+
+def test_sticky_members_keep_what_they_had_over_eager_rebalances(together: Group, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic, 6)
+    members = [together.joins(topic, **KINDS["sticky"]) for _ in range(3)]
+    together.until(together.shares(2, 2, 2))
+    before = [member.owned for member in members[1:]]
+    together.leaves(members[0])
+    together.until(together.shares(3, 3))
+    assert all(had <= member.owned for had, member in zip(before, members[1:], strict=True))
+
+
+@pytest.mark.parametrize("kind", ["default", "cooperative-sticky", "consumer"])
+def test_a_member_whose_application_does_not_poll_in_time_loses_its_partitions(
+    together: Group, bootstrap: str, topic: str, kind: str
+) -> None:
+    everything = sorted(create(bootstrap, topic, 2))
+    fill(bootstrap, topic, 2, range(2))
+    settings = {**KINDS[kind], "max_poll_interval_ms": 1_500, "enable_auto_commit": False}
+    slow = together.joins(topic, **settings)
+    together.until(lambda: len(slow.values) == 2)
+    other = together.joins(topic, **{**settings, "max_poll_interval_ms": 600_000})
+    together.until(lambda: len(other.owned) == 2, without=(slow,))
+    with pytest.raises(CommitFailed):
+        slow.consumer.commit({everything[0]: 1})
+    assert slow.heard("lost") == []
+    together.until(together.shares(1, 1))
+    assert slow.heard("lost") == everything
+    assert slow.owned < set(slow.heard("assigned"))
+
+
+@pytest.mark.parametrize("kind", ["range", "cooperative-sticky", "consumer"])
+def test_the_restart_of_a_static_member_moves_nothing(together: Group, bootstrap: str, topic: str, kind: str) -> None:
+    create(bootstrap, topic, 4)
+    first = together.joins(topic, group_instance_id="one", **KINDS[kind])
+    second = together.joins(topic, group_instance_id="two", **KINDS[kind])
+    together.until(together.shares(2, 2))
+    had, told = second.owned, len(first.told)
+    together.leaves(second)
+    again = together.joins(topic, group_instance_id="two", **KINDS[kind])
+    together.until(together.shares(2, 2))
+    assert again.owned == had
+    assert [tp for _, some in first.told[told:] for tp in some] == []
+
+
+def test_a_static_member_of_the_classic_protocol_takes_the_place_of_one_that_lives(
+    together: Group, bootstrap: str, topic: str
+) -> None:
+    create(bootstrap, topic, 1)
+    first = together.joins(topic, group_instance_id="one", **CLASSIC)
+    together.until(together.shares(1))
+    second = together.joins(topic, group_instance_id="one", **CLASSIC)
+    together.until(lambda: second.owned, without=(first,))
+    with pytest.raises(FencedInstanceId):
+        together.until(lambda: False)
+    first.consumer.close()
+    together.members.remove(first)
+    second.poll()
+    assert len(second.owned) == 1
+
+
+def test_a_static_member_of_the_newer_protocol_is_refused_while_another_has_its_name(
+    together: Group, bootstrap: str, topic: str
+) -> None:
+    create(bootstrap, topic, 1)
+    first = together.joins(topic, group_instance_id="one", **NEWER)
+    together.until(together.shares(1))
+    together.joins(topic, group_instance_id="one", **NEWER)
+    with pytest.raises(UnreleasedInstanceId):
+        together.until(lambda: False)
+    assert len(first.owned) == 1
+
+
+@pytest.mark.parametrize("pattern", ["{}-[a-c]", "{}-(?!d)."], ids=["the broker's", "only Python's"])
+@pytest.mark.parametrize("kind", ["default", "consumer"])
+def test_a_pattern_takes_in_topics_that_are_made_later(
+    together: Group, bootstrap: str, topic: str, kind: str, pattern: str
+) -> None:
+    wanted = create(bootstrap, f"{topic}-a", 2)
+    create(bootstrap, f"{topic}-d", 1)
+    compiled = re.compile(pattern.format(re.escape(topic).replace(r"\-", "-")))
+    members = [together.joins(compiled, **KINDS[kind]) for _ in range(2)]
+    together.until(together.shares(1, 1))
+    wanted |= create(bootstrap, f"{topic}-b", 2)
+    together.until(lambda: members[0].owned | members[1].owned == wanted and together.shares(2, 2)())
+
+
+def test_a_changed_subscription_is_told_to_the_group(together: Group, bootstrap: str, topic: str) -> None:
+    for kind in ("cooperative-sticky", "consumer"):
+        one, other = create(bootstrap, f"{topic}-{kind}-a", 2), create(bootstrap, f"{topic}-{kind}-b", 2)
+        alone = Group(bootstrap, f"{together.group}-{kind}")
+        member = alone.joins([f"{topic}-{kind}-a"], **KINDS[kind])
+        alone.until(lambda m=member, o=one: m.owned == o)
+        member.consumer.subscribe([f"{topic}-{kind}-a", f"{topic}-{kind}-b"])
+        alone.until(lambda m=member, o=one | other: m.owned == o)
+        member.consumer.subscribe([f"{topic}-{kind}-b"])
+        alone.until(lambda m=member, o=other: m.owned == o)
+        alone.leaves(member)
+
+
+@pytest.mark.parametrize("kind", ["default", "consumer"])
+def test_the_leader_epoch_is_committed_with_the_offset(together: Group, bootstrap: str, topic: str, kind: str) -> None:
+    (tp,) = create(bootstrap, topic, 1)
+    fill(bootstrap, topic, 1, range(3))
+    member = together.joins(topic, enable_auto_commit=False, **KINDS[kind])
+    together.until(lambda: len(member.values) == 3)
+    member.consumer.commit({tp: OffsetAndMetadata(2, "two", leader_epoch=0)})
+    assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(2, "two", 0)}
+    member.consumer.commit({tp: OffsetAndMetadata(3)})
+    assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(3)}
+
+
+def test_members_without_an_assignor_in_common_are_refused(together: Group, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic, 1)
+    together.joins(topic, **KINDS["roundrobin"])
+    together.until(together.shares(1))
+    together.joins(topic, **KINDS["sticky"])
+    with pytest.raises(InconsistentGroupProtocol):
+        together.until(lambda: False)
+
+
+def test_members_agree_on_the_assignor_that_all_have(together: Group, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic, 4)
+    together.joins(topic, **{**CLASSIC, "partition_assignment_strategy": "cooperative-sticky,roundrobin"})
+    together.joins(topic, **{**CLASSIC, "partition_assignment_strategy": ("sticky", "roundrobin", "range")})
+    together.until(together.shares(2, 2))
+    with Admin(bootstrap) as admin:
+        described = admin.describe_group(together.group)
+    assert "roundrobin" in repr(described)
+
+
+def test_an_assignor_that_the_broker_does_not_have_is_named(together: Group, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic, 1)
+    together.joins(topic, group_remote_assignor="mine", **NEWER)
+    with pytest.raises(UnsupportedAssignor, match="mine"):
+        together.until(lambda: False)
+
+
+def test_the_newer_protocol_says_so_if_the_broker_does_not_have_it(tmp_path: Path, topic: str, group: str) -> None:
+    older = Broker(tmp_path, {"group.coordinator.rebalance.protocols": "classic"})
+    older.start()
+    try:
+        member = Member(older.address, group, topic, **NEWER)
+        create(older.address, topic, 1)
+        with pytest.raises(UnsupportedVersion, match="group_protocol='classic'"):
+            Group.until(_alone(member), lambda: False)
+        member.consumer.close()
+    finally:
+        older.stop()
+
+
+def _alone(member: Member) -> Group:
+    group = Group("", "")
+    group.members = [member]
+    return group
+
+
+@pytest.mark.parametrize("kind", ["default", "cooperative-sticky", "consumer"])
+def test_members_stay_members_when_the_broker_is_killed_and_started_again(
+    tmp_path: Path, group: str, topic: str, kind: str
+) -> None:
+    broker = Broker(tmp_path, FAST)
+    broker.start()
+    together = Group(broker.address, group)
+    try:
+        create(broker.address, topic, 4)
+        together.joins(topic, **KINDS[kind])
+        together.joins(topic, **KINDS[kind])
+        together.until(together.shares(2, 2))
+        broker.kill()
+        broker.start()
+        sent = fill(broker.address, topic, 4, range(40))
+        together.until(lambda: len(together.values) >= 40)
+        together.until(together.shares(2, 2))
+        assert together.values == sent
+        for member in together.members:
+            member.consumer.close()
+    finally:
+        broker.stop()
