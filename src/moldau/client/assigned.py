@@ -9,8 +9,10 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from moldau.client.cluster_view import ClusterView
 from moldau.client.record import Place, Row
-from moldau.errors import KafkaError, MoldauError
+from moldau.errors import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
+from moldau.names import TopicPartition
 from moldau.records.rows import lists
 
 NO_EPOCH = -1
@@ -18,6 +20,26 @@ NO_EPOCH = -1
 
 class NotAssigned(MoldauError, LookupError):
     """The consumer was asked about a partition that it does not read."""
+
+
+class NoSuchPartition(UnknownTopicOrPartition):
+    """An assigned or subscribed topic or partition does not exist, and has not for longer than a new one takes to
+    appear."""
+
+    def __init__(self, sentence: str):
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, sentence)
+
+    @property
+    def retriable(self) -> bool:
+        return False
+
+
+def no_such_partition(tp: TopicPartition, view: ClusterView) -> NoSuchPartition:
+    """The error that names what is missing."""
+    topic = view.topics.get(tp.topic)
+    if topic is None:
+        return NoSuchPartition(f"topic {tp.topic} does not exist")
+    return NoSuchPartition(f"topic {tp.topic} has no partition {tp.partition}, only 0 to {len(topic.partitions) - 1}")
 
 
 class Reply:

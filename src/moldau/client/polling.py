@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from moldau.client.assigned import Assigned, Chunk, NotAssigned, Reply
+from moldau.client.assigned import Assigned, Chunk, NotAssigned, Reply, no_such_partition
 from moldau.client.consumer_settings import ConsumerSettings
 from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
@@ -197,18 +197,20 @@ class Poller:
         try:
             await self._router.refresh(topics)
             now_s = asyncio.get_running_loop().time()
-            failure = None
+            failure: KafkaError | None = None
             for tp, state in list(self.assigned.items()):
                 why = self._router.view.leader(tp)
                 if not isinstance(why, ErrorCode):
                     state.unknown_since_s = None
                     continue
                 failure = _failure(tp, why)
-                missing = why == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.by_hand
                 if state.unknown_since_s is None:
                     state.unknown_since_s = now_s
-                if not why.retriable or (missing and now_s - state.unknown_since_s >= UNKNOWN_S_MAX):
-                    self._failure = failure
+                lasts = now_s - state.unknown_since_s >= UNKNOWN_S_MAX
+                if why == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.by_hand and lasts:
+                    failure = no_such_partition(tp, self._router.view)
+                if not failure.retriable:
+                    break
             if failure is not None:
                 await self._failed(failure)
         except KafkaError as failed:

@@ -1,9 +1,9 @@
 """Where assigned partitions are read from at first: the group's committed offset, else as `auto_offset_reset` says."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from moldau.client.assigned import NO_EPOCH, Assigned
+from moldau.client.assigned import NO_EPOCH, Assigned, no_such_partition
 from moldau.client.consumer_settings import ConsumerSettings, reset_time
 from moldau.client.membership import Membership
 from moldau.client.offsets import LATEST, offsets_at
@@ -72,21 +72,15 @@ class Positions:
         view, loop = self._router.view, asyncio.get_running_loop()
         wanted = [tp for tp in partitions if isinstance(view.leader(tp), ErrorCode)]
         deadline_s = loop.time() + UNKNOWN_S_MAX
-        refresh: Callable[[], object] = lambda: self._router.refresh({tp.topic: None for tp in wanted})  # noqa: E731
+        topics = sorted({tp.topic for tp in wanted})
         while wanted:
-            await self._router.retrying(refresh)  # type: ignore[arg-type]
+            await self._router.retrying(lambda: self._router.refresh(topics))
             for tp in wanted:
                 why = view.leader(tp)
                 if isinstance(why, ErrorCode) and not why.retriable:
                     raise KafkaError(why, f"{tp} cannot be read: {why.sentence}")
             wanted = [tp for tp in wanted if view.leader(tp) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
             if wanted and loop.time() >= deadline_s:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, self._missing_sentence(wanted[0]))
+                raise no_such_partition(wanted[0], view)
             if wanted:
                 await asyncio.sleep(UNKNOWN_S_MAX / 10)
-
-    def _missing_sentence(self, tp: TopicPartition) -> str:
-        topic = self._router.view.topics.get(tp.topic)
-        if topic is None:
-            return f"topic {tp.topic} does not exist"
-        return f"topic {tp.topic} has no partition {tp.partition}, only 0 to {len(topic.partitions) - 1}"

@@ -7,12 +7,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from moldau.client.assigned import NoSuchPartition
 from moldau.client.consumer_settings import ConsumerSettings
 from moldau.client.membership import Membership
 from moldau.client.polling import Poller
 from moldau.client.routing import Router
 from moldau.client.subscription import Listener, Subscription
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import KafkaError
 from moldau.names import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -144,7 +145,4 @@ class Rebalancing:
         elif now_s - self._missing_since_s >= self._router.api_timeout_ms / 1000:
             waited_s = now_s - self._missing_since_s
             self._missing_since_s = None
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"no subscribed topic has existed for {waited_s:.0f} s: {', '.join(missing)}",
-            )
+            raise NoSuchPartition(f"no subscribed topic has existed for {waited_s:.0f} s: {', '.join(missing)}")
