@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from moldau.client.admin import Admin, NewTopic
     from moldau.client.consumer import Consumer
     from moldau.client.delivery import Delivered, Delivery, NotDelivered
+    from moldau.client.deserializing import DeserializationFailed
     from moldau.client.interceptors import ProducerInterceptor
     from moldau.client.outgoing import Header, OutgoingRecord
     from moldau.client.producer import Producer
     from moldau.client.record import Record
+    from moldau.client.streams import TopicFilter
+    from moldau.client.truncation import LogTruncated
     from moldau.names import OffsetAndMetadata, TopicPartition
 
 __version__ = VERSION
@@ -28,7 +31,9 @@ __all__ = [
     "Consumer",
     "Delivered",
     "Delivery",
+    "DeserializationFailed",
     "Header",
+    "LogTruncated",
     "NewTopic",
     "NotDelivered",
     "OffsetAndMetadata",
@@ -36,6 +41,7 @@ __all__ = [
     "Producer",
     "ProducerInterceptor",
     "Record",
+    "TopicFilter",
     "TopicPartition",
     "__version__",
     "aio",
@@ -48,7 +54,9 @@ _HOMES = {
     "Consumer": "moldau.client.consumer",
     "Delivered": "moldau.client.delivery",
     "Delivery": "moldau.client.delivery",
+    "DeserializationFailed": "moldau.client.deserializing",
     "Header": "moldau.client.outgoing",
+    "LogTruncated": "moldau.client.truncation",
     "NewTopic": "moldau.client.admin",
     "NotDelivered": "moldau.client.delivery",
     "OffsetAndMetadata": "moldau.names",
@@ -56,6 +64,7 @@ _HOMES = {
     "Producer": "moldau.client.producer",
     "ProducerInterceptor": "moldau.client.interceptors",
     "Record": "moldau.client.record",
+    "TopicFilter": "moldau.client.streams",
     "TopicPartition": "moldau.names",
 }
 _MODULES = {"aio": "moldau.aio", "errors": "moldau.errors", "serializers": "moldau.client.serializers"}

@@ -20,8 +20,10 @@ from moldau.client.group_protocols import member_of
 from moldau.client.handout import Handout
 from moldau.client.lag import Lags
 from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_at, offsets_for_times
+from moldau.client.partition_log import AsyncPartitionLog
 from moldau.client.polling import Poller
 from moldau.client.positions import Positions
+from moldau.client.processing import Handling, Processing
 from moldau.client.rebalancing import Rebalancing
 from moldau.client.record import Place, Record
 from moldau.client.routing import router_of
@@ -92,9 +94,21 @@ class AsyncConsumer:
         they may be coroutine functions. `on_revoked` comes before partitions are given up, `on_lost` (by default
         `on_revoked`) if the group has already given them to others. Raises `ConfigError`.
         """
+        self.subscribe_to(Subscription(topics, on_assigned, on_revoked, on_lost))
+
+    def subscribe_to(self, subscription: Subscription) -> None:
+        """Read what a subscription selects, as a member of the group."""
         self._group()
-        self._rebalancing.subscribe(Subscription(topics, on_assigned, on_revoked, on_lost))
+        self._rebalancing.subscribe(subscription)
         self._poller.by_hand = False
+        self._awake.set()
+
+    def hand_out_to(self, handout: Handout) -> None:
+        """Have another account of what is handed out and processed."""
+        self._handout = self._commits.handout = handout
+
+    def wake(self) -> None:
+        """End the wait of `ready`. Call it on the loop."""
         self._awake.set()
 
     def subscription(self) -> list[str]:
@@ -162,12 +176,7 @@ class AsyncConsumer:
         now_s = self._loop.time()
         self._membership.polled(now_s)
         self.call_back()
-        left = self._handout.come_back()
-        if left:
-            with self._poller.lock:
-                for tp, offset in left.items():
-                    if tp in self._poller.assigned:
-                        self._poller.assigned[tp].move(offset)
+        self._give_back()
         if self._commits_automatically and self._commits.due(now_s) and self._preparing is None:
             self.soon(self._commits.begin, self._commits.processed())
         if self._preparing is not None or self._lacks_something(now_s):
@@ -213,6 +222,65 @@ class AsyncConsumer:
         except TimeoutError:
             pass
         return True
+
+    async def process(
+        self,
+        handler: Callable[[Record], object],
+        *,
+        retries: int = 3,
+        backoff_ms: int = 100,
+        backoff_max_ms: int = 10_000,
+        dead_letter: str | None = None,
+        until: Callable[[], bool] | None = None,
+        idle_ms: int | None = None,
+    ) -> int:
+        """Call `handler`, a function or coroutine function, with one record after another; returns their number once
+        `until()` is true or no record came for `idle_ms`.
+
+        A record whose handler or deserializer raises is tried `retries` times more, with waits that double from
+        `backoff_ms` to `backoff_max_ms`. Then it is sent to the topic `dead_letter` with headers that say why, and
+        counts as processed; without `dead_letter` the exception is raised, and the record is read again.
+        """
+        self._check_open()
+        processing = Processing(self, handler, Handling(retries, backoff_ms, backoff_max_ms, dead_letter), until)
+        return await self.run_processing(processing, idle_ms)
+
+    async def run_processing(self, processing: Processing, idle_ms: int | None) -> int:
+        """Run it, with records that are not deserialized meanwhile."""
+        self._give_back()
+        self._maker.keeps_bytes = True
+        try:
+            return await processing.run(idle_ms)
+        finally:
+            self._maker.keeps_bytes = False
+            firsts, left = self._handout.unprocessed(), self._handout.come_back()
+            with self._poller.lock:
+                for tp, first in firsts.items():
+                    state = self._poller.assigned.get(tp)
+                    if state is not None:
+                        state.move(left.get(tp, state.position) if state.acknowledged > first else first)
+
+    def deserialized(self, record: Record) -> Record:
+        """A record of bytes, deserialized as the settings say. Raises `DeserializationFailed`."""
+        return self._maker.deserialized(record)
+
+    def acknowledge(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Automatic commits cover the records before these offsets."""
+        self._commits.acknowledge({tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()})
+
+    async def commit_processed(self) -> None:
+        """Commit what is processed, where automatic commits do not."""
+        if self.settings.group_id and not self._commits_automatically:
+            await self._commits.commit(self._commits.processed())
+
+    def sign_of_life(self) -> None:
+        """Count as a call of `poll` for `max_poll_interval_ms`."""
+        self._membership.polled(self._loop.time())
+
+    def log(self, topic: str, partition: int = 0) -> AsyncPartitionLog:
+        """A partition as a sequence of records, apart from the consumer's position: `await log[100:200]`."""
+        self._check_open()
+        return AsyncPartitionLog(self._router, self.settings, partition_of((topic, partition)))
 
     # -- positions
 
@@ -400,6 +468,14 @@ class AsyncConsumer:
             if self._rebalancing.subscription is None:
                 raise
             await asyncio.sleep(LOST_S)
+
+    def _give_back(self) -> None:
+        """Have what the caller never asked for fetched again: all else that it got is processed."""
+        left = self._handout.come_back()
+        with self._poller.lock:
+            for tp, offset in left.items():
+                if tp in self._poller.assigned:
+                    self._poller.assigned[tp].move(offset)
 
     async def _stop_preparing(self) -> None:
         if self._preparing is not None:

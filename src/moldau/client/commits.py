@@ -33,7 +33,7 @@ class Commits:
 
     def __init__(self, poller: Poller, handout: Handout, membership: Membership, settings: ConsumerSettings):
         self._poller = poller
-        self._handout = handout
+        self.handout = handout
         self._membership = membership
         self._settings = settings
         self._turn = asyncio.Lock()
@@ -44,11 +44,11 @@ class Commits:
 
     def delivered(self) -> Committed:
         """The position of each partition: the offset after the last record that the caller got."""
-        return self._positions(self._handout.undelivered())
+        return self._positions(self.handout.undelivered())
 
     def processed(self) -> Committed:
         """The offset of the first record of each partition that the caller has not come back from."""
-        found, delivered = self._positions(self._handout.unprocessed()), self.delivered()
+        found, delivered = self._positions(self.handout.unprocessed()), self.delivered()
         for tp, state in list(self._poller.assigned.items()):
             if tp in found and found[tp].offset < state.acknowledged <= delivered[tp].offset:
                 found[tp] = OffsetAndMetadata(state.acknowledged)

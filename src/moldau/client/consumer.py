@@ -14,8 +14,11 @@ from moldau.client.commits import CommitCallback, Offsets
 from moldau.client.consumer_settings import ConsumerSettings
 from moldau.client.lag import Lags
 from moldau.client.offsets import OffsetAndTimestamp
+from moldau.client.partition_log import PartitionLog
+from moldau.client.processing import Handling, Processing
 from moldau.client.record import Record
 from moldau.client.settings import configured
+from moldau.client.streams import MessageStream, Streams, Wanted
 from moldau.client.subscription import Listener, Topics
 from moldau.errors import ConfigError
 from moldau.names import OffsetAndMetadata, TopicPartition
@@ -44,6 +47,7 @@ class Consumer:
         self._core.tell = self._tell
         self._core.soon = self._soon
         self._core.commit_record = self._commit_record
+        self._streams: Streams | None = None
         self._thread.start()
         self._thread.run(self._core.start())
 
@@ -117,6 +121,47 @@ class Consumer:
                 self._wait(time.monotonic() + LONG_S)
                 walk = self._core.walk()
             yield from walk
+
+    def process(
+        self,
+        handler: Callable[[Record], object],
+        *,
+        retries: int = 3,
+        backoff_ms: int = 100,
+        backoff_max_ms: int = 10_000,
+        dead_letter: str | None = None,
+        until: Callable[[], bool] | None = None,
+        idle_ms: int | None = None,
+    ) -> int:
+        """Call `handler` with one record after another; returns their number once `until()` is true or no record came
+        for `idle_ms`.
+
+        A record whose handler or deserializer raises is tried `retries` times more, with waits that double from
+        `backoff_ms` to `backoff_max_ms`. Then it is sent to the topic `dead_letter` with headers that say why, and
+        counts as processed; without `dead_letter` the exception is raised, and the record is read again.
+        """
+        if inspect.iscoroutinefunction(handler):
+            raise ConfigError(f"{handler} is a coroutine function, which only moldau.aio.Consumer can call")
+        handling = Handling(retries, backoff_ms, backoff_max_ms, dead_letter)
+        processing = Processing(self._core, handler, handling, until)
+        processing.attempt = lambda records: self._thread.in_caller(processing.attempt_in_caller, records)
+        return self._thread.run(self._core.run_processing(processing, idle_ms), serving=True)
+
+    def create_message_streams(self, streams: Mapping[Wanted, int]) -> dict[Wanted, list[MessageStream]]:
+        """Share topics out to blocking iterators, for threads: topic, or `moldau.TopicFilter` -> number of
+        streams. Returns the streams of each.
+
+        Each partition belongs to one stream at a time. Streams end when the consumer is closed. Call it once, in place
+        of `subscribe`; `poll` and iteration are not for use beside it. Raises `ConfigError`.
+        """
+        if self._streams is not None or self._core.subscription():
+            raise ConfigError("this consumer has subscribed already")
+        self._streams = Streams(self._core, self._thread, streams)
+        return dict(self._streams.of)
+
+    def log(self, topic: str, partition: int = 0) -> PartitionLog:
+        """A partition as a sequence of records, apart from the consumer's position: `log[100:200]`, `log[-1]`."""
+        return PartitionLog(self._core.log(topic, partition), self._thread)
 
     def _wait(self, deadline_s: float) -> bool:
         return self._thread.run(self._core.ready(deadline_s), serving=True)
@@ -201,6 +246,8 @@ class Consumer:
         """Commit what was processed, if automatic commits are enabled, leave the group, close the connections and end
         the thread."""
         if self._thread.running:
+            if self._streams is not None:
+                self._streams.stop()
             try:
                 self._thread.run(self._core.close(), serving=True)
             finally:

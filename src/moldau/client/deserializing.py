@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.consumer_settings import ConsumerSettings
-from moldau.client.record import Record, Row, new_record
+from moldau.client.record import Record, Row, new_record, row_of
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
 
@@ -30,6 +30,8 @@ class Maker:
         self._key = settings.key_deserializer
         self._value = settings.value_deserializer
         self._interceptors = settings.interceptors
+        self.keeps_bytes = False
+        """Whether records are made without deserializers."""
 
     def records(self, portions: list["Portion"], poller: "Poller") -> list[Record]:
         """The records of these portions. If a deserializer fails, the records before are returned, `portions` is cut
@@ -37,7 +39,7 @@ class Maker:
         made: list[Record] = []
         for number, (state, rows) in enumerate(portions):
             end = (state.place,)
-            if self._key is None and self._value is None:
+            if self.keeps_bytes or (self._key is None and self._value is None):
                 made += [new_record(Record, row + end) for row in rows]
                 continue
             failed = self._deserialize(state.tp, rows, end, made)
@@ -54,6 +56,16 @@ class Maker:
         for interceptor in self._interceptors:
             made = interceptor.on_consume(made)
         return made
+
+    def deserialized(self, record: Record) -> Record:
+        """A record of bytes, deserialized. Raises `DeserializationFailed`."""
+        if self._key is None and self._value is None:
+            return record
+        made: list[Record] = []
+        failed = self._deserialize(record.place.tp, [row_of(record)], (record.place,), made)
+        if failed is not None:
+            raise failed
+        return made[0]
 
     def _deserialize(
         self, tp: TopicPartition, rows: list[Row], end: tuple[Any], made: list[Record]

@@ -114,10 +114,10 @@ class Rebalancing:
     async def _watch(self, subscription: Subscription) -> bool:
         """Ask for a rebalance if a topic was created or deleted, or its number of partitions changed. Returns whether a
         subscribed topic is missing; raises `KafkaError` if all have been for `default_api_timeout_ms`."""
-        topics = None if subscription.pattern is not None else subscription.names
+        topics = None if subscription.selects else subscription.names
         await self._router.retrying(lambda: self._router.refresh(topics))
         view = self._router.view
-        if subscription.pattern is not None:
+        if subscription.selects:
             subscription.match([name for name, topic in view.topics.items() if not topic.internal])
         for topic in subscription.names:
             why = view.missing.get(topic)

@@ -71,10 +71,18 @@ class Subscription:
             return Wanted(tuple(self.names))
         return Wanted(tuple(self.names), pattern.pattern)
 
+    @property
+    def selects(self) -> bool:
+        """Whether the topics are selected from those that exist."""
+        return self.pattern is not None
+
     def match(self, existing: Collection[str]) -> None:
-        """Take the topics that match the pattern out of all that exist."""
-        assert self.pattern is not None
-        self.names = sorted(n for n in existing if n not in INTERNAL_TOPICS and self.pattern.fullmatch(n))
+        """Take the topics that are wanted out of all that exist."""
+        self.names = sorted(name for name in existing if name not in INTERNAL_TOPICS and self.wants(name))
+
+    def wants(self, topic: str) -> bool:
+        """Whether the topic, which exists, is one of those to read."""
+        return self.pattern is not None and self.pattern.fullmatch(topic) is not None
 
 
 def _several(topics: object) -> Iterable[object]:
