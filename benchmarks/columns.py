@@ -15,7 +15,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from moldau.client.columnar import columns_of, encoded_batches
+from moldau.client.columnar import RecordColumns, encoded_batches
 from moldau.client.fetching import FETCH_MAX_BYTES
 from moldau.records.arena import Arena
 from moldau.records.arrow import to_record_batches
@@ -72,9 +72,10 @@ def main(arguments: list[str] | None = None) -> int:
         for keyed in (None, named):
 
             def encode(codec: str = codec, keyed: pa.Array | None = keyed) -> list[bytearray]:
-                columns = columns_of(keyed, contents, None, None, 1_700_000_000_000)
+                times = pa.repeat(pa.scalar(1_700_000_000_000, pa.int64()), len(contents))
+                columns = RecordColumns(keyed, contents, times, None, None)
                 how = {"batch_bytes": BATCH_BYTES, "codec": CODECS[codec]}
-                return [batch.data for batch in encoded_batches(columns, PARTITIONS, None, lambda _: 0, **how)]
+                return [batch.data for batch in encoded_batches(columns, PARTITIONS, lambda _: 0, **how)]
 
             fetched, arena = fetches(encode()), Arena()
 

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 
 from harness.brokers import Broker
@@ -21,7 +20,7 @@ ROWS = 20_000
 @pytest.fixture
 def filled(bootstrap: str, topic: str) -> TopicPartition:
     with Producer(bootstrap, column_batch_size=20_000) as producer:
-        producer.send_columns(topic, pa.array([f"{number:0100d}" for number in range(ROWS)]))
+        producer.send_many(topic, [f"{number:0100d}" for number in range(ROWS)])
     return TopicPartition(topic, 0)
 
 

@@ -5,11 +5,10 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from harness.brokers import Broker
@@ -335,11 +334,6 @@ def test_on_a_loop_of_ones_own_a_delivery_is_awaited(bootstrap: str, topic: str)
     assert asyncio.run(run()) == list(range(100))
 
 
-def table(rows: int) -> tuple[pa.Array, pa.Array, pa.Array]:
-    keys = pa.array([f"k{number % 37}" for number in range(rows)])
-    return keys, pa.array([f"value {number}" for number in range(rows)]), pa.array(range(rows))
-
-
 def test_records_go_round_the_partitions_in_turn(bootstrap: str, topic: str) -> None:
     with Admin(bootstrap) as admin:
         admin.create_topic(topic, partitions=3)
@@ -395,52 +389,3 @@ def test_metrics_count_records_batches_bytes_and_requests(bootstrap: str, topic:
     assert counted.requests >= counted.batches_delivered >= 1
     assert 0 < counted.request_latency_avg_ms <= counted.request_latency_max_ms
     assert (counted.buffer_used_bytes, counted.buffer_total_bytes) == (0, 1_000_000)
-
-
-def test_columns_become_records_in_order_within_each_partition(bootstrap: str, topic: str) -> None:
-    with Admin(bootstrap) as admin:
-        admin.create_topic(topic, partitions=3, configs={"retention.ms": "-1"})
-    keys, contents, times = table(5_000)
-    with Producer(bootstrap, column_batch_size=10_000, compression_type="lz4") as producer:
-        deliveries = producer.send_columns(topic, contents, keys=keys, timestamps_ms=times)
-    assert all(delivery.result(0).offset >= 0 for delivery in deliveries)
-    rows = list(zip(keys.to_pylist(), contents.to_pylist(), range(5_000), strict=True))
-    for partition in range(3):
-        expected = [row for row in rows if positive_hash(row[0].encode()) % 3 == partition]
-        got = [
-            (row["key"].decode(), row["value"].decode(), int(row["timestamp"].timestamp() * 1000 + 0.5))  # type: ignore[attr-defined]
-            for row in stored(bootstrap, topic, partition)
-        ]
-        assert got == expected
-
-
-def test_columns_and_rows_of_one_producer_keep_their_order(bootstrap: str, topic: str) -> None:
-    with Producer(bootstrap) as producer:
-        producer.send(topic, b"first")
-        producer.send_columns(topic, pa.array([b"second", None, b"fourth"]))
-        producer.send(topic, b"fifth")
-    assert values(bootstrap, topic) == [b"first", b"second", None, b"fourth", b"fifth"]
-
-
-def test_a_huge_row_among_small_ones_gets_a_batch_of_its_own(bootstrap: str, topic: str) -> None:
-    contents = pa.array([b"s"] * 500 + [b"h" * 900_000] + [b"s"] * 500)
-    with Producer(bootstrap, column_batch_size=50_000) as producer:
-        producer.send_columns(topic, contents)
-    assert values(bootstrap, topic) == contents.to_pylist()
-
-
-def test_columns_of_different_lengths_and_empty_ones(bootstrap: str, topic: str) -> None:
-    with Producer(bootstrap) as producer:
-        with pytest.raises(ValueError, match="the same length"):
-            producer.send_columns(topic, pa.array(["a"]), keys=pa.array(["a", "b"]))
-        assert producer.send_columns(topic, pa.array([], pa.string())) == []
-
-
-def test_columns_on_a_loop_of_ones_own(bootstrap: str, topic: str, fresh: Callable[[], str]) -> None:
-    async def run() -> int:
-        async with AsyncProducer(bootstrap, buffer_memory=30_000, column_batch_size=5_000) as producer:
-            deliveries = await producer.send_columns(topic, pa.chunked_array([["a"] * 3_000, ["b"] * 3_000]))
-            return (await deliveries[-1]).offset
-
-    assert asyncio.run(run()) == 5_999
-    assert values(bootstrap, topic) == [b"a"] * 3_000 + [b"b"] * 3_000

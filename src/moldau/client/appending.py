@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moldau.client.batching import RECORD_OVERHEAD_BYTES, Accumulator, BufferFull, Headers
+from moldau.client.batching import RECORD_OVERHEAD_BYTES, Accumulator, Batch, BufferFull, Headers
 from moldau.client.delivery import Delivery, OnDelivery
 from moldau.client.outgoing import GivenHeaders, NoSuchPartition, check_timestamp, checked_headers, content
 from moldau.client.partitioning import Sticky, positive_hash
 from moldau.client.producer_settings import Partitioner, ProducerSettings
+from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.names import TopicPartition
 from moldau.records.compression import CODECS
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
-    from moldau.client.columnar import EncodedBatch
+    from moldau.client.columnar import EncodedBatch, RecordColumns
 
 
 class Route:
@@ -111,25 +112,48 @@ class Appender:
             self.wake()
         return Delivery(tp, batch, index, timestamp_ms)
 
-    def encode(
-        self, topic: str, count: int, values: Any, keys: Any, timestamps_ms: Any, headers: Any, partition: int | None
-    ) -> "Iterator[EncodedBatch]":
-        """Encode these columns into batches, one by one, in the calling thread."""
-        from moldau.client.columnar import columns_of, encoded_batches
+    def table_columns(
+        self, table: Any, key: Any, value: Any, partition: Any, timestamp: Any, headers: Any
+    ) -> "RecordColumns":
+        """The columns of a table's records, checked. Raises `TypeError` and `ValueError`."""
+        need_pyarrow("send_table")
+        from moldau.client.outgoing_tables import columns_of_table
 
-        columns = columns_of(keys, values, timestamps_ms, headers, self._now_ms())
-        sticky, settings = self.sticky(topic), self._settings
-        codec, batch_bytes = CODECS[settings.compression_type], settings.column_batch_size
-        yield from encoded_batches(
-            columns, count, partition, lambda size: sticky.partition(count, size), batch_bytes=batch_bytes, codec=codec
+        return columns_of_table(
+            table, key, value, partition, timestamp, headers, settings=self._settings, now_ms=self._now_ms()
         )
 
-    def place_encoded(self, topic: str, batch: "EncodedBatch", now_s: float) -> Delivery:
+    def list_columns(self, values: Any, keys: Any) -> "RecordColumns":
+        """The columns of records with these values and keys, checked. Raises `TypeError` and `ValueError`."""
+        need_pyarrow("send_many")
+        from moldau.client.outgoing_tables import columns_of_lists
+
+        return columns_of_lists(values, keys, settings=self._settings, now_ms=self._now_ms())
+
+    def encode(self, route: Route, columns: "RecordColumns") -> "Iterator[EncodedBatch]":
+        """Encode these columns into batches, one by one, in the calling thread. Raises `NoSuchPartition`."""
+        from moldau.client.columnar import encoded_batches
+
+        highest = columns.highest_partition
+        if highest is not None and highest >= route.count:
+            raise NoSuchPartition(route.partitions[0].topic, highest, route.count)
+        if self._choose is not None:
+            choose = self._choose
+            columns = columns.with_chosen(lambda key: choose(route, key))
+        settings, count, sticky = self._settings, route.count, route.sticky
+        return encoded_batches(
+            columns,
+            count,
+            lambda size: sticky.partition(count, size),
+            batch_bytes=settings.column_batch_size,
+            codec=CODECS[settings.compression_type],
+            by_key=not self._ignores_keys,
+        )
+
+    def append_encoded(self, tp: TopicPartition, batch: "EncodedBatch", now_s: float) -> Batch:
         """Queue an encoded batch, from any thread. Raises `BufferFull`."""
-        tp = TopicPartition(topic, batch.partition)
         with self.accumulator.lock:
-            placed = self.accumulator.append_encoded(tp, batch.data, batch.rows, now_s)
-        return Delivery(tp, placed, batch.rows - 1)
+            return self.accumulator.append_encoded(tp, batch.data, batch.rows, now_s)
 
     def sticky(self, topic: str) -> Sticky:
         """The sticky partitioner of a topic."""

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.client import unclosed
 from moldau.client.appending import Appender, Route
@@ -17,13 +17,17 @@ from moldau.client.batching import Accumulator, BufferFull, Parts
 from moldau.client.delivery import Delivery, OnDelivery, Unseen
 from moldau.client.failures import ClientClosed, check
 from moldau.client.interceptors import Interceptors
-from moldau.client.outgoing import GivenHeaders, OutgoingRecord, check_partition, check_topic
+from moldau.client.outgoing import BY_NAME, GivenHeaders, OutgoingRecord, check_partition, check_topic
 from moldau.client.producer_metrics import Counters, ProducerMetrics
 from moldau.client.producer_settings import ProducerSettings
 from moldau.client.routing import METADATA_MAX_AGE_MS, router_of
 from moldau.client.sending import Sender
 from moldau.client.settings import configured
+from moldau.client.table_delivery import TableDelivery
 from moldau.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from moldau.client.columnar import RecordColumns
 
 logger = logging.getLogger(__name__)
 
@@ -116,30 +120,49 @@ class AsyncProducer:
         except BufferFull as full:
             return await self._when_there_is_room(partial(self.appender.append, *full.record))
 
-    async def send_columns(
+    async def send_table(
         self,
         topic: str,
-        values: Any,
+        table: Any,
         *,
-        keys: Any = None,
-        timestamps_ms: Any = None,
-        headers: Any = None,
-        partition: int | None = None,
-    ) -> list[Delivery]:
-        """Send Arrow columns, one record per row, in order within each partition. Returns a `Delivery` for the last
-        record of each batch.
+        key: Any = BY_NAME,
+        value: Any = BY_NAME,
+        partition: Any = BY_NAME,
+        timestamp: Any = BY_NAME,
+        headers: Any = BY_NAME,
+    ) -> TableDelivery:
+        """Send a table, one record per row, in order within each partition: a pyarrow, pandas or Polars table, or
+        anything with `__arrow_c_stream__`. Await the `TableDelivery` to wait for the broker.
 
-        Keys and values are binary or text; timestamps are int64 in ms or Arrow timestamps; headers are list<struct<key,
-        value>>. Waits while the buffer is full. Raises `KafkaError`, and `ValueError` if the columns' lengths differ.
+        Each argument is the name of a column or an array of as many rows; `partition` may be a number for all rows.
+        What is left out is taken from the column with the argument's name, if there is one; None takes no column. Keys
+        and values are binary or text, unless there is a serializer; timestamps are Arrow's or whole ms since 1970, now
+        where null; partitions are chosen as by `send` where null, though without keys from batch to batch; headers are
+        list<struct<key, value>> or maps. Interceptors do not see the rows.
+
+        Waits while the buffer is full. Raises `TypeError` or `ValueError` for a wrong table, of which nothing is sent
+        then, `KafkaError` as `send` does, and `ConfigError` without pyarrow.
         """
-        count = self.known_partitions(topic) or await self.learn_partitions(topic)
-        deliveries = []
-        for batch in self.appender.encode(topic, count, values, keys, timestamps_ms, headers, partition):
-            place = partial(self.appender.place_encoded, topic, batch, self.now_s())
-            deliveries.append(await self._when_there_is_room(place))
+        return await self._send_rows(
+            topic, self.appender.table_columns(table, key, value, partition, timestamp, headers)
+        )
+
+    async def send_many(self, topic: str, values: Any, keys: Any = None) -> TableDelivery:
+        """Send a list or array of values, each with the key at its place in `keys`, faster than one by one. Returns and
+        raises what `send_table` does."""
+        return await self._send_rows(topic, self.appender.list_columns(values, keys))
+
+    async def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
+        highest = columns.highest_partition
+        route = self.known_route(topic, highest) or await self.find_route(topic, highest)
+        batches = []
+        for batch in self.appender.encode(route, columns):
+            tp = route.partitions[batch.partition]
+            append = partial(self.appender.append_encoded, tp, batch, self.now_s())
+            batches.append((tp, await self._when_there_is_room(append)))
             self.wake()
             await asyncio.sleep(0)
-        return deliveries
+        return TableDelivery(batches)
 
     async def flush(self, timeout_s: float | None = None) -> None:
         """Send the waiting batches, and wait until each record sent so far is delivered or has failed. Raises
@@ -255,15 +278,6 @@ class AsyncProducer:
         route = self.appender.route(topic, count, self.now_s() + METADATA_MAX_AGE_MS / 1000)
         self.routes[topic] = route
         return route
-
-    def known_partitions(self, topic: str) -> int | None:
-        """The topic's number of partitions; None if it is unknown or its metadata is too old."""
-        route = self.known_route(topic, None)
-        return None if route is None else route.count
-
-    async def learn_partitions(self, topic: str) -> int:
-        """Request the topic's number of partitions; the broker may create the topic."""
-        return (await self.find_route(topic)).count
 
     def full(self) -> KafkaError:
         """The failure of a caller who has waited for room in the buffer for too long."""

@@ -196,7 +196,7 @@ class PartitionQueue:
         producer, all unacknowledged batches are sent in a new epoch.
         """
         if code in _LOST_SEQUENCE and batch.sequence >= 0:
-            if self.again or self.in_flight[0] is not batch:
+            if self.in_flight[0] is not batch or (self.again and self.again[0].order < batch.order):
                 self._send_again(batch, self.not_before_s)
                 return True
             if self.gap or code == ErrorCode.UNKNOWN_PRODUCER_ID:

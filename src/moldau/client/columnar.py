@@ -5,9 +5,10 @@ batch of a single record may be larger.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moldau.client.batching import RECORD_OVERHEAD_BYTES
 from moldau.records.arrow import from_columns, source_of
@@ -22,19 +23,21 @@ class EncodedBatch(NamedTuple):
     rows: int
 
 
-class FetchedColumns(NamedTuple):
-    """Columns of equal length. Keys, values and headers may be missing; timestamps may not."""
+class RecordColumns(NamedTuple):
+    """Columns of equal length. Keys, values, headers and partitions may be missing; timestamps may not. A partition of
+    -1 is chosen by the key, or without a key by the sticky partitioner."""
 
     keys: pa.Array | None
     values: pa.Array | None
     timestamps_ms: pa.Array
     headers: pa.Array | None
+    partitions: pa.Array | None
 
-    def take(self, rows: pa.Array) -> "FetchedColumns":
-        return FetchedColumns(*(None if column is None else column.take(rows) for column in self))
+    def take(self, rows: pa.Array) -> "RecordColumns":
+        return RecordColumns(*(None if column is None else column.take(rows) for column in self))
 
-    def slice(self, start: int, count: int) -> "FetchedColumns":
-        return FetchedColumns(*(None if column is None else column.slice(start, count) for column in self))
+    def slice(self, start: int, count: int) -> "RecordColumns":
+        return RecordColumns(*(None if column is None else column.slice(start, count) for column in self))
 
     @property
     def size(self) -> int:
@@ -42,64 +45,53 @@ class FetchedColumns(NamedTuple):
         contents = sum(column.nbytes for column in (self.keys, self.values) if column is not None)
         return len(self.timestamps_ms) * RECORD_OVERHEAD_BYTES + int(contents)
 
+    def with_chosen(self, choose: Callable[[bytes | None], int]) -> "RecordColumns":
+        """These columns, with a partition that `choose(key)` returned in each row that names none."""
+        rows = len(self.timestamps_ms)
+        keys = [None] * rows if self.keys is None else self.keys.to_pylist()
+        given = [-1] * rows if self.partitions is None else self.partitions.to_pylist()
+        chosen = [choose(key) if named < 0 else named for key, named in zip(keys, given, strict=True)]
+        return self._replace(partitions=pa.array(chosen, pa.int32()))
 
-def columns_of(keys: Any, values: Any, timestamps_ms: Any, headers: Any, now_ms: int) -> FetchedColumns:
-    """The columns in the types that the encoder takes: text as binary, chunks combined. Raises `ValueError` if their
-    lengths differ."""
-    given = [column for column in (keys, values, timestamps_ms, headers) if column is not None]
-    if not given or any(len(column) != len(given[0]) for column in given):
-        raise ValueError("the columns of a table must all have the same length")
-    stamps = pa.repeat(pa.scalar(now_ms, pa.int64()), len(given[0])) if timestamps_ms is None else timestamps_ms
-    return FetchedColumns(_binary(keys), _binary(values), _whole(stamps), None if headers is None else _whole(headers))
-
-
-def _whole(column: Any) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _binary(column: Any) -> pa.Array | None:
-    if column is None:
-        return None
-    whole = _whole(column)
-    if pa.types.is_dictionary(whole.type):
-        whole = whole.dictionary_decode()
-    return whole if pa.types.is_binary(whole.type) else whole.cast(pa.binary())
+    @property
+    def highest_partition(self) -> int | None:
+        """The largest partition that a row names; None if no row names one."""
+        if self.partitions is None or not len(self.partitions):
+            return None
+        highest: int = pc.max(self.partitions).as_py()
+        return highest if highest >= 0 else None
 
 
 def encoded_batches(
-    columns: FetchedColumns,
+    columns: RecordColumns,
     partitions: int,
-    partition: int | None,
     sticky: Callable[[int], int],
     *,
     batch_bytes: int,
     codec: int,
+    by_key: bool = True,
 ) -> Iterator[EncodedBatch]:
-    """Yield the batches of all rows. A row goes to `partition` if given, else to its key's partition, else (without a
-    key) to the partition that `sticky(bytes)` returns."""
-    if partition is None and columns.keys is not None and columns.keys.null_count < len(columns.keys):
-        sorted_columns, counts = _by_key(columns, columns.keys, partitions, sticky(0))
-        start = 0
-        for target, count in enumerate(counts):
-            for piece in _pieces(sorted_columns.slice(start, count), batch_bytes):
-                yield _encode(piece, target, codec)
-            start += count
+    """Yield the batches of all rows. A row goes to the partition that it names, else (with `by_key`) to its key's
+    partition, else to the one that `sticky(bytes)` returns."""
+    keys = columns.keys if by_key else None
+    if columns.partitions is None and (keys is None or keys.null_count == len(keys)):
+        for piece in _pieces(columns, batch_bytes):
+            yield _encode(piece, sticky(piece.size), codec)
         return
-    for piece in _pieces(columns, batch_bytes):
-        yield _encode(piece, sticky(piece.size) if partition is None else partition, codec)
+    rows = len(columns.timestamps_ms)
+    given = None
+    if columns.partitions is not None:
+        given = memoryview(columns.partitions.buffers()[1] or b"").cast("B").cast("i")[columns.partitions.offset :]
+    order, counts = by_partition(source_of(keys), rows, partitions, sticky(0), given)
+    by_target = columns.take(pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(order)], 0))
+    start = 0
+    for target, count in enumerate(counts):
+        for piece in _pieces(by_target.slice(start, count), batch_bytes):
+            yield _encode(piece, target, codec)
+        start += count
 
 
-def _by_key(
-    columns: FetchedColumns, keys: pa.Array, partitions: int, without_key: int
-) -> tuple[FetchedColumns, list[int]]:
-    """The rows in the order of their partitions, and the number of rows of each partition."""
-    source = source_of(keys)
-    assert source is not None, "the caller has looked for a key"
-    order, counts = by_partition(source, len(keys), partitions, without_key)
-    return columns.take(pa.Array.from_buffers(pa.int32(), len(keys), [None, pa.py_buffer(order)], 0)), counts
-
-
-def _pieces(columns: FetchedColumns, batch_bytes: int) -> Iterator[FetchedColumns]:
+def _pieces(columns: RecordColumns, batch_bytes: int) -> Iterator[RecordColumns]:
     """Slices of about `batch_bytes`, with row counts from the average row size; larger slices are halved."""
     count = len(columns.timestamps_ms)
     if not count:
@@ -109,7 +101,7 @@ def _pieces(columns: FetchedColumns, batch_bytes: int) -> Iterator[FetchedColumn
         yield from _halved(columns.slice(start, rows), batch_bytes)
 
 
-def _halved(columns: FetchedColumns, batch_bytes: int) -> Iterator[FetchedColumns]:
+def _halved(columns: RecordColumns, batch_bytes: int) -> Iterator[RecordColumns]:
     count = len(columns.timestamps_ms)
     if count == 1 or columns.size <= batch_bytes * 3 // 2:
         yield columns
@@ -118,6 +110,6 @@ def _halved(columns: FetchedColumns, batch_bytes: int) -> Iterator[FetchedColumn
     yield from _halved(columns.slice(count // 2, count), batch_bytes)
 
 
-def _encode(columns: FetchedColumns, partition: int, codec: int) -> EncodedBatch:
+def _encode(columns: RecordColumns, partition: int, codec: int) -> EncodedBatch:
     data = from_columns(columns.keys, columns.values, columns.timestamps_ms, columns.headers, codec=codec)
     return EncodedBatch(partition, data, len(columns.timestamps_ms))

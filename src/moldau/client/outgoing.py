@@ -5,7 +5,7 @@ fails the records beside it.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from moldau.client.batching import Headers
 from moldau.client.producer_settings import Serializer
@@ -14,6 +14,15 @@ from moldau.errors import ErrorCode, UnknownTopicOrPartition
 
 TIMESTAMP_MAX = (1 << 63) - 1
 GivenHeaders = Iterable[tuple[str, Content]] | Mapping[str, Content] | None
+
+
+class _ByName:
+    def __repr__(self) -> str:
+        return "<by name>"
+
+
+BY_NAME: Final[Any] = _ByName()
+"""For `send_table`: the column of the table that has the argument's name, if there is one."""
 
 
 class Header(NamedTuple):

@@ -7,17 +7,21 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.client import unclosed
 from moldau.client.async_producer import AsyncProducer as AsyncProducer
 from moldau.client.background import LoopThread
 from moldau.client.batching import BufferFull
 from moldau.client.delivery import Delivery, OnDelivery
-from moldau.client.outgoing import GivenHeaders, OutgoingRecord
+from moldau.client.outgoing import BY_NAME, GivenHeaders, OutgoingRecord
 from moldau.client.producer_metrics import ProducerMetrics
 from moldau.client.producer_settings import ProducerSettings
 from moldau.client.settings import configured
+from moldau.client.table_delivery import TableDelivery
+
+if TYPE_CHECKING:
+    from moldau.client.columnar import RecordColumns
 
 logger = logging.getLogger(__name__)
 
@@ -76,25 +80,38 @@ class Producer:
         except BufferFull as full:
             return self._when_there_is_room(partial(core.appender.append, *full.record))
 
-    def send_columns(
+    def send_table(
         self,
         topic: str,
-        values: Any,
+        table: Any,
         *,
-        keys: Any = None,
-        timestamps_ms: Any = None,
-        headers: Any = None,
-        partition: int | None = None,
-    ) -> list[Delivery]:
-        """As `AsyncProducer.send_columns`; encoding is done in the caller's thread."""
-        core = self._core
-        count = core.known_partitions(topic) or self._thread.run(core.learn_partitions(topic))
-        deliveries = []
-        for batch in core.appender.encode(topic, count, values, keys, timestamps_ms, headers, partition):
-            place = partial(core.appender.place_encoded, topic, batch, core.now_s())
-            deliveries.append(self._when_there_is_room(place))
+        key: Any = BY_NAME,
+        value: Any = BY_NAME,
+        partition: Any = BY_NAME,
+        timestamp: Any = BY_NAME,
+        headers: Any = BY_NAME,
+    ) -> TableDelivery:
+        """As `AsyncProducer.send_table`; columns are encoded in the caller's thread. Call `result` of the
+        `TableDelivery` to wait for the broker."""
+        return self._send_rows(
+            topic, self._core.appender.table_columns(table, key, value, partition, timestamp, headers)
+        )
+
+    def send_many(self, topic: str, values: Any, keys: Any = None) -> TableDelivery:
+        """Send a list or array of values, each with the key at its place in `keys`, faster than one by one. Returns and
+        raises what `send_table` does."""
+        return self._send_rows(topic, self._core.appender.list_columns(values, keys))
+
+    def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
+        core, highest = self._core, columns.highest_partition
+        route = core.known_route(topic, highest) or self._thread.run(core.find_route(topic, highest))
+        batches = []
+        for batch in core.appender.encode(route, columns):
+            tp = route.partitions[batch.partition]
+            append = partial(core.appender.append_encoded, tp, batch, core.now_s())
+            batches.append((tp, self._when_there_is_room(append)))
             self._thread.soon(core.wake)
-        return deliveries
+        return TableDelivery(batches)
 
     def _when_there_is_room(self, place: Callable[[], T]) -> T:
         space = self._core.accumulator.space

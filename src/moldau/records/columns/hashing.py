@@ -47,6 +47,9 @@ def hashed(p: cython.p_const_uchar, start: cython.Py_ssize_t, length: cython.Py_
     return h ^ (h >> 15)
 
 
+NO_KEYS = Source(memoryview(bytes(4)).cast("i"), memoryview(b"\0"), None)
+
+
 def murmur2(key: bytes) -> int:
     """MurmurHash2 of the key, as an unsigned 32-bit number."""
     return hashed(key, 0, len(key))
@@ -58,23 +61,37 @@ def positive_hash(key: bytes) -> int:
 
 
 def by_partition(
-    keys: Source, count: cython.Py_ssize_t, partitions: cython.Py_ssize_t, without_key: cython.Py_ssize_t
+    keys: Source | None,
+    count: cython.Py_ssize_t,
+    partitions: cython.Py_ssize_t,
+    without_key: cython.Py_ssize_t,
+    given: object = None,
 ) -> tuple[bytearray, list[int]]:
     """The rows of a column of keys in the order of their partitions, as int32 numbers; rows of one partition keep their
-    order. Also returns the number of rows of each partition. Null keys go to partition `without_key`.
+    order. Also returns the number of rows of each partition.
 
-    Raises `ValueError` for a column whose offsets do not fit its bytes.
+    `given` are int32 partitions of the rows; where it is None or negative, a key is hashed, and null keys go to
+    `without_key`. Raises `ValueError` for a column whose offsets do not fit its bytes or a partition that is too large.
     """
+    if keys is None:
+        keys = NO_KEYS
+        missing: cython.bint = True
+    else:
+        missing = False
     offsets: cython.const[cython.int][::1] = keys.offsets
     data: cython.const[cython.uchar][::1] = keys.data
     nullable: cython.bint = keys.validity is not None
     validity: cython.const[cython.uchar][::1] = keys.validity if nullable else b"\0"
+    wishes: cython.const[cython.int][::1] = NO_KEYS.offsets if given is None else given
+    wishing: cython.bint = given is not None
     first: cython.Py_ssize_t = keys.first
     row: cython.Py_ssize_t
     i: cython.Py_ssize_t
     start: cython.Py_ssize_t
     length: cython.Py_ssize_t
-    if count < 0 or first < 0 or len(offsets) < first + count + 1 or not 0 <= without_key < partitions:
+    if count < 0 or first < 0 or not 0 <= without_key < partitions or (wishing and len(wishes) < count):
+        raise ValueError("a column has fewer rows than it should")
+    if not missing and len(offsets) < first + count + 1:
         raise ValueError("a column has fewer rows than it should")
     if nullable and 8 * len(validity) < first + count:
         raise ValueError("a column has fewer validity bits than rows")
@@ -85,7 +102,11 @@ def by_partition(
     nexts: cython.longlong[::1] = memoryview(raw_next).cast("q")
     for i in range(count):
         row = first + i
-        if nullable and not validity[row >> 3] >> (row & 7) & 1:
+        if wishing and wishes[i] >= 0:
+            if wishes[i] >= partitions:
+                raise ValueError("a column names a partition that is too large")
+            targets[i] = wishes[i]
+        elif missing or (nullable and not validity[row >> 3] >> (row & 7) & 1):
             targets[i] = without_key
         else:
             start = offsets[row]
@@ -95,12 +116,20 @@ def by_partition(
             targets[i] = (hashed(p, start, length) & 0x7FFFFFFF) % cython.cast(cython.ulonglong, partitions)
         nexts[targets[i]] += 1
     counts = list(nexts)
-    start = 0
-    for i in range(partitions):
+    sort(targets, order, nexts)
+    return raw_order, counts
+
+
+@cython.cfunc
+def sort(targets: cython.int[::1], order: cython.int[::1], nexts: cython.longlong[::1]) -> None:
+    """Sort the numbers of rows by their targets into `order`, given the number of rows of each target in `nexts`."""
+    start: cython.longlong = 0
+    length: cython.longlong
+    i: cython.Py_ssize_t
+    for i in range(len(nexts)):
         length = nexts[i]
         nexts[i] = start
         start += length
-    for i in range(count):
+    for i in range(len(targets)):
         order[nexts[targets[i]]] = i
         nexts[targets[i]] += 1
-    return raw_order, counts
