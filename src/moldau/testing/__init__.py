@@ -5,8 +5,9 @@
     with Broker(num_partitions=4) as broker:
         producer = SomeClient(bootstrap_servers=broker.bootstrap_servers)
 
-`broker.fault(...)` makes requests fail, and `broker.clock` moves the broker's time. The names
-below are imported when they are first used: pytest loads this package at every start.
+`broker.fault(...)` makes requests fail, and `broker.clock` moves the broker's time. pytest finds
+the fixtures `moldau_broker` and `moldau_topic` by itself (testing/plugin.py); `MoldauTestCase` is for unittest. The
+names below are imported when they are first used: pytest loads this package at every start.
 """
 
 import importlib
@@ -14,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from moldau.testing.broker import Broker, BrokerFailed
+    from moldau.testing.cases import MoldauTestCase
     from moldau.testing.clock import Clock
     from moldau.testing.faults import Fault
 
-__all__ = ["Broker", "BrokerFailed", "Clock", "Fault"]
+__all__ = ["Broker", "BrokerFailed", "Clock", "Fault", "MoldauTestCase"]
 
-_HOMES = {"Broker": "broker", "BrokerFailed": "broker", "Clock": "clock", "Fault": "faults"}
+_HOMES = {"Broker": "broker", "BrokerFailed": "broker", "Clock": "clock", "Fault": "faults", "MoldauTestCase": "cases"}
 
 
 def __getattr__(name: str) -> Any:

@@ -144,9 +144,12 @@ class Broker:
             life.kill()
         else:
             life.stop()
-        if life.failures:
-            error = life.failures[0]
-            raise BrokerFailed(f"the broker under test has failed: {error!r}") from error
+        _check(life)
+
+    def check(self) -> None:
+        """Raise `BrokerFailed` if something went wrong in the broker's thread since the last check."""
+        if self._life is not None:
+            _check(self._life)
 
     def _hold_port(self) -> int:
         """Returns the port to listen on: 0 is a free one. It is held by a socket that is bound and never listens.
@@ -228,3 +231,9 @@ def _as_text(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(_as_text, value))
     return str(value)
+
+
+def _check(life: Life) -> None:
+    failures, life.failures[:] = list(life.failures), []
+    if failures:
+        raise BrokerFailed(f"the broker under test has failed: {failures[0]!r}") from failures[0]

@@ -1,0 +1,33 @@
+"""`MoldauTestCase`: a broker for the tests of a unittest class."""
+
+import itertools
+import unittest
+from collections.abc import Mapping
+from typing import ClassVar
+
+from moldau.testing.broker import Broker
+
+_numbers = itertools.count(1)
+
+
+class MoldauTestCase(unittest.TestCase):
+    """`self.broker` runs for all tests of the class. For coroutines inherit from `unittest.IsolatedAsyncioTestCase`
+    too."""
+
+    broker: ClassVar[Broker]
+    broker_settings: ClassVar[Mapping[str, object]] = {}
+    """Settings of the broker, in Kafka's names."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls.broker = Broker(cls.broker_settings).start()
+        cls.addClassCleanup(cls.broker.stop)
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.addCleanup(self.broker.clear_faults)
+
+    def new_topic(self, partitions: int = -1, **configs: object) -> str:
+        """The name of a new topic, called after the test; the rest as in `Broker.create_topic`."""
+        return self.broker.create_topic(f"{self.id().rpartition('.')[2]}-{next(_numbers)}", partitions, **configs)
