@@ -1,71 +1,84 @@
-"""All commands of `moldau` but the fast path of `server start`, put together.
+"""All commands of `moldau` except the fast path of `server start`: a table that says where each of them is.
 
-Those of `log` import most of the storage engine: they are only put in where one of them was given.
+A module is imported when one of its commands is called: those of `log` import most of the storage engine.
 """
 
+import importlib
+import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
-import typer
+from moldau.cli.command_line import HELP, Group, UsageError, run
+from moldau.cli.output import note
 
-from moldau.cli import configs, groups, pipeline, topics, transactions
-from moldau.cli.consume import consume
-from moldau.cli.produce import produce
-from moldau.cli.version import version
-
-server = typer.Typer(name="server", help="The broker: start.", no_args_is_help=True)
+ABOUT = "A commit log that speaks the Apache Kafka protocol."
+USAGE = 2
 
 
-def moldau(
-    show_version: Annotated[bool, typer.Option("--version", help="Print the version and end.", is_eager=True)] = False,
-) -> None:
-    """A commit log that speaks the Apache Kafka protocol."""
-    if show_version:
-        print(version())
-        raise typer.Exit
+class Place(NamedTuple):
+    """Where a command or a group of commands is, and a line of help about it."""
+
+    module: str
+    name: str
+    summary: str
 
 
-@server.command("start", context_settings={"ignore_unknown_options": True, "help_option_names": []})
-def start(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> int:
-    """Start a broker and run it until it is told to stop."""
+PLACES = {
+    "server": Place("moldau.cli.app", "server", "The broker: start."),
+    "topics": Place("moldau.cli.topics", "app", "Topics: list, create, describe, alter, delete."),
+    "produce": Place("moldau.cli.produce", "produce", "Send each line as a record: from standard input or from files."),
+    "consume": Place("moldau.cli.consume", "consume", "Print records, one on each line, as they come."),
+    "groups": Place("moldau.cli.groups", "app", "Consumer groups: list, describe, delete, reset-offsets."),
+    "configs": Place("moldau.cli.configs", "app", "Settings of topics, brokers, loggers and groups: describe, alter."),
+    "transactions": Place(
+        "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
+    ),
+    "log": Place("moldau.cli.log", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."),
+    "pipeline": Place("moldau.cli.pipeline", "app", "The Spark pipeline: load, demo."),
+}
+server = Group("server")
+
+
+@server.command()
+def start() -> int:
+    """Start a broker and run it until it is told to stop. `moldau server start --help` says more."""
     from moldau.cli.server import start as start_server
 
-    return start_server(arguments or [])
+    return start_server([])
 
 
-def app_for(arguments: Sequence[str]) -> typer.Typer:
-    """The whole command line, for these arguments."""
-    app = typer.Typer(
-        name="moldau",
-        help="A commit log that speaks the Apache Kafka protocol.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(moldau)
-    app.add_typer(server)
-    app.add_typer(topics.app)
-    app.add_typer(configs.app)
-    app.add_typer(groups.app)
-    app.add_typer(transactions.app)
-    app.add_typer(_log(arguments))
-    app.command()(produce)
-    app.command()(consume)
-    app.add_typer(pipeline.app, name="pipeline")
-    return app
+def run_app(arguments: Sequence[str]) -> int:
+    """Run the command line; returns the exit code."""
+    try:
+        return _run_app(arguments)
+    except UsageError as wrong:
+        note(f"error: {wrong}")
+        return USAGE
 
 
-def _log(arguments: Sequence[str]) -> typer.Typer:
-    group = typer.Typer(
-        name="log", help="The files of a stopped broker: dump, verify, repair, adopt, import.", no_args_is_help=True
-    )
-    if list(arguments[:1]) == ["log"]:
-        from moldau.cli.log import adopt, dump, import_files, repair, verify
+def _run_app(arguments: Sequence[str]) -> int:
+    names, rest = Group("moldau"), list(arguments)
+    names.commands = dict.fromkeys(PLACES, run_app)
+    if not rest or rest[0] in HELP:
+        return _help("moldau", ABOUT, {name: place.summary for name, place in PLACES.items()}, bool(rest))
+    name = rest.pop(0)
+    names.named(name, "moldau")
+    place = PLACES[name]
+    found: Group | Callable[..., Any] = getattr(importlib.import_module(place.module), place.name)
+    if not isinstance(found, Group):
+        return run(found, f"moldau {name}", rest)
+    if not rest or rest[0] in HELP:
+        from moldau.cli.help import first_sentence
 
-        commands: list[Callable[..., Any]] = [dump, verify, repair, adopt]
-        for command in commands:
-            group.command(command.__name__)(command)
-        group.command("import")(import_files)
-    return group
+        summaries = {command: first_sentence(function.__doc__ or "") for command, function in found.commands.items()}
+        return _help(f"moldau {name}", place.summary, summaries, bool(rest))
+    return run(found.named(rest[0], f"moldau {name}"), f"moldau {name} {rest[0]}", rest[1:])
+
+
+def _help(path: str, about: str, commands: dict[str, str], asked: bool) -> int:
+    """Print the help: it was asked for, or a command is missing."""
+    from moldau.cli.help import group_help
+
+    options = [("--version", "Print the version and end.")] if path == "moldau" else []
+    print(group_help(path, about, commands, options), file=sys.stdout if asked else sys.stderr)
+    return 0 if asked else USAGE

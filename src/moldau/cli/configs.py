@@ -3,17 +3,14 @@
 import enum
 from typing import Annotated
 
-import typer
-
+from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes
 from moldau.cli.output import print_json, print_table
 from moldau.client.admin import Admin
 from moldau.client.configs import DEFAULT, Resource
 from moldau.names import counted
 
-app = typer.Typer(
-    name="configs", help="Settings of topics, brokers, loggers and groups: describe, alter.", no_args_is_help=True
-)
+app = Group("configs")
 
 
 class EntityType(enum.StrEnum):
@@ -25,10 +22,10 @@ class EntityType(enum.StrEnum):
     GROUP = "group"
 
 
-Of = Annotated[EntityType, typer.Argument(metavar="KIND", help="topic, broker, logger (of a broker) or group.")]
+Of = Annotated[EntityType, Argument("KIND", help="topic, broker, logger (of a broker) or group.")]
 Named = Annotated[
     str,
-    typer.Argument(metavar="[NAME]", help="The topic, the broker's id, or the group; without it, all brokers."),
+    Argument("[NAME]", help="The topic, the broker's id, or the group; without it, all brokers."),
 ]
 
 
@@ -37,7 +34,7 @@ def describe(
     kind: Of,
     name: Named = "",
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    everything: Annotated[bool, typer.Option("--all", help="Also print settings at their defaults.")] = False,
+    everything: Annotated[bool, Option("--all", help="Also print settings at their defaults.")] = False,
     as_json: Json = False,
 ) -> None:
     """
@@ -95,7 +92,7 @@ def alter(
     """
     wanted = changes(config, delete_config)
     if not wanted:
-        raise typer.BadParameter("give --config NAME=VALUE or --delete-config NAME")
+        raise UsageError("give --config NAME=VALUE or --delete-config NAME")
     with Admin(bootstrap_server) as admin:
         admin.configs.alter(_resource(kind, name), name, wanted)
     if as_json:
@@ -106,7 +103,7 @@ def alter(
 
 def _resource(kind: EntityType, name: str) -> Resource:
     if not name and kind is not EntityType.BROKER:
-        raise typer.BadParameter(
+        raise UsageError(
             f"give the {'broker' if kind is EntityType.LOGGER else kind}'s name: only brokers have common settings"
         )
     return Resource[kind.name]

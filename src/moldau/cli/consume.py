@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import typer
-
+from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, unescaped
 from moldau.cli.output import named_content, time_text
 from moldau.client.admin import Admin
@@ -25,22 +24,20 @@ _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.")],
+    topic: Annotated[str, Argument("TOPIC", help="The topic to read.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Also print the records that already exist.")
+        bool, Option("--from-beginning", help="Also print the records that already exist.")
     ] = False,
-    group: Annotated[str, typer.Option(metavar="NAME", help="Read as a member of this group, and commit.")] = "",
-    partition: Annotated[int | None, typer.Option(help="Only this partition.")] = None,
-    offset: Annotated[int | None, typer.Option(help="The first offset to print; needs --partition.")] = None,
+    group: Annotated[str, Option(metavar="NAME", help="Read as a member of this group, and commit.")] = "",
+    partition: Annotated[int | None, Option(help="Only this partition.")] = None,
+    offset: Annotated[int | None, Option(help="The first offset to print; needs --partition.")] = None,
     max_messages: Annotated[
-        int | None, typer.Option("--max-messages", "-n", min=0, help="Stop after this number of records.")
+        int | None, Option("--max-messages", "-n", min=0, help="Stop after this number of records.")
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="End after this time without a record.")
-    ] = None,
+    timeout: Annotated[float | None, Option(metavar="SECONDS", help="End after this time without a record.")] = None,
     record_format: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="A text with placeholders such as {value}, or json.")
+        str, Option("--format", metavar="FORMAT", help="A text with placeholders such as {value}, or json.")
     ] = "{value}",
     as_json: Json = False,
 ) -> None:

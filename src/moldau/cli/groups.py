@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
-
+from moldau.cli.command_line import Argument, Group
 from moldau.cli.groups_reset import reset_offsets
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json, print_table
@@ -13,7 +12,7 @@ from moldau.client.lag import Lag
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 
-app = typer.Typer(name="groups", help="Consumer groups: list, describe, delete, reset-offsets.", no_args_is_help=True)
+app = Group("groups")
 app.command("reset-offsets")(reset_offsets)
 
 
@@ -40,7 +39,7 @@ def list_groups(bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = F
 
 @app.command()
 def describe(
-    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="One or more groups.")],
+    groups: Annotated[list[str], Argument("GROUP...", help="One or more groups.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -129,7 +128,7 @@ def _lags(admin: Admin, offsets: Mapping[TopicPartition, int | None]) -> dict[To
 
 @app.command()
 def delete(
-    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="One or more groups without members.")],
+    groups: Annotated[list[str], Argument("GROUP...", help="One or more groups without members.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
 ) -> None:
     """

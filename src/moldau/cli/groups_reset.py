@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.admin import Admin
@@ -25,33 +24,33 @@ Offsets = dict[TopicPartition, int]
 
 
 Topics = Annotated[
-    list[str] | None, typer.Option("--topic", "-t", metavar="TOPIC[:P,P]", help="A topic, or some partitions of it.")
+    list[str] | None, Option("--topic", "-t", metavar="TOPIC[:P,P]", help="A topic, or some partitions of it.")
 ]
-AllTopics = Annotated[bool, typer.Option("--all-topics", help="All partitions with an offset committed by the group.")]
-ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first record.")]
-ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the end, after the last record.")]
+AllTopics = Annotated[bool, Option("--all-topics", help="All partitions with an offset committed by the group.")]
+ToEarliest = Annotated[bool, Option("--to-earliest", help="To the first record.")]
+ToLatest = Annotated[bool, Option("--to-latest", help="To the end, after the last record.")]
 ToCurrent = Annotated[
-    bool, typer.Option("--to-current", help="To the current offset, limited to the range of existing records.")
+    bool, Option("--to-current", help="To the current offset, limited to the range of existing records.")
 ]
-ToOffset = Annotated[int | None, typer.Option(metavar="N", min=0, help="To an offset.")]
-ShiftBy = Annotated[int | None, typer.Option(metavar="N", help="N records forward, or back if N is negative.")]
+ToOffset = Annotated[int | None, Option(metavar="N", min=0, help="To an offset.")]
+ShiftBy = Annotated[int | None, Option(metavar="N", help="N records forward, or back if N is negative.")]
 ToDatetime = Annotated[
-    str | None, typer.Option(metavar="TIME", help="To the first record at or after 2026-11-21T08:00:00 (UTC).")
+    str | None, Option(metavar="TIME", help="To the first record at or after 2026-11-21T08:00:00 (UTC).")
 ]
 ByDuration = Annotated[
     str | None,
-    typer.Option(metavar="DURATION", help="To the first record within this time before now, such as PT1H30M or P7D."),
+    Option(metavar="DURATION", help="To the first record within this time before now, such as PT1H30M or P7D."),
 ]
 FromFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="To the offsets in a file of TOPIC,PARTITION,OFFSET lines.")
+    Path | None, Option(metavar="FILE", help="To the offsets in a file of TOPIC,PARTITION,OFFSET lines.")
 ]
-Execute = Annotated[bool, typer.Option("--execute", help="Carry out the changes; otherwise they are only shown.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, as without --execute.")]
-Export = Annotated[bool, typer.Option("--export", help="Print lines that --from-file reads.")]
+Execute = Annotated[bool, Option("--execute", help="Carry out the changes; otherwise they are only shown.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Show what would be done, as without --execute.")]
+Export = Annotated[bool, Option("--export", help="Print lines that --from-file reads.")]
 
 
 def reset_offsets(
-    group: Annotated[str, typer.Argument(help="The group.")],
+    group: Annotated[str, Argument("GROUP", help="The group.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     topic: Topics = None,
     all_topics: AllTopics = False,

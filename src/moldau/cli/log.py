@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from moldau.cli.command_line import Argument, Group, Option
 from moldau.cli.log_adopt import adopt
 from moldau.cli.log_columns import topic_of, write_columns
 from moldau.cli.log_files import FilesOnly, Force, files_of, refuse_if_used
@@ -33,7 +32,10 @@ from moldau.log.identity import META_PROPERTIES
 from moldau.names import counted
 from moldau.runtime import RealDisk
 
-__all__ = ["adopt", "dump", "import_files", "repair", "verify"]
+app = Group("log")
+app.command()(adopt)
+app.command("import")(import_files)
+app.command()(repair)
 
 
 class Decoder(enum.StrEnum):
@@ -43,17 +45,16 @@ class Decoder(enum.StrEnum):
     TRANSACTIONS = "transactions"
 
 
+@app.command()
 def dump(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, partitions' folders, log folders.")],
-    records: Annotated[bool, typer.Option("--records", "-r", help="Also print every record.")] = False,
+    paths: Annotated[list[Path], Argument("PATH...", help="Files, partitions' folders, log folders.")],
+    records: Annotated[bool, Option("--records", "-r", help="Also print every record.")] = False,
     decoder: Annotated[
-        Decoder | None, typer.Option(help="Decode the records of __consumer_offsets or __transaction_state.")
+        Decoder | None, Option(help="Decode the records of __consumer_offsets or __transaction_state.")
     ] = None,
-    arrow: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the records as columns to an Arrow file.")
-    ] = None,
+    arrow: Annotated[Path | None, Option(metavar="FILE", help="Write the records as columns to an Arrow file.")] = None,
     parquet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the records as columns to a Parquet file.")
+        Path | None, Option(metavar="FILE", help="Write the records as columns to a Parquet file.")
     ] = None,
     force: Force = False,
     as_json: Json = False,
@@ -101,9 +102,10 @@ def _dump_columns(disk: RealDisk, files: list[Path], arrow: Path | None, parquet
     return 1 if problems else 0
 
 
+@app.command()
 def verify(
-    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Log folders, or partitions' folders.")],
-    strict: Annotated[bool, typer.Option("--strict", help="Treat notes as errors.")] = False,
+    folders: Annotated[list[Path], Argument("FOLDER...", help="Log folders, or partitions' folders.")],
+    strict: Annotated[bool, Option("--strict", help="Treat notes as errors.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> int:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
+from moldau.cli.command_line import Argument, Option
 from moldau.cli.log_files import FilesOnly
 from moldau.cli.log_settings import lines_of, read_kafkas, settings_of
 from moldau.cli.options import Json
@@ -47,21 +46,21 @@ class AdoptionPlan:
 
 
 def adopt(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="The log folders of a stopped broker.")],
-    data_dir: Annotated[
-        Path, typer.Option(metavar="OURS", help="Moldau's log folder, the one with the metadata.")
-    ] = Path("moldau-data"),
-    topic: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this topic; repeatable.")] = None,
+    folders: Annotated[list[Path], Argument("DIR...", help="The log folders of a stopped broker.")],
+    data_dir: Annotated[Path, Option(metavar="OURS", help="Moldau's log folder, the one with the metadata.")] = Path(
+        "moldau-data"
+    ),
+    topic: Annotated[list[str] | None, Option(metavar="NAME", help="Only this topic; repeatable.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="[TOPIC/]NAME=VALUE", help="A setting of one topic or of all; repeatable."),
+        Option("--set", metavar="[TOPIC/]NAME=VALUE", help="A setting of one topic or of all; repeatable."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of such lines.")] = None,
+    config: Annotated[Path | None, Option(metavar="FILE", help="A file of such lines.")] = None,
     default_settings: Annotated[
-        bool, typer.Option("--default-settings", help="Ignore the settings that the topics have in Kafka.")
+        bool, Option("--default-settings", help="Ignore the settings that the topics have in Kafka.")
     ] = False,
-    node_id: Annotated[int | None, typer.Option(help="The node.id, if the folder is new (1).")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
+    node_id: Annotated[int | None, Option(help="The node.id, if the folder is new (1).")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only print what would be done.")] = False,
     as_json: Json = False,
 ) -> None:
     """

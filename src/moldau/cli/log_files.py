@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from moldau.cli.command_line import Option
 from moldau.errors import StorageError
 from moldau.files.inspection.kinds import file_name_of
 from moldau.log.folder import LOCK
 from moldau.runtime import File, RealDisk, is_locked
 
-Force = Annotated[bool, typer.Option("--force", help="Read the files even if a broker is using them.")]
+Force = Annotated[bool, Option("--force", help="Read the files even if a broker is using them.")]
 
 
 class FilesOnly(RealDisk):

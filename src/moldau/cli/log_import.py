@@ -13,8 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NamedTuple
 
-import typer
-
+from moldau.cli.command_line import Argument, Option
 from moldau.cli.log_files import FilesOnly, Force, refuse_if_used
 from moldau.cli.log_sources import Found, ImportSource, Passed, Unreadable, sources, visible
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
@@ -31,23 +30,21 @@ LAST_ACKNOWLEDGEMENTS_S = 10.0
 
 
 def import_files(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Log files, or folders of partitions.")],
-    topic: Annotated[str, typer.Option("--topic", "-t", metavar="TOPIC", help="The topic to write to.")],
+    paths: Annotated[list[Path], Argument("PATH...", help="Log files, or folders of partitions.")],
+    topic: Annotated[str, Option("--topic", "-t", metavar="TOPIC", help="The topic to write to.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    partition: Annotated[int | None, typer.Option(min=0, help="Write all records to this partition.")] = None,
+    partition: Annotated[int | None, Option(min=0, help="Write all records to this partition.")] = None,
     keep_partitions: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--keep-partitions", help="Write each folder's records to the partition that the folder's name ends in."
         ),
     ] = False,
-    from_offset: Annotated[
-        int, typer.Option(min=0, help="The first offset to import from the first partition's files.")
-    ] = 0,
+    from_offset: Annotated[int, Option(min=0, help="The first offset to import from the first partition's files.")] = 0,
     max_messages: Annotated[
-        int | None, typer.Option("--max-messages", "-n", min=0, help="Stop after this number of records.")
+        int | None, Option("--max-messages", "-n", min=0, help="Stop after this number of records.")
     ] = None,
-    compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
+    compression: Annotated[str, Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
     force: Force = False,
     as_json: Json = False,
 ) -> int:

@@ -6,8 +6,7 @@ The changes are shown first; `--execute` carries them out. Nothing is changed wh
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from moldau.cli.command_line import Argument, Option
 from moldau.cli.log_files import FilesOnly
 from moldau.cli.options import Json
 from moldau.cli.output import note, print_json
@@ -20,15 +19,13 @@ EVERYTHING = "all"
 
 
 def repair(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Every log folder of one stopped broker.")],
+    folders: Annotated[list[Path], Argument("DIR...", help="Every log folder of one stopped broker.")],
     accept_empty: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC-N", help="A lost partition (or a topic, or `all`) that starts empty; repeatable."),
+        Option(metavar="TOPIC-N", help="A lost partition (or a topic, or `all`) that starts empty; repeatable."),
     ] = None,
-    node_id: Annotated[int | None, typer.Option(help="The broker's node.id, used only if no file names it.")] = None,
-    execute: Annotated[
-        bool, typer.Option("--execute", help="Carry out the changes; otherwise they are only shown.")
-    ] = False,
+    node_id: Annotated[int | None, Option(help="The broker's node.id, used only if no file names it.")] = None,
+    execute: Annotated[bool, Option("--execute", help="Carry out the changes; otherwise they are only shown.")] = False,
     as_json: Json = False,
 ) -> int:
     """

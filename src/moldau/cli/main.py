@@ -8,7 +8,7 @@ says nothing, and a reader that went away (`moldau consume ... | head`) ends the
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from moldau.errors import MoldauError
 
@@ -52,26 +52,9 @@ def _run(arguments: list[str]) -> int:
 
         print(version())
         return 0
-    return _run_app(arguments)
+    from moldau.cli.app import run_app
 
-
-def _run_app(arguments: list[str]) -> int:
-    import typer
-
-    from moldau.cli.app import app_for
-
-    usage_error: Any = typer.BadParameter.__base__
-    try:
-        result = app_for(arguments)(arguments, prog_name="moldau", standalone_mode=False)
-    except typer.Abort:
-        return INTERRUPTED
-    except usage_error as wrong:
-        if type(wrong).__name__ == "NoArgsIsHelpError":
-            wrong.show()
-            return USAGE
-        where = f" (`{wrong.ctx.command_path} --help` says more)" if wrong.ctx else ""
-        return _say(wrong.format_message().rstrip(".") + where, USAGE)
-    return result if isinstance(result, int) else 0
+    return run_app(arguments)
 
 
 def _say(sentence: str, code: int = FAILURE) -> int:

@@ -3,9 +3,7 @@
 import re
 from typing import Annotated
 
-import typer
-
-from moldau.client.blocking import Caller
+from moldau.cli.command_line import Option
 from moldau.errors import ConfigError
 
 BOOTSTRAP = "localhost:9092"
@@ -14,15 +12,22 @@ _MEANT = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 
 
 def reachable(bootstrap_server: str) -> str:
-    """A command fails at once if no broker answers; a long-running client would wait."""
-    with Caller(bootstrap_server, timeout_ms=5_000) as caller:
-        caller.any()
+    """Check that a broker answers: a command fails at once if none does; a long-running client would wait."""
+    import asyncio
+
+    from moldau.client.routing import Router
+
+    async def dial() -> None:
+        async with Router(bootstrap_server, "moldau", connect_timeout_ms=5_000) as router:
+            await router.any()
+
+    asyncio.run(dial())
     return bootstrap_server
 
 
 BootstrapServer = Annotated[
     str,
-    typer.Option(
+    Option(
         "--bootstrap-server",
         "-b",
         envvar="MOLDAU_BOOTSTRAP_SERVER",
@@ -31,14 +36,14 @@ BootstrapServer = Annotated[
         help="The brokers to connect to first, separated by commas.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, Option("--json", help="Print JSON.")]
 
 ChangedConfig = Annotated[
-    list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting to change; repeatable.")
+    list[str] | None, Option("--config", metavar="NAME=VALUE", help="A setting to change; repeatable.")
 ]
 DeletedConfig = Annotated[
     list[str] | None,
-    typer.Option("--delete-config", metavar="NAME", help="A setting to reset to its default; repeatable."),
+    Option("--delete-config", metavar="NAME", help="A setting to reset to its default; repeatable."),
 ]
 
 

@@ -1,14 +1,13 @@
 """How commands print: tables for people, JSON for programs; both are plain text that pipes and greps well."""
 
-import base64
-import json
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 
 def print_json(data: Any) -> None:
+    import json
+
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
@@ -38,6 +37,8 @@ def note(sentence: str) -> None:
 
 def time_text(timestamp_ms: int) -> str:
     """A time as ISO 8601 in UTC; the number itself where no calendar reaches."""
+    from datetime import UTC, datetime
+
     try:
         time = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):
@@ -47,6 +48,8 @@ def time_text(timestamp_ms: int) -> str:
 
 def named_content(name: str, content: bytes | None) -> tuple[str, str | None]:
     """A byte string for JSON: its text under its name, or base64 under `name_base64` if it is not UTF-8."""
+    import base64
+
     try:
         return name, content.decode() if content is not None else None
     except UnicodeDecodeError:

@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from moldau.cli.command_line import Group, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import print_json
 from moldau.errors import ConfigError
@@ -16,21 +15,21 @@ from moldau.names import counted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-app = typer.Typer(name="pipeline", help="The Spark pipeline: load, demo.", no_args_is_help=True)
+app = Group("pipeline")
 
 
 @app.command()
 def load(
-    topics: Annotated[str, typer.Option(metavar="TOPIC,...", help="The topics, separated by commas.")],
-    warehouse: Annotated[Path, typer.Option(help="The warehouse's folder; it is created if missing.")],
+    topics: Annotated[str, Option(metavar="TOPIC,...", help="The topics, separated by commas.")],
+    warehouse: Annotated[Path, Option(help="The warehouse's folder; it is created if missing.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    master: Annotated[str, typer.Option(help="Spark's master: local[*], or spark://HOST:PORT.")] = "local[*]",
+    master: Annotated[str, Option(help="Spark's master: local[*], or spark://HOST:PORT.")] = "local[*]",
     allow_data_loss: Annotated[
-        bool, typer.Option("--allow-data-loss", help="Go on if records expired before they were loaded.")
+        bool, Option("--allow-data-loss", help="Go on if records expired before they were loaded.")
     ] = False,
-    compression: Annotated[str, typer.Option(help="lz4, snappy, zstd or none.")] = "lz4",
+    compression: Annotated[str, Option(help="lz4, snappy, zstd or none.")] = "lz4",
     isolation_level: Annotated[
-        str, typer.Option(help="read_committed leaves out records of open and aborted transactions.")
+        str, Option(help="read_committed leaves out records of open and aborted transactions.")
     ] = "read_committed",
     as_json: Json = False,
 ) -> None:
@@ -69,7 +68,7 @@ def load(
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Option(help="The folder for all results; its content is deleted first.")] = Path(
+    folder: Annotated[Path, Option(help="The folder for all results; its content is deleted first.")] = Path(
         "build", "demo"
     ),
 ) -> int:
@@ -80,7 +79,7 @@ def demo(
 
       moldau pipeline demo --folder build/demo
     """
-    _require("pyspark", "pyarrow")
+    _require("pyspark", "pyarrow", "rich", extra="demo")
     from moldau.demo.run import run
 
     return run(folder)
@@ -123,8 +122,8 @@ def _load(topics: list[str], folder: Path, bootstrap: str, master: str, how: dic
     }
 
 
-def _require(*modules: str) -> None:
+def _require(*modules: str, extra: str = "spark") -> None:
     """ConfigError that says how to install what is missing."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
-            raise ConfigError(f"the pipeline needs {module}: install it with 'pip install moldau[spark]'")
+            raise ConfigError(f"the pipeline needs {module}: install it with 'pip install moldau[{extra}]'")

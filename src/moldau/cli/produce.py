@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-import typer
-
+from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, unescaped
 from moldau.cli.output import note, print_json
 from moldau.client.delivery import Delivery, NotDelivered
@@ -19,16 +18,14 @@ SETTLED_AT_ONCE = 10_000
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to write to.")],
-    files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE...]", help="Files to read; standard input if none.")
-    ] = None,
+    topic: Annotated[str, Argument("TOPIC", help="The topic to write to.")],
+    files: Annotated[list[Path] | None, Argument("[FILE...]", help="Files to read; standard input if none.")] = None,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    key_separator: Annotated[str, typer.Option(metavar="TEXT", help="The text between key and value.")] = "",
-    partition: Annotated[int | None, typer.Option(help="Write all records to this partition.")] = None,
-    compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
-    acks: Annotated[str, typer.Option(help="all, 1 or 0.")] = "all",
-    linger_ms: Annotated[int, typer.Option(help="How long a record waits for others in its batch.")] = 5,
+    key_separator: Annotated[str, Option(metavar="TEXT", help="The text between key and value.")] = "",
+    partition: Annotated[int | None, Option(help="Write all records to this partition.")] = None,
+    compression: Annotated[str, Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
+    acks: Annotated[str, Option(help="all, 1 or 0.")] = "all",
+    linger_ms: Annotated[int, Option(help="How long a record waits for others in its batch.")] = 5,
     as_json: Json = False,
 ) -> int:
     """

@@ -2,22 +2,21 @@
 
 from typing import Annotated, Any
 
-import typer
-
+from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.admin import Admin
 from moldau.errors import ErrorCode, KafkaError
 
-app = typer.Typer(name="topics", help="Topics: list, create, describe, alter, delete.", no_args_is_help=True)
+app = Group("topics")
 
-Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="One or more topics.")]
+Topics = Annotated[list[str], Argument("TOPIC...", help="One or more topics.")]
 
 
 @app.command("list")
 def list_topics(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    internal: Annotated[bool, typer.Option("--internal", help="Also list internal topics.")] = False,
+    internal: Annotated[bool, Option("--internal", help="Also list internal topics.")] = False,
     as_json: Json = False,
 ) -> None:
     """
@@ -51,15 +50,13 @@ def create(
     topics: Topics,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     partitions: Annotated[
-        int, typer.Option("--partitions", "-p", help="The number of partitions; -1 means the broker's default.")
+        int, Option("--partitions", "-p", help="The number of partitions; -1 means the broker's default.")
     ] = -1,
     replication_factor: Annotated[
-        int, typer.Option(help="The number of partitions; -1 means the broker's default.")
+        int, Option(help="The number of replicas of each partition; -1 means the broker's default.")
     ] = -1,
-    config: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting; repeatable.")] = None,
-    if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Succeed if the topic already exists.")
-    ] = False,
+    config: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="A setting; repeatable.")] = None,
+    if_not_exists: Annotated[bool, Option("--if-not-exists", help="Succeed if the topic already exists.")] = False,
     as_json: Json = False,
 ) -> None:
     """
@@ -137,7 +134,7 @@ def alter(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="The new number of partitions, larger than the old one."),
+        Option("--partitions", "-p", min=1, help="The new number of partitions, larger than the old one."),
     ] = None,
     config: ChangedConfig = None,
     delete_config: DeletedConfig = None,
@@ -154,7 +151,7 @@ def alter(
     """
     wanted = changes(config, delete_config)
     if partitions is None and not wanted:
-        raise typer.BadParameter("give --partitions, --config NAME=VALUE or --delete-config NAME")
+        raise UsageError("give --partitions, --config NAME=VALUE or --delete-config NAME")
     with Admin(bootstrap_server) as admin:
         for topic in topics:
             if wanted:
@@ -172,7 +169,7 @@ def alter(
 def delete(
     topics: Topics,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Succeed if the topic does not exist.")] = False,
+    if_exists: Annotated[bool, Option("--if-exists", help="Succeed if the topic does not exist.")] = False,
     as_json: Json = False,
 ) -> None:
     """

@@ -7,8 +7,7 @@ the producer's id and epochs where they are known.
 import time
 from typing import Annotated, Any
 
-import typer
-
+from moldau.cli.command_line import Argument, Group, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json, print_table, time_text
 from moldau.client.admin import Admin
@@ -17,35 +16,27 @@ from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 
 MINUTE_MS = 60_000
-Topic = Annotated[str | None, typer.Option("--topic", help="Check the partitions of this topic.")]
-Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Check only this partition; needs --topic.")]
-BrokerId = Annotated[int | None, typer.Option("--broker-id", min=0, help="Check the partitions of this broker.")]
+Topic = Annotated[str | None, Option("--topic", help="Check the partitions of this topic.")]
+Partition = Annotated[int | None, Option("--partition", min=0, help="Check only this partition; needs --topic.")]
+BrokerId = Annotated[int | None, Option("--broker-id", min=0, help="Check the partitions of this broker.")]
 
-app = typer.Typer(
-    name="transactions",
-    help="Transactions: list, describe, describe-producers, find-hanging, abort.",
-    no_args_is_help=True,
-)
+app = Group("transactions")
 
 
 @app.command("list")
 def list_transactions(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    state: Annotated[
-        list[str] | None, typer.Option("--state", help="Only transactions in this state; repeatable.")
-    ] = None,
+    state: Annotated[list[str] | None, Option("--state", help="Only transactions in this state; repeatable.")] = None,
     producer_id: Annotated[
-        list[int] | None, typer.Option("--producer-id", help="Only transactions of this producer id; repeatable.")
+        list[int] | None, Option("--producer-id", help="Only transactions of this producer id; repeatable.")
     ] = None,
     duration_filter: Annotated[
         int | None,
-        typer.Option(
-            "--duration-filter", min=0, metavar="MS", help="Only transactions that are open longer than this."
-        ),
+        Option("--duration-filter", min=0, metavar="MS", help="Only transactions that are open longer than this."),
     ] = None,
     transactional_id_pattern: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--transactional-id-pattern",
             metavar="RE2",
             help="Only transactional ids that match this expression as a whole.",
@@ -77,9 +68,7 @@ def list_transactions(
 
 @app.command()
 def describe(
-    transactional_ids: Annotated[
-        list[str], typer.Argument(metavar="TRANSACTIONAL-ID...", help="One or more transactional ids.")
-    ],
+    transactional_ids: Annotated[list[str], Argument("TRANSACTIONAL-ID...", help="One or more transactional ids.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -120,8 +109,8 @@ def _named(partitions: list[dict[str, Any]]) -> str | None:
 
 @app.command("describe-producers")
 def describe_producers(
-    topic: Annotated[str, typer.Option("--topic", help="The topic.")],
-    partition: Annotated[int, typer.Option("--partition", min=0, help="The partition of the topic.")],
+    topic: Annotated[str, Option("--topic", help="The topic.")],
+    partition: Annotated[int, Option("--partition", min=0, help="The partition of the topic.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     broker_id: BrokerId = None,
     as_json: Json = False,
@@ -163,7 +152,7 @@ def find_hanging(
     topic: Topic = None,
     partition: Partition = None,
     max_transaction_timeout: Annotated[
-        int, typer.Option(min=0, metavar="MINUTES", help="How long transactions may last: transaction.max.timeout.ms.")
+        int, Option(min=0, metavar="MINUTES", help="How long transactions may last: transaction.max.timeout.ms.")
     ] = 15,
     as_json: Json = False,
 ) -> None:
@@ -241,15 +230,15 @@ def _check_there(admin: Admin, tp: TopicPartition) -> None:
 
 @app.command()
 def abort(
-    topic: Annotated[str, typer.Option("--topic", help="The topic.")],
-    partition: Annotated[int, typer.Option("--partition", min=0, help="The partition of the topic.")],
+    topic: Annotated[str, Option("--topic", help="The topic.")],
+    partition: Annotated[int, Option("--partition", min=0, help="The partition of the topic.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    start_offset: Annotated[int | None, typer.Option(min=0, help="The first offset of the transaction.")] = None,
+    start_offset: Annotated[int | None, Option(min=0, help="The first offset of the transaction.")] = None,
     producer_id: Annotated[
-        int | None, typer.Option(min=0, help="The transaction's producer id, if --start-offset is unknown.")
+        int | None, Option(min=0, help="The transaction's producer id, if --start-offset is unknown.")
     ] = None,
-    producer_epoch: Annotated[int | None, typer.Option(min=0, max=32767, help="With --producer-id.")] = None,
-    coordinator_epoch: Annotated[int | None, typer.Option(min=-1, help="With --producer-id.")] = None,
+    producer_epoch: Annotated[int | None, Option(min=0, max=32767, help="With --producer-id.")] = None,
+    coordinator_epoch: Annotated[int | None, Option(min=-1, help="With --producer-id.")] = None,
 ) -> None:
     """
     Abort a transaction that hangs, in one partition. Never do that to one whose coordinator still knows it: what it

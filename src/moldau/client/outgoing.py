@@ -96,10 +96,11 @@ def checked_headers(given: GivenHeaders) -> Headers:
 
 
 def check_timestamp(timestamp_ms: Any) -> None:
-    """Raise `TypeError` or `ValueError` unless this is a time in ms since 1970 that a record can hold."""
+    """Raise `TypeError` or `ValueError` unless this is a time in ms since 1970 that a record can hold, or -1: none, as
+    in old message formats."""
     if type(timestamp_ms) is not int:
         raise TypeError(f"timestamp_ms={timestamp_ms!r} is not a whole number of ms since 1970")
-    if not 0 <= timestamp_ms <= TIMESTAMP_MAX:
+    if not -1 <= timestamp_ms <= TIMESTAMP_MAX:
         raise ValueError(f"timestamp_ms={timestamp_ms} is not between 0 and {TIMESTAMP_MAX}")
 
 
