@@ -1,0 +1,70 @@
+"""What befalls a broker and the connections to it while a producer is at work, drawn from a seed.
+
+Each fault lasts until the producer has felt it, which is asked of the proxy and never of a clock.
+"""
+
+import os
+import random
+import signal
+from collections.abc import Sequence
+
+from harness.brokers import Broker
+from harness.patience import wait_until
+from harness.proxy import Proxy
+
+KINDS = ("kill", "cut", "cut_request", "cut_reply", "lose_replies", "pause")
+
+
+class Faults:
+    """Faults of a broker behind a proxy; `each` does one. `happened` names them in order. `kinds`: only these."""
+
+    def __init__(self, broker: Broker, proxy: Proxy, seed: int, kinds: Sequence[str] = KINDS):
+        self._broker = broker
+        self._proxy = proxy
+        self._random = random.Random(seed)
+        self._kinds = kinds
+        self._left: list[str] = []
+        self.happened: list[str] = []
+
+    def each(self) -> None:
+        """The next fault: all of them in a random order, and again."""
+        if not self._left:
+            self._left = self._random.sample(self._kinds, len(self._kinds))
+        self.happened.append(self._left.pop())
+        getattr(self, self.happened[-1])()
+        self._proxy.heal()
+
+    def kill(self) -> None:
+        """SIGKILL, and a start on the same port and files."""
+        self._broker.kill()
+        self._broker.start()
+
+    def cut(self) -> None:
+        self._proxy.cut()
+
+    def cut_request(self) -> None:
+        """Break connections within a request, so that the broker gets half of it."""
+        self._proxy.cut_requests_after(self._random.randrange(20_000))
+        self._redialled()
+
+    def cut_reply(self) -> None:
+        """Break connections within a reply: the broker has appended what the producer has to send again."""
+        self._proxy.cut_replies_after(self._random.randrange(200))
+        self._redialled()
+
+    def lose_replies(self) -> None:
+        """Let the broker answer and nobody hear it, until the producer's request times out and it dials again."""
+        self._proxy.lose_replies()
+        self._redialled()
+
+    def pause(self) -> None:
+        """SIGSTOP until the producer's request times out and it dials again; then the broker finds it all at once."""
+        os.kill(self._broker.pid, signal.SIGSTOP)
+        try:
+            self._redialled()
+        finally:
+            os.kill(self._broker.pid, signal.SIGCONT)
+
+    def _redialled(self) -> None:
+        before = self._proxy.accepted
+        assert wait_until(lambda: self._proxy.accepted > before), f"no connection broke: {self.happened}"
