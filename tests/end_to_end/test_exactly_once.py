@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,13 +19,11 @@ from harness.patience import stretched, within
 from harness.proxy import Proxy
 from moldau import TopicPartition
 from moldau.client.admin import Admin
-from moldau.client.batching import Ack
 from moldau.client.delivery import Delivered, Delivery
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.client.partitioning import positive_hash
 from moldau.client.producer import AsyncProducer, Producer
 from tests.end_to_end.faults import KINDS, Faults
-from tests.replacing import Instead, replaced
 
 LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 SEED = int(os.environ.get("MOLDAU_SEED") or (random.randrange(1 << 32) if LONG else 14))
@@ -165,13 +162,17 @@ def test_without_idempotence_a_lost_reply_is_found_to_double_records(broker: Bro
     assert any("sent" in problem for problem in problems)
 
 
-def test_a_producer_that_gives_up_after_the_first_failure_is_found_to_lose_records(
-    broker: Broker, proxy: Proxy
-) -> None:
-    def take_as_delivered(_: object, sender: Any, taken: Any, failure: object) -> None:
-        for queue, batch in taken.values():
-            queue.acknowledged(batch)
-            sender._settle(queue.tp, batch, Ack(0, -1))
-
-    with replaced([Instead("moldau.client.sending:Sender._failed", take_as_delivered)]):
-        assert through_faults(broker, proxy, SEED, ["kill"], 2)
+def test_a_lost_a_doubled_and_a_swapped_record_are_found() -> None:
+    load = Load(SEED)
+    for _ in range(100):
+        load.record()
+    right: dict[int, list[int]] = {partition: [] for partition in range(PARTITIONS)}
+    delivered = []
+    for number, partition in enumerate(load.sent):
+        delivered.append(Delivered(TOPIC, partition, len(right[partition])))
+        right[partition].append(number)
+    assert not load.problems(delivered, right)
+    first, second, *rest = right[0]
+    for wrong in ([first, *rest], [first, first, second, *rest], [second, first, *rest], [first, second, *rest[:-1]]):
+        assert load.problems(delivered, {**right, 0: wrong})
+    assert load.problems([delivered[0]._replace(offset=3), *delivered[1:]], right)

@@ -245,13 +245,16 @@ class Sender:
             if parts is not None:
                 batch.outcome.set_result(parts)
                 return
-            wait_ms = backoff.next_ms()
-            again = queue.failed(batch, code, self._loop.time() + wait_ms / 1000, may_retry)
+            is_first = not queue.again  # batches that fail together wait once
+            wait_ms = backoff.next_ms() if is_first else 0
+            not_before_s = self._loop.time() + wait_ms / 1000 if is_first else queue.not_before_s
+            again = queue.failed(batch, code, not_before_s, may_retry)
             if queue.renew and queue.exhausted:
                 self._identity = None
         if again:
             self.counters.records_retried += batch.count
-            backoff.say(failure, wait_ms)
+            if is_first:
+                backoff.say(failure, wait_ms)
         else:
             self._settle(queue.tp, batch, failure)
 
@@ -341,7 +344,7 @@ class Sender:
     async def _introduce(self) -> None:
         link = await self._router.any()
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
-        reply = await link.call(INIT_PRODUCER_ID, request)
+        reply = await link.call(INIT_PRODUCER_ID, request, self._router.request_timeout_ms)
         if reply.error_code:
             error = error_of(reply.error_code)
             raise KafkaError(error, f"the broker assigned no producer id: {sentence(error)}")
