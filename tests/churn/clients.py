@@ -3,16 +3,19 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from harness.brokers import SOURCE
 from tests.churn.plan import Kind
 from tests.clients.client import without_ours
 from tests.environments import java_class, kafka_jars, node_with, python_with
 
 MEMBERS = Path(__file__).parent / "members"
 CONFLUENT, AIOKAFKA, KAFKA_PYTHON, KAFKAJS, JAVA = "confluent", "aiokafka", "kafka-python", "kafkajs", "java"
+OURS = "moldau"
 JVM = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
 
 
@@ -38,6 +41,7 @@ COMMANDS: Mapping[str, Callable[[], Command]] = {
     ),
     KAFKAJS: _kafkajs,
     JAVA: _java,
+    OURS: lambda: Command([sys.executable, MEMBERS / "ours.py"], {"PYTHONPATH": str(SOURCE)}),
 }
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from tests.churn.groups import Group, Ran, Timing, run
 from tests.churn.instances import returns
 from tests.churn.judge import begun, changes, counted_again, duplicates, lost, orphans, violations
 from tests.churn.kills import Kills
+from tests.churn.plan import Script
 from tests.churn.scripts import rows
 
 TIMING = Timing(session_ms=8000, heartbeat_ms=1500)
@@ -43,7 +44,14 @@ class Report(NamedTuple):
             yield f"again: python -m tests.churn {self.asked} --folder /tmp/churn"
 
 
-def churn(seed: int, wanted: int, folder: Path, bootstrap: str | None = None, kills: int = 0) -> Report:
+def churn(
+    seed: int,
+    wanted: int,
+    folder: Path,
+    bootstrap: str | None = None,
+    kills: int = 0,
+    rows: Callable[[int], list[list[Script]]] = rows,
+) -> Report:
     """Runs the scripts of so many changes, and kills the broker so often meanwhile. A broker of somebody else's is
     judged only by what members processed."""
     asked = f"--seed {seed} --changes {wanted}" + (f" --kills {kills}" if kills else "")

@@ -5,7 +5,7 @@ Only clients that end when another has their instance id are static members here
 and comes back for ever, kafka-python goes on until it commits.
 """
 
-from tests.churn.clients import AIOKAFKA, CONFLUENT, JAVA, KAFKA_PYTHON, KAFKAJS
+from tests.churn.clients import AIOKAFKA, CONFLUENT, JAVA, KAFKA_PYTHON, KAFKAJS, OURS
 from tests.churn.plan import Kind, Script
 
 CLASSIC = tuple(Kind(client) for client in (CONFLUENT, AIOKAFKA, KAFKA_PYTHON, KAFKAJS, JAVA))
@@ -42,3 +42,36 @@ def rows(changes: int = 100) -> list[list[Script]]:
         by_itself[:3],
         by_itself[3:],
     ]
+
+
+MIXED = {
+    "range": (CONFLUENT, AIOKAFKA, KAFKA_PYTHON),
+    "roundrobin": (CONFLUENT, AIOKAFKA, KAFKA_PYTHON),
+    "sticky": (AIOKAFKA, KAFKA_PYTHON),
+    "cooperative-sticky": (CONFLUENT, KAFKA_PYTHON),
+}
+"""The other clients in Python that have each assignor."""
+
+
+def with_ours(assignor: str, changes: int) -> Script:
+    """Members of ours among those of other clients, with an assignor of the classic protocol. Every other one is ours,
+    so that leaders of either kind assign partitions to members of the other."""
+    others = [Kind(client, strategy=assignor) for client in MIXED[assignor]]
+    ours = [Kind(OURS, strategy=assignor)] * len(others)
+    return Script(f"ours-{assignor}", [[*others, *ours]], changes, members_max=4, partitions=6)
+
+
+def newer_with_ours(changes: int) -> Script:
+    return Script("ours-newer", [[Kind(CONFLUENT, "consumer"), Kind(OURS, "consumer")]], changes, 4, partitions=6)
+
+
+def migrating_with_ours(changes: int) -> Script:
+    """Groups of ours and of librdkafka that go over to the newer protocol and back."""
+    classic, newer = [Kind(OURS), Kind(CONFLUENT)], [Kind(OURS, "consumer"), Kind(CONFLUENT, "consumer")]
+    return Script("ours-migrating", [classic, newer, classic], changes, members_max=4, partitions=6)
+
+
+def static_with_ours(protocol: str, changes: int) -> Script:
+    """Static members of ours, and guests that are not."""
+    static, guests = [Kind(OURS, protocol)], [Kind(CONFLUENT, protocol), Kind(OURS, protocol)]
+    return Script(f"ours-static-{protocol}", [static, guests], changes, members_max=4, partitions=6, instances=3)

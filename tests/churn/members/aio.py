@@ -5,12 +5,17 @@ import time
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 from noting import AGAIN_SECONDS, COMMIT_SECONDS, asked, complain, leaves, note
 from options import options
 
-STRATEGIES = {"range": RangePartitionAssignor, "sticky": StickyPartitionAssignor}
+STRATEGIES = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+}
 
 
 class Listener(ConsumerRebalanceListener):

@@ -8,6 +8,8 @@ from kafka import KafkaConsumer
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
 from noting import AGAIN_SECONDS, COMMIT_SECONDS, RECONNECT_MS_MAX, asked, complain, leaves, note
 from options import options
@@ -15,7 +17,12 @@ from options import options
 sys.path.append(str(Path(__file__).parents[2] / "clients" / "drivers"))
 from lost_joins import rejoin_if_lost
 
-STRATEGIES = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
+STRATEGIES = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
 
 
 class Listener(ConsumerRebalanceListener):

@@ -1,0 +1,40 @@
+"""Members of ours among those of confluent-kafka, aiokafka and kafka-python in one group, with each assignor and both
+protocols: they come, leave and are killed, while records are written all the time.
+
+The judge of `tests.churn` reads the broker's trace: no partition has two owners or is left without one, nobody joins in
+a storm, every record is processed, static members keep their places. Of Apache Kafka (`MOLDAU_TEST_BROKER`) only what
+members processed is judged.
+"""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.churn.plan import Script
+from tests.churn.running import churn
+from tests.churn.scripts import MIXED, migrating_with_ours, newer_with_ours, static_with_ours, with_ours
+
+pytestmark = pytest.mark.foreign
+
+CHANGES, SEED = 10, 7
+SCRIPTS: dict[str, Callable[[int], Script]] = {
+    **{assignor: partial(with_ours, assignor) for assignor in MIXED},
+    "consumer": newer_with_ours,
+    "migrating": migrating_with_ours,
+    "static": partial(static_with_ours, "classic"),
+    "static-consumer": partial(static_with_ours, "consumer"),
+}
+
+
+@pytest.mark.parametrize("name", list(SCRIPTS))
+def test_members_of_ours_share_a_group_with_those_of_other_clients(tmp_path: Path, name: str) -> None:
+    seed = int(os.environ.get("MOLDAU_SEED", SEED))
+    report = churn(
+        seed, CHANGES, tmp_path, os.environ.get("MOLDAU_TEST_BROKER"), rows=lambda changes: [[SCRIPTS[name](changes)]]
+    )
+    told = "\n".join(report.lines())
+    print(told)
+    assert not report.violations, told
