@@ -1,0 +1,135 @@
+"""Brokers that exist only to be asked by one consumer: a leader and a follower of partition `t-0`, whose log, leader
+epoch and answers the test changes while the consumer runs. They speak the real protocol over TCP."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from moldau.errors import ErrorCode
+from moldau.protocol.apis import API_VERSIONS, APIS, FETCH, LIST_OFFSETS, METADATA, OFFSET_FOR_LEADER_EPOCH
+from moldau.protocol.codec import read_header, read_request, write_reply
+from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from moldau.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from moldau.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from moldau.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from moldau.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from moldau.records.batch import encode_batch
+
+TOPIC = "t"
+OFFERED = (METADATA, FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH)
+
+
+class ScriptedCluster:
+    """`log` has the epoch of each offset; broker 0 leads, broker 1 follows in rack "near" with the first
+    `follower_end` offsets. `fetched` lists (broker, offset) of each Fetch that was answered with a log."""
+
+    def __init__(self) -> None:
+        self.log: list[int] = []
+        self.leader_epoch = 0
+        self.follower_end = 0
+        self.knows_epochs = True
+        self.fetched: list[tuple[int, int]] = []
+        self.racks: set[str] = set()
+        self._ports: list[int] = []
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self._ports[0]}"
+
+    async def serve(self, broker: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                (size,) = struct.unpack(">i", await reader.readexactly(4))
+                frame = await reader.readexactly(size)
+                header = read_header(frame)
+                api = APIS[header.key]
+                request = read_request(api, header.version, frame, header.body)
+                reply = await self._answer(broker, api.key, request)
+                writer.write(write_reply(api, header.version, header.correlation_id, reply))
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, broker: int, key: int, request: Any) -> Any:
+        if key == API_VERSIONS.key:
+            offered = [ApiVersion(api_key=a.key, min_version=a.low, max_version=a.high) for a in OFFERED]
+            return ApiVersionsResponse(api_keys=offered)
+        if key == METADATA.key:
+            return self._metadata()
+        if key == LIST_OFFSETS.key:
+            offset = 0 if request.topics[0].partitions[0].timestamp == -2 else len(self.log)
+            found = ListOffsetsPartitionResponse(partition_index=0, offset=offset)
+            return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=TOPIC, partitions=[found])])
+        if key == OFFSET_FOR_LEADER_EPOCH.key:
+            return self._epoch_end(request.topics[0].partitions[0].leader_epoch)
+        return await self._fetch(broker, request)
+
+    def _metadata(self) -> MetadataResponse:
+        partition = MetadataResponsePartition(
+            partition_index=0, leader_id=0, leader_epoch=self.leader_epoch, replica_nodes=[0, 1], isr_nodes=[0, 1]
+        )
+        brokers = [
+            MetadataResponseBroker(node_id=number, host="127.0.0.1", port=port, rack=rack)
+            for number, (port, rack) in enumerate(zip(self._ports, ("far", "near"), strict=True))
+        ]
+        topic = MetadataResponseTopic(name=TOPIC, partitions=[partition])
+        return MetadataResponse(brokers=brokers, topics=[topic], controller_id=0)
+
+    def _epoch_end(self, epoch: int) -> OffsetForLeaderEpochResponse:
+        answer = EpochEndOffset(partition=0)
+        if self.knows_epochs:
+            end = sum(1 for one in self.log if one <= epoch)
+            answer = EpochEndOffset(partition=0, leader_epoch=self.log[end - 1] if end else epoch, end_offset=end)
+        return OffsetForLeaderEpochResponse(topics=[OffsetForLeaderTopicResult(topic=TOPIC, partitions=[answer])])
+
+    async def _fetch(self, broker: int, request: FetchRequest) -> FetchResponse:
+        self.racks.add(request.rack_id)
+        asked = request.topics[0].partitions[0]
+        end = len(self.log) if broker == 0 else self.follower_end
+        data = PartitionData(partition_index=0, high_watermark=end, last_stable_offset=end)
+        if asked.current_leader_epoch not in (-1, self.leader_epoch):
+            older = asked.current_leader_epoch < self.leader_epoch
+            data.error_code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+        elif broker == 0 and request.rack_id == "near" and asked.fetch_offset < self.follower_end:
+            data.preferred_read_replica = 1
+        elif asked.fetch_offset > end:
+            data.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        else:
+            self.fetched.append((broker, asked.fetch_offset))
+            records = bytearray()
+            for offset in range(asked.fetch_offset, end):
+                row = (None, b"%d" % offset, 0, ())
+                records += encode_batch([row], base_offset=offset, leader_epoch=self.log[offset])
+            data.records = bytes(records)
+            if not records:
+                await asyncio.sleep(0.02)
+        return FetchResponse(responses=[FetchableTopicResponse(topic=TOPIC, partitions=[data])])
+
+    @asynccontextmanager
+    async def running(self) -> "AsyncIterator[ScriptedCluster]":
+        servers = [
+            await asyncio.start_server(lambda r, w, number=number: self.serve(number, r, w), "127.0.0.1", 0)
+            for number in range(2)
+        ]
+        self._ports = [server.sockets[0].getsockname()[1] for server in servers]
+        try:
+            yield self
+        finally:
+            for server in servers:
+                server.close()
