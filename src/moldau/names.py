@@ -29,6 +29,15 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int | None = None
 
 
+class GroupMetadata(NamedTuple):
+    """A consumer as its group knows it: the offsets that join a transaction are refused once it has left (KIP-447)."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
 class VerificationGuard:
     """The token that the first batch of a producer's transaction in a partition needs to be appended (KIP-890). It
     exists while the coordinator verifies the transaction, and is void once the transaction has begun or ended. Compared

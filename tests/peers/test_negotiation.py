@@ -3,8 +3,8 @@ import pytest
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.peers.negotiation import Versions, read_versions, versions_request
 from moldau.protocol import codec
-from moldau.protocol.apis import API_VERSIONS, FETCH, HEARTBEAT, PRODUCE
-from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from moldau.protocol.apis import API_VERSIONS, END_TXN, FETCH, HEARTBEAT, PRODUCE
+from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 
 
 def answer(version: int, error: ErrorCode = ErrorCode.NONE, **ranges: tuple[int, int]) -> bytes:
@@ -23,8 +23,19 @@ def test_both_speak_the_highest_version_that_both_know() -> None:
 
 
 def test_this_end_can_hold_an_api_at_an_older_version() -> None:
-    versions = Versions({PRODUCE.key: (0, 13), FETCH.key: (4, 18)}, {PRODUCE.key: 12})
+    versions = Versions({PRODUCE.key: (0, 13), FETCH.key: (4, 18)}, {PRODUCE.key: 12}, {"transaction.version": 2})
     assert (versions.of(PRODUCE), versions.of(FETCH)) == (12, 18)
+
+
+@pytest.mark.parametrize(("level", "produce", "end"), [(2, 12, 5), (1, 11, 4), (0, 11, 4)])
+def test_versions_that_go_with_transactions_2_need_the_finalized_feature(level: int, produce: int, end: int) -> None:
+    response = ApiVersionsResponse(
+        api_keys=[ApiVersion(api_key=key, max_version=12) for key in (PRODUCE.key, END_TXN.key)],
+        finalized_features=[FinalizedFeatureKey(name="transaction.version", max_version_level=level)] if level else [],
+    )
+    versions = read_versions(4, codec.write_reply(API_VERSIONS, 4, 1, response)[4:])
+    assert isinstance(versions, Versions)
+    assert (versions.of(PRODUCE), versions.of(END_TXN)) == (produce, end)
 
 
 @pytest.mark.parametrize("offer", [(0, 2), (99, 100)])

@@ -42,6 +42,8 @@ class Appender:
     def __init__(self, settings: ProducerSettings, accumulator: Accumulator, wake: Callable[[], object]):
         self.accumulator = accumulator
         self.wake = wake
+        self.check_open: Callable[[], None] | None = None
+        """Called under the lock before a record joins a batch; raises unless a transaction is open."""
         self._settings = settings
         self._runtime = settings.runtime or Runtime()
         self._now_ms = self._runtime.clock.now_ms
@@ -102,6 +104,8 @@ class Appender:
         """Put a checked record into its batch. Raises `BufferFull`."""
         try:
             with self.accumulator.lock:
+                if self.check_open is not None:
+                    self.check_open()
                 batch, index, opens = self.accumulator.append(tp, key, value, timestamp_ms, headers, now_s)
                 if on_delivery is not None:
                     batch.callbacks.append((index, timestamp_ms, on_delivery))
@@ -153,6 +157,8 @@ class Appender:
     def append_encoded(self, tp: TopicPartition, batch: "EncodedBatch", now_s: float) -> Batch:
         """Queue an encoded batch, from any thread. Raises `BufferFull`."""
         with self.accumulator.lock:
+            if self.check_open is not None:
+                self.check_open()
             return self.accumulator.append_encoded(tp, batch.data, batch.rows, now_s)
 
     def sticky(self, topic: str) -> Sticky:

@@ -30,7 +30,7 @@ from moldau.client.routing import router_of
 from moldau.client.settings import configured
 from moldau.client.subscription import Listener, Subscription, Topics, partition_of
 from moldau.errors import CommitFailed, ConfigError, MoldauError
-from moldau.names import OffsetAndMetadata, TopicPartition
+from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 T = TypeVar("T")
 LOST_S = 0.05
@@ -282,6 +282,10 @@ class AsyncConsumer:
         self._check_open()
         return AsyncPartitionLog(self._router, self.settings, partition_of((topic, partition)))
 
+    def group_metadata(self) -> GroupMetadata:
+        """This consumer as its group knows it, for the transaction of a producer (KIP-447)."""
+        return self._membership.metadata
+
     # -- positions
 
     async def position(self, tp: TopicPartition) -> int:
@@ -294,8 +298,7 @@ class AsyncConsumer:
         return position.offset
 
     def end_offset(self, tp: TopicPartition) -> int:
-        """The end of the readable records at the last fetch (high watermark or last stable offset); -1 before the
-        first."""
+        """End of the readable records at the last fetch: high watermark or last stable offset; -1 before the first."""
         return self._state(tp).end_offset
 
     def seek(self, tp: TopicPartition, offset: int) -> None:

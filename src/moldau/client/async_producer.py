@@ -24,7 +24,10 @@ from moldau.client.routing import METADATA_MAX_AGE_MS, router_of
 from moldau.client.sending import Sender
 from moldau.client.settings import configured
 from moldau.client.table_delivery import TableDelivery
-from moldau.errors import ErrorCode, KafkaError
+from moldau.client.transacting import GroupOffsets, ProducerTransactions
+from moldau.client.transaction import AsyncTransaction
+from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.names import GroupMetadata
 
 if TYPE_CHECKING:
     from moldau.client.columnar import RecordColumns
@@ -49,8 +52,15 @@ class AsyncProducer:
             buffer_bytes=settings.buffer_memory,
             delivery_timeout_ms=settings.delivery_timeout_ms,
             in_flight_max=settings.max_in_flight_requests_per_connection,
+            may_renew=settings.transactional_id is None,
         )
         self.appender = Appender(settings, self.accumulator, self._batch_opened)
+        self._transactions: ProducerTransactions | None = None
+        if settings.transactional_id is not None:
+            self._transactions = ProducerTransactions(
+                settings.transactional_id, settings.transaction_timeout_ms, self._router, self.accumulator
+            )
+            self.appender.check_open = self._transactions.check_open
         self.interceptors = Interceptors(settings.interceptors) if settings.interceptors else None
         self.routes: dict[str, Route] = {}
         self.unseen = Unseen()
@@ -81,7 +91,7 @@ class AsyncProducer:
         """Start the sender on the running loop; it dials no broker before the first record."""
         self._loop = asyncio.get_running_loop()
         self.now_s = self._loop.time
-        self._sender = Sender(self._router, self.accumulator, self.settings, self.unseen)
+        self._sender = Sender(self._router, self.accumulator, self.settings, self.unseen, self._transactions)
         self._sender.start()
         self._unusable = ""
 
@@ -183,11 +193,62 @@ class AsyncProducer:
         finally:
             self.accumulator.hurry -= 1
 
+    def transaction(self) -> AsyncTransaction:
+        """A transaction for `async with`: it is committed at the end of the block, and aborted by an exception. Needs
+        the setting `transactional_id`."""
+        return AsyncTransaction(self)
+
+    async def init_transactions(self) -> None:
+        """Get a producer id, fence earlier producers with this transactional id, and end what they left open. The first
+        `begin_transaction` does it if nobody has. Raises `KafkaError`."""
+        await self._transactional().initialize()
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction, which `send` needs. Raises `KafkaError`."""
+        await self._transactional().begin()
+
+    async def commit_transaction(self) -> None:
+        """Deliver what was sent and commit the transaction. Raises `TransactionAbortable` if a record failed (abort
+        then), `ProducerFenced` if a newer producer has taken over (close then). After a retriable `KafkaError` the
+        outcome is unknown; commit once more."""
+        try:
+            await self._transactional().commit(self.flush)
+        finally:
+            self.unseen.clear()
+
+    async def abort_transaction(self) -> None:
+        """Drop what was not sent yet and abort the transaction. Raises `KafkaError`."""
+        sender = self._sender
+        assert sender is not None
+        try:
+            await self._transactional().abort(self.flush, sender.give_up)
+        finally:
+            self.unseen.clear()
+
+    async def send_offsets_to_transaction(self, offsets: GroupOffsets, group: str | GroupMetadata) -> None:
+        """Commit these offsets of a group (the next record to read of each partition) if the transaction is committed.
+        Raises `KafkaError`, `CommitFailed` if the consumer has left its group (abort then)."""
+        of_group = GroupMetadata(group) if isinstance(group, str) else group
+        await self._transactional().send_offsets(offsets, of_group)
+
+    def _transactional(self) -> ProducerTransactions:
+        if self._transactions is None:
+            raise ConfigError("transactions need the setting transactional_id")
+        if self._unusable:
+            raise ClientClosed(self._unusable)
+        return self._transactions
+
     async def close(self, timeout_s: float | None = None) -> None:
         """Deliver the waiting records for at most `timeout_s` (None: the delivery time-out), then stop. Records that
-        are not delivered by then fail; failures that nobody asked for are logged."""
+        are not delivered by then fail; failures that nobody asked for are logged. An open transaction is aborted."""
         if self.closed:
             return
+        try:
+            async with asyncio.timeout(timeout_s):
+                if self._transactions is not None and self._transactions.open:
+                    await self.abort_transaction()
+        except (TimeoutError, KafkaError) as open_still:
+            logger.warning("%s: an open transaction was not aborted: %s", self.settings.client_id, open_still)
         self.refuse(CLOSED)
         try:
             await self.flush(timeout_s)

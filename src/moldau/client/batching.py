@@ -118,16 +118,16 @@ class Batch:
         """The number of records of which no caller knows that they failed."""
         return self.count - len(self.seen or ())
 
-    def bytes_to_send(self, codec: int) -> bytearray:
+    def bytes_to_send(self, codec: int, attributes: int = 0) -> bytearray:
         """The batch's bytes for the Produce request, encoded on the first call and stamped with producer id, epoch and
-        sequence."""
+        sequence. `attributes` are bits of the header that are set beside the batch's own."""
         if self.encoded is None:
             self.encoded = encode_batch(self.rows, codec=codec)
             self.rows = []
         if self.identity is not None:
             _PRODUCER.pack_into(self.encoded, _PRODUCER_AT, *self.identity, self.sequence)
             header = read_header(self.encoded)
-            stamp(self.encoded, header.attributes, header.max_timestamp)
+            stamp(self.encoded, header.attributes | attributes, header.max_timestamp)
         return self.encoded
 
 
@@ -137,6 +137,7 @@ class PartitionQueue:
 
     tp: TopicPartition
     in_flight_max: int = MAX_IN_FLIGHT
+    may_renew: bool = True
     waiting: deque[Batch] = field(default_factory=deque)
     again: list[Batch] = field(default_factory=list)
     in_flight: deque[Batch] = field(default_factory=deque)
@@ -193,13 +194,14 @@ class PartitionQueue:
 
         OUT_OF_ORDER_SEQUENCE_NUMBER and UNKNOWN_PRODUCER_ID mean that the batch was not appended. If an earlier batch
         is still unacknowledged, that is the cause. If an earlier batch was given up, or the broker has forgotten the
-        producer, all unacknowledged batches are sent in a new epoch.
+        producer, all unacknowledged batches are sent in a new epoch; in a transaction (`may_renew` is false) they fail,
+        because only the coordinator gives epochs to a transactional id.
         """
         if code in _LOST_SEQUENCE and batch.sequence >= 0:
             if self.in_flight[0] is not batch or (self.again and self.again[0].order < batch.order):
                 self._send_again(batch, self.not_before_s)
                 return True
-            if self.gap or code == ErrorCode.UNKNOWN_PRODUCER_ID:
+            if self.may_renew and (self.gap or code == ErrorCode.UNKNOWN_PRODUCER_ID):
                 self.renew = True
                 self._send_again(batch, 0.0)
                 return True
@@ -271,6 +273,7 @@ class Accumulator:
         buffer_bytes: int,
         delivery_timeout_ms: int,
         in_flight_max: int = MAX_IN_FLIGHT,
+        may_renew: bool = True,
     ):
         self.lock = threading.Lock()
         self.space = threading.Condition(self.lock)
@@ -282,6 +285,7 @@ class Accumulator:
         self._linger_s = linger_ms / 1000
         self.buffer_bytes = buffer_bytes
         self._in_flight_max = in_flight_max
+        self._may_renew = may_renew
         self._delivery_s = delivery_timeout_ms / 1000
 
     def append(
@@ -302,7 +306,7 @@ class Accumulator:
             size += len(name) + (len(content) if content else 0) + 8
         queue = self.queues.get(tp)
         if queue is None:
-            queue = self.queues[tp] = PartitionQueue(tp, self._in_flight_max)
+            queue = self.queues[tp] = PartitionQueue(tp, self._in_flight_max, self._may_renew)
         batch = queue.waiting[-1] if queue.waiting else None
         opens = batch is None or batch.encoded is not None or batch.size + size > self._batch_bytes
         self._reserve(size + (HEADER_SIZE if opens else 0))
@@ -319,7 +323,7 @@ class Accumulator:
         self._reserve(len(encoded))
         queue = self.queues.get(tp)
         if queue is None:
-            queue = self.queues[tp] = PartitionQueue(tp, self._in_flight_max)
+            queue = self.queues[tp] = PartitionQueue(tp, self._in_flight_max, self._may_renew)
         batch = Batch(now_s, now_s + self._delivery_s)
         batch.encoded, batch.count, batch.size = encoded, count, len(encoded)
         queue.waiting.append(batch)

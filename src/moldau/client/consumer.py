@@ -21,7 +21,7 @@ from moldau.client.settings import configured
 from moldau.client.streams import MessageStream, Streams, Wanted
 from moldau.client.subscription import Listener, Topics
 from moldau.errors import ConfigError
-from moldau.names import OffsetAndMetadata, TopicPartition
+from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = ["AsyncConsumer", "Consumer"]
 
@@ -165,6 +165,10 @@ class Consumer:
 
     def _wait(self, deadline_s: float) -> bool:
         return self._thread.run(self._core.ready(deadline_s), serving=True)
+
+    def group_metadata(self) -> GroupMetadata:
+        """This consumer as its group knows it, for the transaction of a producer (KIP-447)."""
+        return self._core.group_metadata()
 
     def position(self, tp: TopicPartition) -> int:
         """The offset of the next record to be handed out. Finds the start position if it is not known yet. Raises

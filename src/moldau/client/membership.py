@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 from moldau.client.failures import check, error_of
 from moldau.client.group_link import GroupLink
 from moldau.client.routing import Router
-from moldau.errors import ErrorCode, KafkaError
-from moldau.names import OffsetAndMetadata, TopicPartition
+from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 from moldau.protocol.apis import OFFSET_COMMIT, OFFSET_FETCH, Api
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -93,6 +93,14 @@ class Membership(abc.ABC):
         self.generation = NO_GENERATION
         self.rejoin_needed = True
         self.fatal: KafkaError | None = None
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """This member as its group knows it. Raises `ConfigError` without a group."""
+        if not self._settings.group_id:
+            raise ConfigError("the consumer has no group_id, which offsets in a transaction need")
+        of = self._settings
+        return GroupMetadata(of.group_id, self.generation, self.member_id, of.group_instance_id)
 
     def is_due(self, now_s: float) -> bool:
         """Whether `rebalance` has something to do. May be called from any thread."""

@@ -19,6 +19,9 @@ from moldau.client.producer_metrics import ProducerMetrics
 from moldau.client.producer_settings import ProducerSettings
 from moldau.client.settings import configured
 from moldau.client.table_delivery import TableDelivery
+from moldau.client.transacting import GroupOffsets
+from moldau.client.transaction import Transaction
+from moldau.names import GroupMetadata
 
 if TYPE_CHECKING:
     from moldau.client.columnar import RecordColumns
@@ -130,6 +133,31 @@ class Producer:
         """Wait until each record sent so far is delivered or has failed. Raises `TimeoutError` after `timeout_s`; the
         records stay on their way."""
         self._thread.run(self._core.flush(timeout_s))
+
+    def transaction(self) -> Transaction:
+        """A transaction for a with-statement: it is committed at the end of the block, and aborted by an exception.
+        Needs the setting `transactional_id`."""
+        return Transaction(self)
+
+    def init_transactions(self) -> None:
+        """As `AsyncProducer.init_transactions`."""
+        self._thread.run(self._core.init_transactions())
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction, which `send` needs. Raises `KafkaError`."""
+        self._thread.run(self._core.begin_transaction())
+
+    def commit_transaction(self) -> None:
+        """As `AsyncProducer.commit_transaction`."""
+        self._thread.run(self._core.commit_transaction())
+
+    def abort_transaction(self) -> None:
+        """Drop what was not sent yet and abort the transaction. Raises `KafkaError`."""
+        self._thread.run(self._core.abort_transaction())
+
+    def send_offsets_to_transaction(self, offsets: GroupOffsets, group: str | GroupMetadata) -> None:
+        """As `AsyncProducer.send_offsets_to_transaction`."""
+        self._thread.run(self._core.send_offsets_to_transaction(offsets, group))
 
     def metrics(self) -> ProducerMetrics:
         """What the producer has counted since it was made."""

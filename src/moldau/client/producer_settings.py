@@ -39,6 +39,12 @@ class ProducerSettings(ClientSettings):
     )
     retry_backoff_ms: int = setting(default=100, low=0, about="The wait before the first retry; it doubles each time.")
     retry_backoff_max_ms: int = setting(default=1_000, low=0, about="The longest wait before a retry.")
+    transactional_id: str | None = setting(
+        default=None, about="The name under which transactions survive a restart; makes the producer transactional."
+    )
+    transaction_timeout_ms: int = setting(
+        default=60_000, low=1, about="The coordinator aborts a transaction that is open for longer."
+    )
     partitioner: str | Partitioner | None = setting(
         default=None,
         about="Chooses partitions: by the hash of the key, else the sticky one (None), round_robin, or your own"
@@ -69,6 +75,10 @@ class ProducerSettings(ClientSettings):
     def check(self) -> None:
         one_of("acks", str(self.acks), ("all", "1", "0", "-1"))
         one_of("compression_type", self.compression_type, CODECS)
+        if self.transactional_id == "":
+            raise ConfigError("transactional_id is empty")
+        if self.transactional_id is not None and not self.is_idempotent:
+            raise ConfigError("transactional_id needs acks=all and enable_idempotence")
         if self.partitioner is not None and not callable(self.partitioner):
             one_of("partitioner", self.partitioner, ("round_robin",))
         if self.is_idempotent and self.max_in_flight_requests_per_connection > IDEMPOTENT_IN_FLIGHT_MAX:

@@ -20,7 +20,7 @@ from moldau.net.connection import MAX_REPLY_BYTES
 from moldau.peers.address import Address, bootstrap_addresses
 from moldau.peers.link import REQUEST_TIMEOUT_MS, Link, connect
 from moldau.peers.negotiation import NO_LIMITS
-from moldau.protocol.apis import FIND_COORDINATOR, METADATA
+from moldau.protocol.apis import ADD_PARTITIONS_TO_TXN, FIND_COORDINATOR, METADATA
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.runtime import Runtime
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 API_TIMEOUT_MS = 60_000
 METADATA_MAX_AGE_MS = 300_000
+NEWEST_OF_CLIENTS = 3
+"""The newest version of AddPartitionsToTxn that clients send; newer ones are for brokers."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Key types of FindCoordinator: group and transactional id."""
 T = TypeVar("T")
@@ -71,7 +73,7 @@ class Router:
         self.retries = RetryLog(client_id, lambda: asyncio.get_running_loop().time())
         self._connect_timeout_ms = connect_timeout_ms
         self._max_reply_bytes = max_reply_bytes
-        self._highest = {**NEWEST_WITH_NAMES, **highest}
+        self._highest = {**NEWEST_WITH_NAMES, ADD_PARTITIONS_TO_TXN.key: NEWEST_OF_CLIENTS, **highest}
         self._links: dict[tuple[Address, str], asyncio.Task[Link]] = {}
         self._closed = False
 

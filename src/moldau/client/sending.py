@@ -16,6 +16,7 @@ from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
 from moldau.client.producer_metrics import Counters
 from moldau.client.producer_settings import ProducerSettings
 from moldau.client.routing import Router
+from moldau.client.transacting import ProducerTransactions
 from moldau.errors import ErrorCode, KafkaError, MoldauError, ProtocolViolation
 from moldau.names import TopicPartition
 from moldau.peers.link import Link
@@ -29,6 +30,7 @@ from moldau.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from moldau.records.batch import TRANSACTIONAL_BIT
 from moldau.records.compression import CODECS
 
 logger = logging.getLogger(__name__)
@@ -45,6 +47,7 @@ class Sender:
         accumulator: Accumulator,
         settings: ProducerSettings,
         unseen: Unseen,
+        transactions: ProducerTransactions | None = None,
     ):
         self._router = router
         self._accumulator = accumulator
@@ -54,6 +57,7 @@ class Sender:
         self._codec = CODECS[settings.compression_type]
         self.counters = Counters()
         self._unseen = unseen
+        self._transactions = transactions
         self._identity: Identity | None = None
         self._links: dict[int, Link] = {}
         self._waiting_for: dict[str, asyncio.Task[None]] = {}
@@ -134,6 +138,7 @@ class Sender:
         earliest: float | None = None
         by_leader: dict[int, list[PartitionQueue]] = {}
         unled: dict[str, None] = {}
+        unknown: list[TopicPartition] = []
         with self._accumulator.lock:
             hurry = self._accumulator.pressing
             queues = list(self._accumulator.queues.values())
@@ -144,6 +149,9 @@ class Sender:
             if due_s > now_s:
                 earliest = due_s if earliest is None else min(earliest, due_s)
                 continue
+            if self._transactions is not None and not self._transactions.covers(queue.tp):
+                unknown.append(queue.tp)
+                continue
             leader = self._router.view.leader(queue.tp)
             if isinstance(leader, ErrorCode):
                 unled[queue.tp.topic] = None
@@ -151,7 +159,10 @@ class Sender:
                 by_leader.setdefault(leader, []).append(queue)
         if unled:
             self._background("refreshing metadata", lambda: self._ask_who_leads(list(unled)))
-        if by_leader and self._idempotent and self._identity is None:
+        if unknown and self._transactions is not None:
+            add = self._transactions.add
+            self._background("adding partitions to the transaction", lambda: add(unknown))
+        if by_leader and self._idempotent and self._producer is None:
             self._background("requesting a producer id", self._introduce)
             return False, earliest
         sent = [self._send_to(leader, ready) for leader, ready in by_leader.items()]
@@ -169,7 +180,7 @@ class Sender:
         size = 0
         with self._accumulator.lock:
             for queue in ready:
-                batch = self._accumulator.take(queue, self._identity)
+                batch = self._accumulator.take(queue, self._producer)
                 taken[queue.tp] = queue, batch
                 size += batch.size
                 if size >= self._settings.max_request_size:
@@ -182,11 +193,19 @@ class Sender:
 
     def _post(self, link: Link, taken: Taken) -> None:
         topics: dict[str, TopicProduceData] = {}
+        attributes = TRANSACTIONAL_BIT if self._transactions is not None else 0
         for tp, (_, batch) in taken.items():
-            data = PartitionProduceData(index=tp.partition, records=memoryview(batch.bytes_to_send(self._codec)))
+            data = PartitionProduceData(
+                index=tp.partition, records=memoryview(batch.bytes_to_send(self._codec, attributes))
+            )
             topics.setdefault(tp.topic, TopicProduceData(name=tp.topic)).partition_data.append(data)
         timeout_ms = self._router.request_timeout_ms
-        request = ProduceRequest(acks=self._acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
+        request = ProduceRequest(
+            transactional_id=self._settings.transactional_id,
+            acks=self._acks,
+            timeout_ms=timeout_ms,
+            topic_data=list(topics.values()),
+        )
         self.counters.requests += 1
         if self._acks == 0:
             link.post_unanswered(PRODUCE, request)
@@ -240,6 +259,8 @@ class Sender:
             self._router.stale(queue.tp.topic)
         backoff = self._backoff(str(queue.tp))
         may_retry = batch.attempts <= self._settings.retries
+        if self._transactions is not None and self._transactions.giving_up:
+            may_retry = False
         with self._accumulator.lock:
             parts = queue.split(batch, code)
             if parts is not None:
@@ -258,6 +279,10 @@ class Sender:
         else:
             self._settle(queue.tp, batch, failure)
 
+    @property
+    def _producer(self) -> Identity | None:
+        return self._identity if self._transactions is None else self._transactions.identity
+
     def _settle(self, tp: TopicPartition, batch: Batch, outcome: Ack | MoldauError) -> None:
         if batch.outcome.done():
             return
@@ -270,6 +295,8 @@ class Sender:
         else:
             self.counters.records_failed += batch.count
             self._unseen.add(batch, outcome)
+            if self._transactions is not None:
+                self._transactions.batch_failed(outcome)
             batch.outcome.set_exception(outcome)
         batch.encoded, batch.rows = None, []  # a caller may keep the delivery for long
         if batch.callbacks:
@@ -297,15 +324,15 @@ class Sender:
             if failure.retriable:
                 backoff.say(failure, wait_ms)
             else:
-                self._give_up(failure)
+                self.give_up(failure)
             await asyncio.sleep(wait_ms / 1000)
         finally:
             del self._waiting_for[name]
             self._awake.set()
 
-    def _give_up(self, failure: KafkaError, topic: str | None = None) -> None:
+    def give_up(self, failure: KafkaError, topic: str | None = None) -> None:
         """Fail all waiting batches, or those of one topic: the broker has refused the producer id, the version or the
-        topic for good."""
+        topic for good, or the transaction is aborted."""
         hopeless: list[tuple[TopicPartition, Batch]] = []
         with self._accumulator.lock:
             for queue in self._accumulator.queues.values():
@@ -327,7 +354,7 @@ class Sender:
                 refused = KafkaError(why, f"topic {topic}: {sentence(why)}")
                 if why.retriable:
                     raise refused
-                self._give_up(refused, topic)
+                self.give_up(refused, topic)
                 continue
             view = self._router.view.topics.get(topic)
             if view is None or any(p.leader < 0 for p in view.partitions.values()):

@@ -6,25 +6,35 @@ from typing import Any
 
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.protocol import schema
-from moldau.protocol.apis import API_VERSIONS, Api
+from moldau.protocol.apis import API_VERSIONS, END_TXN, PRODUCE, TXN_OFFSET_COMMIT, Api
 from moldau.protocol.codec import read_reply, write_request
 from moldau.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from moldau.protocol.primitives import Buffer, read_int16
 from moldau.version import VERSION
 
 NO_LIMITS: Mapping[int, int] = MappingProxyType({})
+NO_FEATURES: Mapping[str, int] = MappingProxyType({})
+TRANSACTIONS = "transaction.version"
+BEFORE_TRANSACTIONS_2 = {PRODUCE.key: 11, END_TXN.key: 4, TXN_OFFSET_COMMIT.key: 4}
+"""API key -> the newest version that does not mean version 2 of transactions."""
 
 
 class Versions:
     """The versions to use with one broker.
 
     `offered`: API key -> (lowest, highest) version that the broker supports. `highest`: API key -> an upper limit set
-    by this end; APIs without one have no limit.
+    by this end; APIs without one have no limit. `features`: the finalized features of the cluster and their levels; if
+    `transaction.version` is below 2, the versions that go with 2 are not used, whatever the broker offers (KIP-890).
     """
 
-    def __init__(self, offered: Mapping[int, tuple[int, int]], highest: Mapping[int, int] = NO_LIMITS):
+    def __init__(
+        self,
+        offered: Mapping[int, tuple[int, int]],
+        highest: Mapping[int, int] = NO_LIMITS,
+        features: Mapping[str, int] = NO_FEATURES,
+    ):
         self._offered = offered
-        self._highest = highest
+        self._highest = highest if features.get(TRANSACTIONS, 0) >= 2 else _lower(highest, BEFORE_TRANSACTIONS_2)
         self._chosen: dict[int, int] = {}
 
     def of(self, api: Api) -> int:
@@ -66,4 +76,12 @@ def read_versions(version: int, frame: Buffer, highest: Mapping[int, int] = NO_L
     if error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker answered ApiVersions with error {error}")
     response = read_reply(API_VERSIONS, version, frame)
-    return Versions({k.api_key: (k.min_version, k.max_version) for k in response.api_keys}, highest)
+    return Versions(
+        {k.api_key: (k.min_version, k.max_version) for k in response.api_keys},
+        highest,
+        {feature.name: feature.max_version_level for feature in response.finalized_features},
+    )
+
+
+def _lower(highest: Mapping[int, int], limits: Mapping[int, int]) -> Mapping[int, int]:
+    return {**highest, **{key: min(limit, highest.get(key, limit)) for key, limit in limits.items()}}
