@@ -321,11 +321,10 @@ def test_transactions_on_a_loop_of_ones_own(address: str, topic: str, group: str
 
 
 def test_columns_join_a_transaction(address: str, topic: str) -> None:
-    import pyarrow as pa
 
     with Producer(address, transactional_id=topic) as producer:
         with producer.transaction():
-            producer.send_columns(topic, pa.array([b"a", b"b"]))
+            producer.send_many(topic, [b"a", b"b"])
         with aborted(producer):
-            producer.send_columns(topic, pa.array([b"c"]))
+            producer.send_many(topic, [b"c"])
     assert committed(address, topic) == [b"a", b"b"]
