@@ -1,7 +1,11 @@
-"""`tests/README.md` has a line for every folder of tests, and for no other."""
+"""`tests/README.md` has a line for every folder of tests, and for no other; the first example of README.md runs."""
 
 import re
 from pathlib import Path
+
+import pytest
+
+from moldau.testing import Broker
 
 TESTS = Path(__file__).parent
 CELLS = 5
@@ -19,3 +23,11 @@ def test_every_folder_has_its_line() -> None:
 
 def test_a_line_says_promise_cost_replay_and_remedy() -> None:
     assert {name: cells for name, cells in lines().items() if len(cells) != CELLS or not all(cells[1:])} == {}
+
+
+def test_the_example_that_the_readme_opens_with_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    found = re.search(r"^```python\n(.*?)^```$", (TESTS.parent / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    with Broker() as broker:
+        exec(compile(found[1].replace("localhost:9092", broker.bootstrap_servers), "README.md", "exec"), {})
+    assert capsys.readouterr().out == "b'Praha' b'ahoj' 0\n"
