@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from moldau.client.producer import Producer
     from moldau.client.record import Record
     from moldau.client.streams import TopicFilter
+    from moldau.client.table_delivery import DeliveredRows, TableDelivery
+    from moldau.client.table_reading import read_table
     from moldau.client.truncation import LogTruncated
     from moldau.names import OffsetAndMetadata, TopicPartition
 
@@ -30,6 +32,7 @@ __all__ = [
     "Admin",
     "Consumer",
     "Delivered",
+    "DeliveredRows",
     "Delivery",
     "DeserializationFailed",
     "Header",
@@ -41,11 +44,13 @@ __all__ = [
     "Producer",
     "ProducerInterceptor",
     "Record",
+    "TableDelivery",
     "TopicFilter",
     "TopicPartition",
     "__version__",
     "aio",
     "errors",
+    "read_table",
     "serializers",
 ]
 
@@ -53,6 +58,7 @@ _HOMES = {
     "Admin": "moldau.client.admin",
     "Consumer": "moldau.client.consumer",
     "Delivered": "moldau.client.delivery",
+    "DeliveredRows": "moldau.client.table_delivery",
     "Delivery": "moldau.client.delivery",
     "DeserializationFailed": "moldau.client.deserializing",
     "Header": "moldau.client.outgoing",
@@ -64,8 +70,10 @@ _HOMES = {
     "Producer": "moldau.client.producer",
     "ProducerInterceptor": "moldau.client.interceptors",
     "Record": "moldau.client.record",
+    "TableDelivery": "moldau.client.table_delivery",
     "TopicFilter": "moldau.client.streams",
     "TopicPartition": "moldau.names",
+    "read_table": "moldau.client.table_reading",
 }
 _MODULES = {"aio": "moldau.aio", "errors": "moldau.errors", "serializers": "moldau.client.serializers"}
 

@@ -160,6 +160,26 @@ class Assigned:
                 raise
         return taken
 
+    @property
+    def chunk(self) -> Chunk | None:
+        """The fetched reply that has the record at the position; None if there is none."""
+        if self._open is None and self.chunks:
+            self._open = self.chunks.popleft()
+        return self._open
+
+    def pass_chunk(self) -> None:
+        """Move the position behind the records of `chunk`, and free its memory."""
+        assert self._open is not None and self.position is not None
+        self._lists, self._rows, self._at = iter(()), [], 0
+        self._close()
+
+    def _close(self) -> None:
+        assert self._open is not None and self.position is not None
+        self.position = max(self.position, self._open.after)
+        self._epoch = self.epoch
+        self._open.reply.parts -= 1
+        self._open = None
+
     def _next_rows(self) -> bool:
         """Open the next batch unless the open one has rows left; False if there is none."""
         while self._at >= len(self._rows):
@@ -168,11 +188,7 @@ class Assigned:
                 self._rows, self._at = rows, 0
                 continue
             if self._open is not None:
-                assert self.position is not None
-                self.position = max(self.position, self._open.after)
-                self._epoch = self.epoch
-                self._open.reply.parts -= 1
-                self._open = None
+                self._close()
             if not self.chunks:
                 return False
             self._open = self.chunks.popleft()

@@ -29,6 +29,7 @@ from moldau.client.record import Place, Record
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
 from moldau.client.subscription import Listener, Subscription, Topics, partition_of
+from moldau.client.table_polling import TablePolling
 from moldau.errors import CommitFailed, ConfigError, MoldauError
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -37,7 +38,7 @@ LOST_S = 0.05
 """The pause after the group has refused a member that does not know it yet."""
 
 
-class AsyncConsumer:
+class AsyncConsumer(TablePolling):
     """A consumer on the running loop. Use it in `async with`: on exit the consumer commits what was processed, if
     automatic commits are enabled, and leaves the group."""
 
@@ -170,18 +171,8 @@ class AsyncConsumer:
                 yield record
 
     def take(self, most: int | None, *, iterating: bool) -> list[Record]:
-        """The fetched records, without waiting; the caller has processed what it got before. Runs in the caller's
-        thread."""
-        self._check_open()
-        now_s = self._loop.time()
-        self._membership.polled(now_s)
-        self.call_back()
-        self._give_back()
-        if self._commits_automatically and self._commits.due(now_s) and self._preparing is None:
-            self.soon(self._commits.begin, self._commits.processed())
-        if self._preparing is not None or self._lacks_something(now_s):
-            return []
-        portions = self._poller.take(most or self.settings.max_poll_records)
+        """The fetched records, without waiting. Runs in the caller's thread."""
+        portions = self._poller.take(most or self.settings.max_poll_records) if self.may_take() else []
         if not portions:
             return []
         self.soon(self._poller.fetch)
@@ -189,6 +180,17 @@ class AsyncConsumer:
         if not iterating:
             self._handout.polled({state.tp: rows[0][0] for state, rows in portions})
         return records
+
+    def may_take(self) -> bool:
+        """Note that the caller has processed what it got before; whether it may take fetched records now."""
+        self._check_open()
+        now_s = self._loop.time()
+        self._membership.polled(now_s)
+        self.call_back()
+        self._give_back()
+        if self._commits_automatically and self._commits.due(now_s) and self._preparing is None:
+            self.soon(self._commits.begin, self._commits.processed())
+        return self._preparing is None and not self._lacks_something(now_s)
 
     def walk(self) -> Iterator[Record] | None:
         """The rest of the run of records that iteration is in, or of a new one; None if nothing is fetched."""

@@ -7,6 +7,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from moldau.client.async_consumer import AsyncConsumer
 from moldau.client.background import LoopThread
@@ -16,12 +17,17 @@ from moldau.client.lag import Lags
 from moldau.client.offsets import OffsetAndTimestamp
 from moldau.client.partition_log import PartitionLog
 from moldau.client.processing import Handling, Processing
+from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.record import Record
 from moldau.client.settings import configured
 from moldau.client.streams import MessageStream, Streams, Wanted
 from moldau.client.subscription import Listener, Topics
+from moldau.client.table_polling import WAIT_MS
 from moldau.errors import ConfigError
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
 
 __all__ = ["AsyncConsumer", "Consumer"]
 
@@ -121,6 +127,30 @@ class Consumer:
                 self._wait(time.monotonic() + LONG_S)
                 walk = self._core.walk()
             yield from walk
+
+    def poll_table(self, timeout_ms: int = 1_000) -> "pyarrow.Table":
+        """All fetched records as a pyarrow table: topic, partition, offset, timestamp (UTC), key, value (both binary)
+        and headers. Waits up to `timeout_ms` if none are fetched yet, then returns an empty table.
+
+        Records of earlier calls count as processed now. Deserializers and interceptors do not see tables. Raises as
+        `poll` does, and `ConfigError` without pyarrow.
+        """
+        need_pyarrow("poll_table")
+        deadline_s = time.monotonic() + timeout_ms / 1000
+        while True:
+            table = self._core.take_table()
+            if len(table) or not self._wait(deadline_s):
+                return table
+
+    def tables(self, idle_ms: int | None = None) -> "Iterator[pyarrow.Table]":
+        """Tables as `poll_table` returns them, without end, or until no record came for `idle_ms`. The records of a
+        table count as processed when the next table is asked for."""
+        while True:
+            table = self.poll_table(WAIT_MS if idle_ms is None else idle_ms)
+            if len(table):
+                yield table
+            elif idle_ms is not None:
+                return
 
     def process(
         self,

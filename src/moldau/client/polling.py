@@ -10,7 +10,7 @@ The loop fetches, and `take` runs in the caller's thread: both hold `lock` while
 import asyncio
 import threading
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from moldau.client.assigned import Assigned, Chunk, NotAssigned, Reply, no_such_partition
 from moldau.client.consumer_settings import ConsumerSettings
@@ -25,6 +25,7 @@ from moldau.protocol.apis import FETCH
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from moldau.records.batch import batches
 
+T = TypeVar("T")
 CHUNKS_AHEAD = 2
 UNKNOWN_S_MAX = 1.0
 """An assigned partition may be missing in metadata for this long: a new topic reaches some brokers later."""
@@ -103,9 +104,7 @@ class Poller:
         """Buffered records, partition by partition, the least recently served first. Raises the last failure of a Fetch
         that is not retriable."""
         with self.lock:
-            if self._failure is not None:
-                failure, self._failure = self._failure, None
-                raise failure
+            self._raise_failure()
             portions: list[Portion] = []
             for state in list(self.assigned.values()):
                 if most <= 0:
@@ -123,6 +122,30 @@ class Poller:
                     most -= len(rows)
                     self.assigned[state.tp] = self.assigned.pop(state.tp)
             return portions
+
+    def take_all(self, read: Callable[[Assigned], list[T]]) -> list[tuple[Assigned, list[T]]]:
+        """What `read` makes of the fetched records of each partition, where that is anything. Raises as `take` does."""
+        with self.lock:
+            self._raise_failure()
+            taken: list[tuple[Assigned, list[T]]] = []
+            for state in self.assigned.values():
+                if state.position is None or state.paused or not state.has_records:
+                    continue
+                try:
+                    found = read(state)
+                except KafkaError as failure:
+                    state.move(state.position, state.epoch)
+                    if not taken:
+                        raise KafkaError(failure.code, f"reading {state.tp}: {failure}") from None
+                    break
+                if found:
+                    taken.append((state, found))
+            return taken
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
 
     def fetch(self) -> None:
         """Send a Fetch to each broker that has none in flight, for the partitions whose buffers have room."""
