@@ -9,7 +9,7 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from moldau.client.assigned import Assigned
 from moldau.client.commits import CommitCallback, Commits, Committed, Offsets, offsets_of
@@ -33,7 +33,6 @@ from moldau.client.table_polling import TablePolling
 from moldau.errors import CommitFailed, ConfigError, MoldauError
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-T = TypeVar("T")
 LOST_S = 0.05
 """The pause after the group has refused a member that does not know it yet."""
 
@@ -156,10 +155,8 @@ class AsyncConsumer(TablePolling):
         deadline_s = self._loop.time() + timeout_ms / 1000 if self._started else 0.0
         while True:
             records = self.take(max_records, iterating=False)
-            if records:
+            if records or not await self.ready(deadline_s):
                 return records
-            if not await self.ready(deadline_s):
-                return []
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         while True:
