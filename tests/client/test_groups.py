@@ -1,8 +1,9 @@
 """Members of one group, of each assignor and protocol: who reads what, who is told what, and what is committed."""
 
+import asyncio
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from harness.brokers import Broker, ForeignBroker
 from harness.patience import Deadline
+from moldau import aio
 from moldau.client.admin import Admin
 from moldau.client.consumer import Consumer
 from moldau.client.producer import Producer
@@ -203,11 +205,27 @@ def test_partitions_that_stay_are_read_on_while_the_group_waits_for_a_slow_membe
     sent = fill(bootstrap, topic, 4, range(40))
     together.until(lambda: len(first.values) == 20, without=(slow,))
     assert late.owned == set(), "the group waits for the slow member"
+    first.consumer.commit()
     sent += fill(bootstrap, topic, 4, range(40, 80))
     together.until(lambda: len(first.values) == 40, without=(slow,))
     assert late.owned == set()
     together.until(lambda: len(together.values) >= 80 and late.owned)
     assert together.values == sent
+
+
+def test_a_member_that_closes_while_the_group_waits_for_another_leaves_at_once(
+    together: Group, bootstrap: str, topic: str
+) -> None:
+    create(bootstrap, topic, 4)
+    first, slow = together.joins(topic, **COOPERATIVE), together.joins(topic, **COOPERATIVE)
+    together.until(together.shares(2, 2))
+    late = together.joins(topic, **COOPERATIVE)
+    with Admin(bootstrap) as admin:
+        together.until(lambda: len(admin.describe_group(together.group).members) == 3, without=(slow,))
+        together.leaves(late)
+        together.leaves(first)
+        assert len(admin.describe_group(together.group).members) == 1
+    together.until(together.shares(4))
 
 
 def test_sticky_members_keep_what_they_had_over_eager_rebalances(together: Group, bootstrap: str, topic: str) -> None:
@@ -261,8 +279,9 @@ def test_a_static_member_of_the_classic_protocol_takes_the_place_of_one_that_liv
     together.until(together.shares(1))
     second = together.joins(topic, group_instance_id="one", **CLASSIC)
     together.until(lambda: second.owned, without=(first,))
-    with pytest.raises(FencedInstanceId):
-        together.until(lambda: False)
+    for _ in range(2):
+        with pytest.raises(FencedInstanceId):
+            together.until(lambda: False)
     first.consumer.close()
     together.members.remove(first)
     second.poll()
@@ -387,3 +406,37 @@ def test_members_stay_members_when_the_broker_is_killed_and_started_again(
             member.consumer.close()
     finally:
         broker.stop()
+
+
+@pytest.mark.parametrize("kind", ["cooperative-sticky", "consumer"])
+def test_members_on_asyncio_share_a_group_and_their_listeners_are_awaited(
+    bootstrap: str, topic: str, group: str, kind: str
+) -> None:
+    everything = create(bootstrap, topic, 4)
+    sent = fill(bootstrap, topic, 4, range(40))
+    told: list[tuple[str, TopicPartition]] = []
+
+    def listener(what: str) -> Callable[[list[TopicPartition]], Coroutine[Any, Any, None]]:
+        async def tell(some: list[TopicPartition]) -> None:
+            await asyncio.sleep(0)
+            told.extend((what, tp) for tp in some)
+
+        return tell
+
+    async def read() -> list[bytes]:
+        settings = {"group_id": group, "auto_offset_reset": "earliest", **KINDS[kind]}
+        async with aio.Consumer(bootstrap, **settings) as one, aio.Consumer(bootstrap, **settings) as other:
+            one.subscribe(topic, on_assigned=listener("assigned"), on_revoked=listener("revoked"))
+            other.subscribe(topic)
+            values: list[bytes] = []
+            deadline = Deadline(60)
+            while len(values) < 40 or len(one.assignment()) != 2 or len(other.assignment()) != 2:
+                assert not deadline.passed
+                for consumer in (one, other):
+                    values += [record.value for record in await consumer.poll(20)]
+            assert {*one.assignment(), *other.assignment()} == everything
+            return values
+
+    assert sorted(set(asyncio.run(read()))) == sent
+    assert {what for what, _ in told} == {"assigned", "revoked"}
+    assert sorted(tp for what, tp in told if what == "assigned") == sorted(tp for what, tp in told if what == "revoked")

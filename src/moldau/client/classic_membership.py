@@ -62,6 +62,7 @@ class ClassicMembership(Membership):
     async def rebalance(self, share: Share, wanted: Wanted) -> None:
         """Begin to join, or take over what joining has brought. Raises `KafkaError`."""
         self._subscribed = True
+        self.check_fenced()
         joining, self._joining = self._joining, None
         if joining is not None:
             try:
@@ -120,7 +121,7 @@ class ClassicMembership(Membership):
             group_id = self._settings.group_id
             request = LeaveGroupRequest(group_id=group_id, member_id=self.member_id, members=[member])
             try:
-                await self.call(LEAVE_GROUP, request, timeout_ms=5_000)
+                await self._aside.call(LEAVE_GROUP, request, timeout_ms=5_000)
             except KafkaError:
                 pass
         self.forget()
@@ -150,7 +151,7 @@ class ClassicMembership(Membership):
             try:
                 assigned = await self._join_and_sync(topics, owned)
             except KafkaError as failure:
-                self._link.note(failure.code)
+                super().note(failure.code)
                 if failure.code == ErrorCode.UNKNOWN_MEMBER_ID:
                     self.member_id, self.generation = "", NO_GENERATION
                 elif failure.code == ErrorCode.ILLEGAL_GENERATION:
@@ -183,7 +184,7 @@ class ClassicMembership(Membership):
             protocol_type=PROTOCOL_TYPE,
             protocols=protocols,
         )
-        reply: JoinGroupResponse = await self.call(JOIN_GROUP, request, timeout_ms=timeout_ms)
+        reply: JoinGroupResponse = await self._link.call(JOIN_GROUP, request, timeout_ms=timeout_ms)
         if reply.member_id:
             self.member_id = reply.member_id
         check(reply.error_code, f"joining group {settings.group_id}")
@@ -191,7 +192,7 @@ class ClassicMembership(Membership):
         assignments: list[SyncGroupRequestAssignment] = []
         if reply.leader == reply.member_id and not reply.skip_assignment:
             assignments = await self._assign(reply)
-        answer = await self.call(
+        answer = await self._link.call(
             SYNC_GROUP,
             SyncGroupRequest(
                 group_id=settings.group_id,
@@ -248,7 +249,7 @@ class ClassicMembership(Membership):
                 group_instance_id=settings.group_instance_id,
             )
             try:
-                reply = await self.call(HEARTBEAT, request, timeout_ms=settings.session_timeout_ms)
+                reply = await self._link.call(HEARTBEAT, request, timeout_ms=settings.session_timeout_ms)
                 check(reply.error_code, f"heartbeat to group {settings.group_id}")
                 backoff.reset()
             except KafkaError as failure:

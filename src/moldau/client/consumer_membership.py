@@ -65,6 +65,7 @@ class ConsumerMembership(Membership):
         """Join, tell a changed subscription, or go from the partitions that the consumer has to the assigned ones.
         Raises `KafkaError`."""
         self._subscribed = True
+        self.check_fenced()
         self.rejoin_needed = False
         if wanted != self._wanted:
             self._wanted = wanted
@@ -95,7 +96,7 @@ class ConsumerMembership(Membership):
         )
         self._forget()
         try:
-            await self.call(CONSUMER_GROUP_HEARTBEAT, request, timeout_ms=GOODBYE_MS)
+            await self._aside.call(CONSUMER_GROUP_HEARTBEAT, request, timeout_ms=GOODBYE_MS)
         except KafkaError:
             pass
 
@@ -136,7 +137,7 @@ class ConsumerMembership(Membership):
                 backoff.reset()
                 wait_s = reply.heartbeat_interval_ms / 1000
             except KafkaError as failure:
-                self._link.note(failure.code)
+                super().note(failure.code)
                 self._say_all()
                 if failure.code in LOST_MEMBERSHIP:
                     self._forget()
@@ -183,7 +184,7 @@ class ConsumerMembership(Membership):
                     request.subscribed_topic_regex = ""
         if self._owned_said != owned:
             request.topic_partitions = [TopicPartitions(topic_id=t, partitions=p) for t, p in owned.items()]
-        reply: ConsumerGroupHeartbeatResponse = await self.call(CONSUMER_GROUP_HEARTBEAT, request)
+        reply: ConsumerGroupHeartbeatResponse = await self._link.call(CONSUMER_GROUP_HEARTBEAT, request)
         check(reply.error_code, f"group {settings.group_id}", reply.error_message)
         self.member_id = reply.member_id or self.member_id
         self.generation = reply.member_epoch

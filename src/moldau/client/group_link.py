@@ -30,18 +30,23 @@ class _Passing(KafkaError):
 
 
 class GroupLink:
-    """Finds the coordinator of a group, keeps a connection to it, and sends requests there."""
+    """Finds the coordinator of a group, keeps a connection to it, and sends requests there.
 
-    def __init__(self, router: Router, group_id: str):
+    A broker answers the requests of a connection in order. A JoinGroup is answered when the rebalance ends, so what
+    must not wait for that needs a link with another `purpose`.
+    """
+
+    def __init__(self, router: Router, group_id: str, purpose: str = "group"):
         self.router = router
         self.group_id = group_id
+        self._purpose = f"{purpose} {group_id}"
         self._coordinator: int | None = None
 
     async def connected(self) -> Link:
         """The connection to the coordinator. Raises `KafkaError`."""
         if self._coordinator is None:
             self._coordinator = await self.router.coordinator(self.group_id)
-        return await self.router.broker(self._coordinator, f"group {self.group_id}")
+        return await self.router.broker(self._coordinator, self._purpose)
 
     async def call(self, api: Api, request: Any, *, timeout_ms: int | None = None) -> Any:
         """Send one request to the coordinator. Raises `KafkaError` if it does not answer."""

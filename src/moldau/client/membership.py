@@ -17,7 +17,7 @@ from moldau.client.group_link import GroupLink
 from moldau.client.routing import Router
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
-from moldau.protocol.apis import OFFSET_COMMIT, OFFSET_FETCH, Api
+from moldau.protocol.apis import OFFSET_COMMIT, OFFSET_FETCH
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -87,6 +87,8 @@ class Membership(abc.ABC):
         self._settings = settings
         self._wake = wake
         self._link = GroupLink(router, settings.group_id)
+        self._aside = GroupLink(router, settings.group_id, "offsets of group")
+        self._fenced = False
         self._polled_s = 0.0
         self._subscribed = False
         self.member_id = ""
@@ -125,16 +127,21 @@ class Membership(abc.ABC):
         return now_s - self._polled_s > self._settings.rebalance_timeout_ms / 1000
 
     def note(self, error: ErrorCode) -> None:
-        """Take an error of a commit or fetch of offsets to heart."""
+        """Take an error of the coordinator to heart."""
         self._link.note(error)
+        self._aside.note(error)
+        if error == ErrorCode.FENCED_INSTANCE_ID:
+            self._fenced = True
 
-    async def call(self, api: Api, request: Any, *, timeout_ms: int | None = None) -> Any:
-        """Send one request to the coordinator. Raises `KafkaError` if it does not answer."""
-        return await self._link.call(api, request, timeout_ms=timeout_ms)
-
-    async def retrying(self, api: Api, request: Any, errors: Callable[[Any], list[int]]) -> Any:
-        """Send a request to the coordinator, and retry while `errors` of the reply has a retriable error."""
-        return await self._link.retrying(api, lambda: request, errors)
+    def check_fenced(self) -> None:
+        """Raise `FencedInstanceId` if another member has taken this one's instance id over. Joining again would take it
+        back, and so on for ever."""
+        if self._fenced:
+            group_id, instance_id = self._settings.group_id, self._settings.group_instance_id
+            raise KafkaError(
+                ErrorCode.FENCED_INSTANCE_ID,
+                f"group {group_id}: another consumer has taken group_instance_id={instance_id!r} over; close this one",
+            )
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit offsets as a member of the current generation, or as a non-member if the group only stores offsets.
@@ -164,7 +171,7 @@ class Membership(abc.ABC):
                 topics=list(topics.values()),
             )
 
-        reply = await self._link.retrying(
+        reply = await self._aside.retrying(
             OFFSET_COMMIT, request, lambda r: [p.error_code for t in r.topics for p in t.partitions], STALE
         )
         for topic in reply.topics:
@@ -211,7 +218,7 @@ class Membership(abc.ABC):
                 require_stable=True,
             )
 
-        reply = await self._link.retrying(OFFSET_FETCH, request, _unsettled, STALE)
+        reply = await self._aside.retrying(OFFSET_FETCH, request, _unsettled, STALE)
         group = reply.groups[0] if reply.groups else reply
         self.note(error_of(group.error_code))
         check(group.error_code, f"the committed offsets of group {group_id}")
