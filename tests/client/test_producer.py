@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from moldau.client.failures import ClientClosed
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.client.partitioning import positive_hash
 from moldau.client.producer import AsyncProducer, Producer
+from moldau.client.routing import Router
 from moldau.errors import (
     ConfigError,
     ErrorCode,
@@ -40,7 +42,7 @@ WRONG: list[dict[str, Any]] = [
     {"value": b"x", "headers": [(b"h", b"x")]},
     {"value": b"x", "headers": ["h"]},
     {"value": b"x", "headers": 7},
-    {"value": b"x", "timestamp_ms": -1},
+    {"value": b"x", "timestamp_ms": -2},
     {"value": b"x", "timestamp_ms": 1 << 63},
     {"value": b"x", "timestamp_ms": 1.5},
     {"value": b"x", "timestamp_ms": True},
@@ -332,6 +334,63 @@ def test_on_a_loop_of_ones_own_a_delivery_is_awaited(bootstrap: str, topic: str)
             return [(await delivery).offset for delivery in deliveries]
 
     assert asyncio.run(run()) == list(range(100))
+
+
+def test_callers_that_send_to_a_new_topic_at_once_share_one_look_up(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    refresh = Router.refresh
+
+    async def counted(self: Router, topics: Any, **named: Any) -> None:
+        asked.append(topics)
+        await refresh(self, topics, **named)
+
+    monkeypatch.setattr(Router, "refresh", counted)
+
+    async def run() -> None:
+        async with AsyncProducer(bootstrap) as producer:
+            await asyncio.gather(*(producer.send(topic, b"%d" % number) for number in range(500)))
+
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic)
+    asyncio.run(run())
+    assert asked.count([topic]) == 1
+    assert len(values(bootstrap, topic)) == 500
+
+
+def test_threads_share_a_producer_and_each_keeps_its_order(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap, batch_size=2_000, buffer_memory=20_000) as producer:
+
+        def work(name: int) -> None:
+            for number in range(1_000):
+                producer.send(topic, b"%d %d" % (name, number))
+
+        with ThreadPoolExecutor(8) as threads:
+            for done in [threads.submit(work, name) for name in range(8)]:
+                done.result()
+    by_thread: dict[str, list[int]] = {}
+    for value in values(bootstrap, topic):
+        name, number = str(value, "ascii").split()  # type: ignore[call-overload]
+        by_thread.setdefault(name, []).append(int(number))
+    assert by_thread == {str(name): list(range(1_000)) for name in range(8)}
+
+
+def test_a_callback_may_send_and_never_waits_for_its_own_thread(broker: Broker, topic: str) -> None:
+    refused: list[BaseException] = []
+    with Producer(broker.address, buffer_memory=2_000) as producer:
+
+        def again(error: object, delivered: object) -> None:
+            try:
+                for _ in range(10):
+                    producer.send(topic, b"x" * 400)
+            except KafkaError as full:
+                refused.append(full)
+
+        producer.send(topic, b"first", on_delivery=again).result(stretched(10))
+        producer.flush()
+    assert [type(one) for one in refused] == [RequestTimedOut]
+    assert len(values(broker.address, topic)) > 1
 
 
 def test_records_go_round_the_partitions_in_turn(bootstrap: str, topic: str) -> None:

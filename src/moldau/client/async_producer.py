@@ -68,7 +68,7 @@ class AsyncProducer:
         self.accumulator.on_space = self._space.set
         self._sender: Sender | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._refreshing: dict[str, asyncio.Task[None]] = {}
+        self._learning: dict[str, asyncio.Task[Route]] = {}
         self._yield = False
         self._unusable = "this producer was not started"
 
@@ -255,7 +255,7 @@ class AsyncProducer:
         except TimeoutError:
             pass
         finally:
-            for task in self._refreshing.values():
+            for task in self._learning.values():
                 task.cancel()
             if self._sender is not None:
                 await self._sender.close()
@@ -301,22 +301,21 @@ class AsyncProducer:
 
     async def find_route(self, topic: str, partition: int | None = None) -> Route:
         """The route to a topic, by requesting metadata: the broker may create the topic (`auto.create.topics.enable`).
-        A route that is merely old is used while it is looked up again. Raises `KafkaError` after `max_block_ms`."""
+        A route that is merely old is used while it is looked up again. Callers share one look-up. Raises `KafkaError`
+        after `max_block_ms`."""
+        learning = self._learning.get(topic)
+        if learning is None:
+            learning = self._learning[topic] = asyncio.get_running_loop().create_task(self._learn(topic))
+            learning.add_done_callback(partial(self._learned, topic))
         route = self.routes.get(topic)
         if route is None or (partition is not None and partition >= route.count):
-            return await self._learn(topic)
-        if topic not in self._refreshing:
-            self._refreshing[topic] = asyncio.get_running_loop().create_task(self._refresh(topic))
+            return await asyncio.shield(learning)
         return route
 
-    async def _refresh(self, topic: str) -> None:
-        try:
-            await self._learn(topic)
-        except KafkaError as failure:
-            logger.debug("%s: %s", self.settings.client_id, failure)
+    def _learned(self, topic: str, learning: asyncio.Task[Route]) -> None:
+        del self._learning[topic]
+        if learning.cancelled() or learning.exception() is not None:
             self.routes.pop(topic, None)
-        finally:
-            del self._refreshing[topic]
 
     async def _learn(self, topic: str) -> Route:
         async def ask() -> int:

@@ -33,6 +33,11 @@ class LoopThread:
     def running(self) -> bool:
         return self._thread.is_alive()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs in this thread, where nothing may wait for the loop."""
+        return threading.current_thread() is self._thread
+
     def start(self) -> None:
         self._thread.start()
 
@@ -42,7 +47,7 @@ class LoopThread:
         if not self.running:
             work.close()
             raise ClientClosed("this client is closed" if os.getpid() == self._pid else FORKED)
-        if threading.current_thread() is self._thread:
+        if self.is_current:
             work.close()
             raise RuntimeError("a callback that runs in the client's own thread cannot wait for the client")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -101,7 +101,7 @@ def check_timestamp(timestamp_ms: Any) -> None:
     if type(timestamp_ms) is not int:
         raise TypeError(f"timestamp_ms={timestamp_ms!r} is not a whole number of ms since 1970")
     if not -1 <= timestamp_ms <= TIMESTAMP_MAX:
-        raise ValueError(f"timestamp_ms={timestamp_ms} is not between 0 and {TIMESTAMP_MAX}")
+        raise ValueError(f"timestamp_ms={timestamp_ms} is not between 0 and {TIMESTAMP_MAX}, nor -1 for none")
 
 
 def check_partition(partition: Any) -> None:

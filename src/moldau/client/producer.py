@@ -69,7 +69,8 @@ class Producer:
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
         """As `AsyncProducer.send`; blocks only for the metadata of a new topic and while the buffer is full.
-        `on_delivery` is called in the producer's thread."""
+        `on_delivery` is called in the producer's thread, where nothing may wait: `send` to a new topic, or while the
+        buffer is full, raises there."""
         core = self._core
         if core.interceptors is not None:
             record = OutgoingRecord(topic, value, key, partition, timestamp_ms, headers)
@@ -123,7 +124,7 @@ class Producer:
             try:
                 return place()
             except BufferFull:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or self._thread.is_current:
                     raise self._core.full() from None
             self._thread.soon(self._core.wake)
             with space:
