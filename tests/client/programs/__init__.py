@@ -1,0 +1,1 @@
+"""Random programs that consume, and the model of what they have processed."""
