@@ -102,8 +102,8 @@ class Commits:
 
     async def commit(self, offsets: Committed) -> None:
         """Commit these. Raises `KafkaError`."""
-        self._last = {}
         async with self._turn:
+            self._last = {}
             if offsets:
                 await self._membership.commit(offsets)
 

@@ -21,6 +21,7 @@ from moldau.protocol.hot_produce import Produce, in_own_memory, produce_response
 from moldau.requests.gate import Gate, Handler
 from moldau.requests.refusals import refused
 from moldau.requests.session import Call
+from moldau.turns import turn
 
 TOPIC_FIELDS = ("name", "topic", "topic_name", "topic_names", "subscribed_topic_names", "resource_name", "topic_id")
 SESSION_ERRORS = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
@@ -164,8 +165,8 @@ class FaultyGate(Gate):
         async def later() -> Any:
             await asyncio.sleep(what.delay_s)
             answer = _answer(what, names, own, call, handler)
-            while isinstance(answer, Awaitable):
-                answer = await answer
+            while isinstance(answer, Awaitable | GeneratorType):
+                answer = await answer if isinstance(answer, Awaitable) else turn(answer)
             return answer
 
         return later()
