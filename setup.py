@@ -9,6 +9,8 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 COLUMNS = Path("src/moldau/records/columns")
+FLAGS = ["-O3", "-g0"]
+"""Without information for debuggers, which Python's own flags ask for: it is four fifths of the files in a wheel."""
 
 
 def extensions() -> list[Extension]:
@@ -19,7 +21,7 @@ def extensions() -> list[Extension]:
 
     return cythonize(
         [
-            Extension(f"moldau.records.columns.{file.stem}", [str(file)], extra_compile_args=["-O3"], optional=True)
+            Extension(f"moldau.records.columns.{file.stem}", [str(file)], extra_compile_args=FLAGS, optional=True)
             for file in sources
         ],
         build_dir="build/cython",

@@ -96,7 +96,7 @@ def test_a_topic_that_exists_is_not_created_again() -> None:
 def test_nothing_is_left_behind(end: str) -> None:
     with Broker():
         pass  # what is imported, or opened once for all, is there now
-    threads, files = threading.enumerate(), open_files()
+    threads, files = set(threading.enumerate()), open_files()
     broker = Broker().start()
     folder, address = broker.data_dir, broker.address
     send(broker, "t", b"x")
@@ -104,8 +104,8 @@ def test_nothing_is_left_behind(end: str) -> None:
     with socket.create_connection(("127.0.0.1", broker.port)):
         getattr(broker, end)()
         broker.stop()
-    assert threading.enumerate() == threads
-    assert open_files() == files
+    assert not set(threading.enumerate()) - threads
+    assert not open_files() - files
     assert not folder.exists()
     assert not listens(address)
 
@@ -190,6 +190,18 @@ def test_a_fault_in_the_brokers_thread_is_raised_in_the_test(monkeypatch: pytest
         broker.stop()
     assert isinstance(failed.value.__cause__, ZeroDivisionError)
     assert not broker.running
+
+
+def test_a_broker_that_loses_its_folder_has_failed(tmp_path: Path) -> None:
+    broker = Broker(data_dir=tmp_path / "data").start()
+    (tmp_path / "data").rename(tmp_path / "elsewhere")
+    broker.clock.advance(minutes=5)
+    assert wait_until(lambda: not broker.running)
+    with pytest.raises(BrokerFailed, match="lost its data folder"):
+        broker.stop()
+    broker.stop()
+    with broker:
+        assert broker.running
 
 
 def test_a_broker_says_in_one_sentence_that_it_does_not_run() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.patience import Deadline, stretched, wait_until
-from moldau import Admin, ConsumedRecord, Consumer, Producer, TopicPartition
+from moldau import Admin, Consumer, Producer, Record, TopicPartition
 from moldau.errors import ErrorCode
 from moldau.protocol.apis import (
     ADD_PARTITIONS_TO_TXN,
@@ -115,7 +115,7 @@ def test_the_brokers_time_goes_on_through_a_restart() -> None:
         topic = broker.create_topic("t", message_timestamp_type="LogAppendTime")
         with Producer(broker.address) as producer:
             producer.send(topic, b"x").result()
-        records = list[ConsumedRecord]()
+        records = list[Record]()
         with Consumer(broker.address, auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition(topic, 0)])
             assert wait_until(lambda: records.extend(consumer.poll(100)) or records)

@@ -266,6 +266,8 @@ def test_our_producer_fails_with_an_error_that_is_not_retriable(broker: Broker) 
         ("Produce", {"drop": "during"}, "not 'during'"),
         ("Produce", {"drop": "after", "error": 6}, "not both"),
         ("Produce", {"delay_ms": -1}, "not negative"),
+        ("Produce", {"error": 4711}, "there is no error 4711"),
+        ("Produce", {"drop": "after", "times": 0}, "at least 1"),
     ],
 )
 def test_a_fault_that_cannot_be_is_refused_in_one_sentence(

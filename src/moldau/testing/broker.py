@@ -101,7 +101,7 @@ class Broker:
     def start(self) -> "Broker":
         """Returns itself when the broker listens. After `kill` it starts on the same port, from the files that are
         there. Raises `StorageError`, `ConfigError`, `OSError`."""
-        if self._life is not None:
+        if self.running:
             raise MoldauError("this broker runs already")
         if self._data_dir is None:
             self._data_dir = Path(tempfile.mkdtemp(prefix="moldau-testing-"))

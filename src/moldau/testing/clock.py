@@ -5,10 +5,11 @@ time-outs and every other deadline of the broker take effect. Clients keep the m
 """
 
 import asyncio
+import concurrent.futures
+import contextlib
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -52,11 +53,11 @@ class Clock:
         if total_s < 0:
             raise ValueError("time only moves forward: advance takes no negative time")
         with self._lock:
-            loop = self._loop
-            if loop is None:
-                self._ahead_s += total_s
-            else:
-                asyncio.run_coroutine_threadsafe(self._advance(loop, total_s), loop).result()
+            goal_s = self._ahead_s + total_s
+            if self._loop is not None:
+                with contextlib.suppress(concurrent.futures.CancelledError):  # the broker has failed meanwhile
+                    asyncio.run_coroutine_threadsafe(self._advance(self._loop, total_s), self._loop).result()
+            self._ahead_s = goal_s
 
     async def _advance(self, loop: "ShiftedLoop", total_s: float) -> None:
         step_s = max(STEP_S_MIN, total_s / STEPS_MAX)
@@ -90,7 +91,9 @@ class ShiftedLoop(asyncio.SelectorEventLoop):
         self.servers.append(server)
         return server
 
-    def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]
+    def run_in_executor(  # type: ignore[override]
+        self, executor: concurrent.futures.Executor | None, func: Callable[..., T], *args: Any
+    ) -> "asyncio.Future[T]":
         future = super().run_in_executor(executor, func, *args)
         self._working += 1
         future.add_done_callback(self._worked)

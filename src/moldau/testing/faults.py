@@ -128,6 +128,8 @@ class FaultyGate(Gate):
         self._lock = threading.Lock()
 
     def add(self, what: What, times: int | None) -> Fault:
+        if times is not None and times < 1:
+            raise ValueError("times is the number of requests to hit, at least 1")
         fault = Fault(self, what, times)
         with self._lock:
             self._faults = (fault, *self._faults)
