@@ -14,6 +14,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import stretched
+from moldau import testing
 from moldau.client import serializers
 from moldau.client.admin import Admin
 from moldau.client.failures import ClientClosed
@@ -424,10 +425,12 @@ def test_keys_are_ignored_if_the_settings_say_so(bootstrap: str, topic: str) -> 
         assert {producer.send(topic, b"x" * 100, b"same").partition for _ in range(1000)} == {0, 1, 2}
 
 
-def test_retries_are_counted_and_end_before_the_delivery_time_out(bootstrap: str, topic: str) -> None:
-    with Admin(bootstrap) as admin:
-        admin.create_topic(topic, configs={"min.insync.replicas": "2"})
-    with Producer(bootstrap, enable_idempotence=False, retries=3, retry_backoff_ms=1) as producer:
+def test_retries_are_counted_and_end_before_the_delivery_time_out(topic: str) -> None:
+    with (
+        testing.Broker() as faulty,
+        Producer(faulty.bootstrap_servers, enable_idempotence=False, retries=3, retry_backoff_ms=1) as producer,
+        faulty.fault("Produce", error="NOT_ENOUGH_REPLICAS"),
+    ):
         assert isinstance(producer.send(topic, b"x").exception(stretched()), NotEnoughReplicas)
         assert producer.metrics().records_retried == 3
 

@@ -86,7 +86,12 @@ class Appender:
                 partition = positive_hash(key) % route.count
             else:
                 size = RECORD_OVERHEAD_BYTES + len(value) if value else RECORD_OVERHEAD_BYTES
-                partition = route.sticky.partition(route.count, size)
+                sticky = route.sticky
+                if sticky.left > 0 and sticky.chosen < route.count:
+                    sticky.left -= size
+                    partition = sticky.chosen
+                else:
+                    partition = sticky.partition(route.count, size)
         elif partition >= route.count:
             raise NoSuchPartition(route.partitions[0].topic, partition, route.count)
         return self.append(route.partitions[partition], key, value, timestamp_ms, pairs, now_s, on_delivery)

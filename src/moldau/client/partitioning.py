@@ -35,28 +35,31 @@ def choose_by_load(waiting: Sequence[int], below: Callable[[int], int]) -> int |
 class Sticky:
     """The sticky partitioner for the records of one topic without a key.
 
-    `waiting` returns the number of waiting batches of each of the first n partitions; None for equal shares."""
+    `waiting` returns the number of waiting batches of each of the first n partitions; None for equal shares. `chosen`
+    has `left` bytes to go: while that is above 0, a caller may subtract and use it without calling `partition`."""
+
+    __slots__ = ("_random", "_switch_bytes", "_waiting", "chosen", "left")
 
     def __init__(self, random: Random, switch_bytes: int, waiting: Callable[[int], Sequence[int]] | None = None):
         self._random = random
         self._switch_bytes = switch_bytes
         self._waiting = waiting
-        self._partition = -1
-        self._bytes = 0
+        self.chosen = -1
+        self.left = 0
 
     def partition(self, partitions: int, size: int) -> int:
         """The partition for the next record of `size` bytes."""
-        if self._bytes >= self._switch_bytes or not 0 <= self._partition < partitions:
-            self._partition = self._next(partitions)
-            self._bytes = 0
-        self._bytes += size
-        return self._partition
+        if self.left <= 0 or not 0 <= self.chosen < partitions:
+            self.chosen = self._next(partitions)
+            self.left = self._switch_bytes
+        self.left -= size
+        return self.chosen
 
     def _next(self, partitions: int) -> int:
         if self._waiting is not None:
             chosen = choose_by_load(self._waiting(partitions), self._random.below)
             if chosen is not None:
                 return chosen
-        others = partitions - (0 <= self._partition < partitions)
+        others = partitions - (0 <= self.chosen < partitions)
         choice = self._random.below(others) if others else 0
-        return choice + 1 if others < partitions and self._partition <= choice and others else choice
+        return choice + 1 if others < partitions and self.chosen <= choice and others else choice
