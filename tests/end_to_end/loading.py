@@ -27,16 +27,16 @@ def load_ours(address: str, topic: str, count: int, acks: str) -> "array[int]":
     from moldau.errors import KafkaError
 
     deliveries = []
+    offsets = array("q", [-1]) * count
     with Producer(address, acks=acks, request_timeout_ms=10_000) as producer:
         for number in range(count):
             deliveries.append(producer.send(topic, value_of(number)))
             progress(number)
-    offsets = array("q", [-1]) * count
-    for number, delivery in enumerate(deliveries):
-        try:
-            offsets[number] = delivery.result(0).offset
-        except KafkaError as failure:
-            print(failure, file=sys.stderr)
+        for number, delivery in enumerate(deliveries):
+            try:
+                offsets[number] = delivery.result().offset
+            except KafkaError as failure:
+                print(failure, file=sys.stderr)
     return offsets
 
 
