@@ -106,20 +106,28 @@ def _share_by_subscription(owned: dict[str, list[Place]], free: list[Place], tak
     width = [sum(map(len, classes)) for classes in takers]
     for place in sorted(free, key=lambda place: (width[place[0]], place)):
         loads.give(loads.least(takers[place[0]]), place)
-    moved = True
-    while moved:
-        moved = False
-        lowest = min(map(len, owned.values()))
-        for member in sorted(owned, key=lambda member: (-len(owned[member]), member)):
-            own = owned[member]
-            if len(own) <= lowest + 1:
+    while _level(owned, takers, loads):
+        pass
+
+
+def _level(owned: dict[str, list[Place]], takers: list[list[list[str]]], loads: "_Loads") -> bool:
+    """Each of the fullest members that can gives one partition away; False if nobody can. Members that are less full
+    wait until it is their turn, so that no more partitions move than the balance needs."""
+    lowest = min(map(len, owned.values()))
+    load, moved = 0, False
+    for member in sorted(owned, key=lambda member: (-len(owned[member]), member)):
+        own = owned[member]
+        if len(own) <= lowest + 1 or (moved and len(own) < load):
+            break
+        load = len(own)
+        for at in range(len(own) - 1, -1, -1):
+            taker = loads.least(takers[own[at][0]])
+            if len(owned[taker]) + 1 < len(own):
+                loads.give(taker, own.pop(at))
+                loads.changed(member)
+                moved = True
                 break
-            for at in range(len(own) - 1, -1, -1):
-                taker = loads.least(takers[own[at][0]])
-                if len(owned[taker]) + 1 < len(own):
-                    loads.give(taker, own.pop(at))
-                    loads.changed(member)
-                    moved = True
+    return moved
 
 
 class _Loads:

@@ -77,7 +77,7 @@ def subscription_bytes(
     """What a member tells the leader if this assignor is chosen. `owned` are the partitions that it keeps during the
     rebalance; `last` is what it was assigned last."""
     user_data: bytes | None = None
-    if assignor == STICKY and last.partitions:
+    if assignor == STICKY and last.generation >= 0:
         previous = [AssignedPartitions(topic=t, partitions=p) for t, p in _by_topic(last.partitions).items()]
         user_data = sticky_user_data(StickyAssignorUserData(previous_assignment=previous, generation=last.generation))
     if assignor == COOPERATIVE:
