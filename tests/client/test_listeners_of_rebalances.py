@@ -6,9 +6,11 @@ import threading
 import pytest
 
 from harness.patience import Deadline, within
+from moldau.client.admin import Admin
 from moldau.client.async_consumer import AsyncConsumer
 from moldau.client.consumer import Consumer
 from moldau.client.producer import Producer
+from moldau.client.record import Record
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 
@@ -53,6 +55,40 @@ def test_a_listener_of_the_synchronous_consumer_may_use_every_method(bootstrap: 
         assert consumer.committed([tp])[tp].offset == 12
     assert found == {"position": 0, "paused": [tp], "lag": {tp: 5}, "committed": {}}
     assert threads == [threading.current_thread()] * 2
+
+
+def test_a_slow_loop_keeps_its_membership_and_takes_part_in_a_rebalance_before_its_records_are_used_up(
+    bootstrap: str, topic: str, group: str
+) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=2)
+    with Producer(bootstrap) as producer:
+        for number in range(2_000):
+            producer.send(topic, b"x", partition=number % 2)
+    settings = {
+        "group_id": group,
+        "auto_offset_reset": "earliest",
+        "heartbeat_interval_ms": 50,
+        "max_poll_interval_ms": 2_000,
+        "auto_commit_interval_ms": 100,
+    }
+    lost: list[object] = []
+    taken: list[Record] = []
+    seen: dict[int, list[int]] = {0: [], 1: []}
+    with Consumer(bootstrap, **settings) as first, Consumer(bootstrap, **settings) as second:
+        first.subscribe(topic, on_lost=lost.append)
+        second.subscribe(topic)
+        for count, record in enumerate(first, 1):
+            seen[record.partition].append(record.offset)
+            taken += second.poll(100, 1)
+            if count > 25 and taken:
+                assert len(second.assignment()) == len(first.assignment()) == 1
+                assert len(seen[taken[0].partition]) - taken[0].offset in (0, 1)
+                break
+            assert count < 300
+        kept = first.assignment()[0].partition
+        assert seen[kept] == sorted(set(seen[kept]))
+    assert lost == []
 
 
 def test_what_a_listener_raises_comes_out_of_poll(bootstrap: str, topic: str, group: str) -> None:

@@ -23,13 +23,14 @@ from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_
 from moldau.client.partition_log import AsyncPartitionLog
 from moldau.client.polling import Poller
 from moldau.client.positions import Positions
-from moldau.client.processing import Handling, Processing
 from moldau.client.rebalancing import Rebalancing
 from moldau.client.record import Place, Record
+from moldau.client.record_handling import RecordHandling
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
 from moldau.client.subscription import Listener, Subscription, Topics, partition_of
 from moldau.client.table_polling import TablePolling
+from moldau.client.tending import Tending
 from moldau.errors import CommitFailed, ConfigError, MoldauError
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -37,7 +38,7 @@ LOST_S = 0.05
 """The pause after the group has refused a member that does not know it yet."""
 
 
-class AsyncConsumer(TablePolling):
+class AsyncConsumer(RecordHandling, TablePolling):
     """A consumer on the running loop. Use it in `async with`: on exit the consumer commits what was processed, if
     automatic commits are enabled, and leaves the group."""
 
@@ -75,10 +76,11 @@ class AsyncConsumer(TablePolling):
         self._rebalancing = Rebalancing(
             self._router, self._poller, self._membership, s, self._commit_automatically, self._tell
         )
+        self._tending = Tending(
+            self._membership, self._rebalancing, self._commits, s.heartbeat_interval_ms, lambda: self._may_commit
+        )
         self._maker = Maker(s)
         self._started = True
-
-    # -- what is read
 
     def subscribe(
         self,
@@ -100,6 +102,7 @@ class AsyncConsumer(TablePolling):
         """Read what a subscription selects, as a member of the group."""
         self._group()
         self._rebalancing.subscribe(subscription)
+        self._tending.start()
         self._poller.by_hand = False
         self._awake.set()
 
@@ -142,8 +145,6 @@ class AsyncConsumer(TablePolling):
         """The partitions that this consumer reads now."""
         return sorted(self._poller.assigned)
 
-    # -- records
-
     async def poll(self, timeout_ms: int = 1_000, max_records: int | None = None) -> list[Record]:
         """The next records, at most `max_records` (by default `max_poll_records`); waits up to `timeout_ms` if none are
         fetched yet, then returns an empty list.
@@ -185,7 +186,7 @@ class AsyncConsumer(TablePolling):
         self._membership.polled(now_s)
         self.call_back()
         self._give_back()
-        if self._commits_automatically and self._commits.due(now_s) and self._preparing is None:
+        if self._may_commit and self._commits.due(now_s):
             self.soon(self._commits.begin, self._commits.processed())
         return self._preparing is None and not self._lacks_something(now_s)
 
@@ -221,60 +222,6 @@ class AsyncConsumer(TablePolling):
         except TimeoutError:
             pass
         return True
-
-    async def process(
-        self,
-        handler: Callable[[Record], object],
-        *,
-        retries: int = 3,
-        backoff_ms: int = 100,
-        backoff_max_ms: int = 10_000,
-        dead_letter: str | None = None,
-        until: Callable[[], bool] | None = None,
-        idle_ms: int | None = None,
-    ) -> int:
-        """Call `handler`, a function or coroutine function, with one record after another; returns their number once
-        `until()` is true or no record came for `idle_ms`.
-
-        A record whose handler or deserializer raises is tried `retries` times more, with waits that double from
-        `backoff_ms` to `backoff_max_ms`. Then it is sent to the topic `dead_letter` with headers that say why, and
-        counts as processed; without `dead_letter` the exception is raised, and the record is read again.
-        """
-        self._check_open()
-        processing = Processing(self, handler, Handling(retries, backoff_ms, backoff_max_ms, dead_letter), until)
-        return await self.run_processing(processing, idle_ms)
-
-    async def run_processing(self, processing: Processing, idle_ms: int | None) -> int:
-        """Run it, with records that are not deserialized meanwhile."""
-        self._give_back()
-        self._maker.keeps_bytes = True
-        try:
-            return await processing.run(idle_ms)
-        finally:
-            self._maker.keeps_bytes = False
-            firsts, left = self._handout.unprocessed(), self._handout.come_back()
-            with self._poller.lock:
-                for tp, first in firsts.items():
-                    state = self._poller.assigned.get(tp)
-                    if state is not None:
-                        state.move(left.get(tp, state.position) if state.acknowledged > first else first)
-
-    def deserialized(self, record: Record) -> Record:
-        """A record of bytes, deserialized as the settings say. Raises `DeserializationFailed`."""
-        return self._maker.deserialized(record)
-
-    def acknowledge(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Automatic commits cover the records before these offsets."""
-        self._commits.acknowledge({tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()})
-
-    async def commit_processed(self) -> None:
-        """Commit what is processed, where automatic commits do not."""
-        if self.settings.group_id and not self._commits_automatically:
-            await self._commits.commit(self._commits.processed())
-
-    def sign_of_life(self) -> None:
-        """Count as a call of `poll` for `max_poll_interval_ms`."""
-        self._membership.polled(self._loop.time())
 
     def log(self, topic: str, partition: int = 0) -> AsyncPartitionLog:
         """A partition as a sequence of records, apart from the consumer's position: `await log[100:200]`."""
@@ -410,6 +357,7 @@ class AsyncConsumer(TablePolling):
         if self._closing or not self._started:
             return
         self._closing = True
+        await self._tending.stop()
         await self._stop_preparing()
         await self._commits.settle()
         try:
@@ -418,8 +366,6 @@ class AsyncConsumer(TablePolling):
             self._closed = True
             await self._poller.close()
             await self._router.close()
-
-    # -- the work behind
 
     async def _tell(self, listener: Listener, partitions: list[TopicPartition]) -> None:
         outcome = self.tell(listener, partitions)
@@ -446,9 +392,13 @@ class AsyncConsumer(TablePolling):
     def _commit_record(self, record: Record) -> Awaitable[None]:
         return self.commit({record.place.tp: record.offset + 1})
 
-    @property
-    def _commits_automatically(self) -> bool:
+    def commits_automatically(self) -> bool:
+        """Whether records are committed as they are processed."""
         return self.settings.enable_auto_commit and self._rebalancing.subscription is not None
+
+    @property
+    def _may_commit(self) -> bool:
+        return self.commits_automatically() and self._preparing is None
 
     async def _commit_automatically(self) -> None:
         if self.settings.enable_auto_commit:
@@ -470,14 +420,6 @@ class AsyncConsumer(TablePolling):
             if self._rebalancing.subscription is None:
                 raise
             await asyncio.sleep(LOST_S)
-
-    def _give_back(self) -> None:
-        """Have what the caller never asked for fetched again: all else that it got is processed."""
-        left = self._handout.come_back()
-        with self._poller.lock:
-            for tp, offset in left.items():
-                if tp in self._poller.assigned:
-                    self._poller.assigned[tp].move(offset)
 
     async def _stop_preparing(self) -> None:
         if self._preparing is not None:

@@ -41,6 +41,8 @@ class Commits:
         self._automatic: asyncio.Task[None] | None = None
         self._next_s: float | None = None
         self._last: Committed = {}
+        self._last_generation = -1
+        """What this consumer committed last in that generation, for each partition; a failure leaves that unknown."""
 
     def delivered(self) -> Committed:
         """The position of each partition: the offset after the last record that the caller got."""
@@ -87,7 +89,9 @@ class Commits:
         """Commit automatically. A failure is only logged: the next commit covers it, or the records are read again
         after a rebalance."""
         offsets = self.processed() if processed is None else processed
-        if self._membership.generation < 0 or not offsets or offsets == self._last:
+        generation = self._membership.generation
+        same = self._last_generation == generation and offsets.items() <= self._last.items()
+        if generation < 0 or not offsets or same:
             return
         try:
             async with asyncio.timeout(AUTOMATIC_S_MAX):
@@ -97,15 +101,16 @@ class Commits:
             passing = not isinstance(failure, KafkaError) or failure.retriable or isinstance(failure, CommitFailed)
             level = logging.DEBUG if passing else logging.WARNING
             logger.log(level, "group %s: an automatic commit failed: %s", self._settings.group_id, why)
-        else:
-            self._last = offsets
 
     async def commit(self, offsets: Committed) -> None:
         """Commit these. Raises `KafkaError`."""
         async with self._turn:
-            self._last = {}
             if offsets:
+                generation = self._membership.generation
+                last = self._last if generation == self._last_generation else {}
+                self._last, self._last_generation = {}, generation
                 await self._membership.commit(offsets)
+                self._last = {**last, **offsets}
 
     def later(self, offsets: Committed, done: Callable[[Committed, MoldauError | None], Awaitable[None]]) -> None:
         """Commit these in the background, then await `done`. Call it on the loop."""
