@@ -18,6 +18,7 @@ from moldau.protocol.apis import (
     DESCRIBE_CONFIGS,
     FETCH,
     FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
     LIST_OFFSETS,
     OFFSET_FETCH,
     PRODUCE,
@@ -107,6 +108,14 @@ def numbers(partitions: Any) -> list[int]:
 )  # fmt: skip
 def test_names_and_numbers_are_repeated(api: Api, version: int, found: Any) -> None:
     assert found(answer(api, version, example(api.request, version))) in (["a", "b"], [7, 8])
+
+
+def test_numbers_without_a_value_are_those_of_kafka() -> None:
+    for version, place in ((3, lambda reply: reply), (4, lambda reply: reply.coordinators[0])):
+        coordinator = place(answer(FIND_COORDINATOR, version, example(FIND_COORDINATOR.request, version)))
+        assert (coordinator.node_id, coordinator.host, coordinator.port) == (-1, "", -1)
+    producer = answer(INIT_PRODUCER_ID, 4, example(INIT_PRODUCER_ID.request, 4))
+    assert (producer.producer_id, producer.producer_epoch) == (-1, -1)
 
 
 def test_other_fields_are_not_repeated() -> None:

@@ -24,6 +24,9 @@ IDENTITIES = {
 }
 """What an element of a response is about: its fields, and the fields of the request's element that they repeat."""
 
+NOTHING = ("node_id", "port", "committed_offset", "low_watermark", "producer_epoch")
+"""Numbers that are -1 beside an error, as Kafka answers."""
+
 
 def refused(request: Any, call: Call, error: int) -> Any:
     """A response that carries the error: in every partition for Produce and Fetch (Fetch also at the top level), at the
@@ -65,6 +68,8 @@ def _refuse(answer: Any, asked: Sequence[Any], version: int, error: int) -> None
     for name in ERROR_CODES:
         if name in fields:
             setattr(answer, name, error)
+            for other in fields.keys() & NOTHING:
+                setattr(answer, other, -1)
             return
     for name, spec in fields.items():
         if _holds_errors(spec, version):
