@@ -114,7 +114,7 @@ class Caller:
     def __init__(self, bootstrap: str | Iterable[str], *, client_id: str = "moldau", timeout_ms: int = 30_000):
         self._bootstrap = bootstrap_addresses(bootstrap)
         self._client_id = client_id
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
         self._links: dict[Address, BlockingLink] = {}
         self.view = ClusterView()
         self._retries = RetryLog(client_id, time.monotonic)
@@ -132,7 +132,7 @@ class Caller:
     def retrying(self, attempt: Callable[[], T]) -> T:
         """Call `attempt` until it succeeds, fails with an error that is not retriable, or `timeout_ms` is over. Broken
         connections are dialled again in between."""
-        deadline = time.monotonic() + self._timeout_ms / 1000
+        deadline = time.monotonic() + self.timeout_ms / 1000
         backoff = Backoff(RealRandom(), self._retries)
         while True:
             try:
@@ -153,7 +153,7 @@ class Caller:
         """The connection to a broker, dialled on first use."""
         link = self._links.get(address)
         if link is None:
-            link = self._links[address] = BlockingLink(address, self._client_id, self._timeout_ms)
+            link = self._links[address] = BlockingLink(address, self._client_id, self.timeout_ms)
         return link
 
     def any(self) -> BlockingLink:

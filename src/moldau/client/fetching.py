@@ -116,27 +116,31 @@ def read_columns(
     before `end` and none arrives for `timeout_ms`, and any error that lasts longer than `timeout_ms`. Raises
     `ConfigError` for an unknown isolation level.
     """
+    tp, isolation = TopicPartition(topic, partition), isolation_number(isolation_level)
+    with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
+        yield from read_range(caller, tp, start, end, isolation, max_bytes, Arena())
+
+
+def read_range(
+    caller: Caller, tp: TopicPartition, start: int, end: int, isolation: int, max_bytes: int, arena: Arena
+) -> Iterator["pyarrow.RecordBatch"]:
+    """As `read_columns`, through the connections of a caller, who takes all batches before it calls anything else."""
     from moldau.records.arrow import to_record_batches
 
-    tp = TopicPartition(topic, partition)
-    isolation, arena = isolation_number(isolation_level), Arena()
-    with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
-        walk, position, idle_ms = _Range(caller, tp, max_bytes, isolation), start, 0
-        while position < end:
-            at = position
-            fetched: Fetched = caller.retrying(lambda at=at: walk.records(at))  # type: ignore[misc]
-            position = fetched.after
-            if position == at:
-                idle_ms += FETCH_WAIT_MS
-                if idle_ms >= timeout_ms:
-                    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{tp} ends at offset {position}, before {end}")
-                continue
-            idle_ms = 0
-            if position < end:
-                caller.retrying(lambda at=position: walk.ask(at))  # type: ignore[misc]
-            yield from to_record_batches(
-                fetched.records, topic, partition, start, end, aborted=fetched.aborted, arena=arena
-            )
+    walk, position, idle_ms = _Range(caller, tp, max_bytes, isolation), start, 0
+    while position < end:
+        at = position
+        fetched: Fetched = caller.retrying(lambda at=at: walk.records(at))  # type: ignore[misc]
+        position = fetched.after
+        if position == at:
+            idle_ms += FETCH_WAIT_MS
+            if idle_ms >= caller.timeout_ms:
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{tp} ends at offset {position}, before {end}")
+            continue
+        idle_ms = 0
+        if position < end:
+            caller.retrying(lambda at=position: walk.ask(at))  # type: ignore[misc]
+        yield from to_record_batches(fetched.records, *tp, start, end, aborted=fetched.aborted, arena=arena)
 
 
 def isolation_number(level: str) -> int:

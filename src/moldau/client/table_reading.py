@@ -8,12 +8,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from moldau.client.fetching import EARLIEST, FETCH_MAX_BYTES, LATEST, list_offsets, read_columns, topic_partitions
+from moldau.client.blocking import Caller
+from moldau.client.fetching import (
+    EARLIEST,
+    FETCH_MAX_BYTES,
+    LATEST,
+    isolation_number,
+    list_offsets,
+    read_range,
+    topic_partitions,
+)
 from moldau.client.outgoing import NoSuchPartition
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.settings import BOOTSTRAP_DEFAULT, BOOTSTRAP_VARIABLE
 from moldau.client.table_polling import COLUMNS
 from moldau.names import TopicPartition
+from moldau.records.arena import Arena
 
 if TYPE_CHECKING:
     import pyarrow
@@ -66,14 +76,12 @@ def read_table(
     first, last = offsets(EARLIEST), offsets(LATEST)
     begin = _at(since, "since", first, last, offsets)
     end = last if until is None else _at(until, "until", last, last, offsets)
-    batches = []
-    with _bar(topic, sum(max(end[tp] - begin[tp], 0) for tp in tps), progress) as advance:
+    batches, arena, isolation = [], Arena(), isolation_number(isolation_level)
+    total = sum(max(end[tp] - begin[tp], 0) for tp in tps)
+    with _bar(topic, total, progress) as advance, Caller(servers, **caller) as link:  # type: ignore[arg-type]
         for tp in tps:
             position = start = max(begin[tp], first[tp])
-            for batch in read_columns(
-                servers, *tp, start, min(end[tp], last[tp]), isolation_level=isolation_level,
-                max_bytes=fetch_max_bytes, **caller,  # type: ignore[arg-type]
-            ):  # fmt: skip
+            for batch in read_range(link, tp, start, min(end[tp], last[tp]), isolation, fetch_max_bytes, arena):
                 batches.append(batch.select(COLUMNS))
                 after = batch.column("offset")[-1].as_py() + 1
                 advance(after - position)
