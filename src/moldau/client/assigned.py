@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from moldau.client.cluster_view import ClusterView
-from moldau.client.record import Place, Row
+from moldau.client.record import Place, Record, make_record
 from moldau.errors import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
 from moldau.names import TopicPartition
+from moldau.records.arena import Arena
 from moldau.records.rows import lists
 
 NO_EPOCH = -1
@@ -68,6 +69,7 @@ class Assigned:
     """One assigned partition. `position` is None until the start position has been found."""
 
     __slots__ = (
+        "_arena",
         "_at",
         "_epoch",
         "_lists",
@@ -88,7 +90,7 @@ class Assigned:
         "unknown_since_s",
     )
 
-    def __init__(self, place: Place, position: int | None = None):
+    def __init__(self, place: Place, position: int | None = None, arena: Arena | None = None):
         self.tp = place.tp
         self.place = place
         self.out_of_range = False
@@ -104,6 +106,7 @@ class Assigned:
         self.unknown_since_s: float | None = None
         self.chunks: deque[Chunk] = deque()
         self._open: Chunk | None = None
+        self._arena = arena or Arena()
         self.move(position)
 
     def move(self, position: int | None, epoch: int = NO_EPOCH) -> None:
@@ -115,8 +118,8 @@ class Assigned:
         self.fetch_from = position
         self.chunks.clear()
         self._open = None
-        self._lists: Iterator[list[Row]] = iter(())
-        self._rows: list[Row] = []
+        self._lists: Iterator[list[Record]] = iter(())
+        self._rows: list[Record] = []
         self._at = 0
         self._epoch = epoch
 
@@ -141,13 +144,13 @@ class Assigned:
         self.chunks.append(chunk)
         self.fetch_from = chunk.after
 
-    def take(self, most: int) -> list[Row]:
+    def take(self, most: int) -> list[Record]:
         """The next rows, and none if no fetched reply has any left; the position moves behind them.
 
         Raises `KafkaError(CORRUPT_MESSAGE)` if the batch at the position cannot be read. The position stays there, and
         the batch is fetched anew.
         """
-        taken: list[Row] = []
+        taken: list[Record] = []
         try:
             while len(taken) < most and self._next_rows():
                 rows = self._rows[self._at : self._at + most - len(taken)]
@@ -192,5 +195,6 @@ class Assigned:
             if not self.chunks:
                 return False
             self._open = self.chunks.popleft()
-            self._lists = lists(self._open.records, self.position or 0, aborted=self._open.aborted)
+            start, aborted = self.position or 0, self._open.aborted
+            self._lists = lists(self._open.records, make_record, self.place, start, aborted=aborted, arena=self._arena)
         return True

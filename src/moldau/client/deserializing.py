@@ -1,9 +1,9 @@
 """From rows to the records that the caller gets: deserializers, then interceptors, in the caller's thread."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moldau.client.consumer_settings import ConsumerSettings
-from moldau.client.record import Record, Row, new_record, row_of
+from moldau.client.record import Record, make_record
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
 
@@ -15,7 +15,7 @@ class DeserializationFailed(MoldauError):
     """A deserializer raised on a record; `__cause__` is its exception. `raw_key` and `raw_value` are the record's
     bytes. The record stays the next one to read: seek to `offset + 1` to leave it out."""
 
-    def __init__(self, tp: TopicPartition, row: Row, part: str, cause: Exception):
+    def __init__(self, tp: TopicPartition, row: Record, part: str, cause: Exception):
         super().__init__(f"the {part} of the record at offset {row[0]} of {tp} cannot be read: {cause!r}")
         self.topic_partition = tp
         self.offset = row[0]
@@ -38,11 +38,10 @@ class Maker:
         down to them, and the failure is raised when the record comes first again."""
         made: list[Record] = []
         for number, (state, rows) in enumerate(portions):
-            end = (state.place,)
             if self.keeps_bytes or (self._key is None and self._value is None):
-                made += [new_record(Record, row + end) for row in rows]
+                made += rows
                 continue
-            failed = self._deserialize(state.tp, rows, end, made)
+            failed = self._deserialize(state.tp, rows, made)
             if failed is None:
                 continue
             with poller.lock:
@@ -62,16 +61,14 @@ class Maker:
         if self._key is None and self._value is None:
             return record
         made: list[Record] = []
-        failed = self._deserialize(record.place.tp, [row_of(record)], (record.place,), made)
+        failed = self._deserialize(record.place.tp, [record], made)
         if failed is not None:
             raise failed
         return made[0]
 
-    def _deserialize(
-        self, tp: TopicPartition, rows: list[Row], end: tuple[Any], made: list[Record]
-    ) -> DeserializationFailed | None:
+    def _deserialize(self, tp: TopicPartition, rows: list[Record], made: list[Record]) -> DeserializationFailed | None:
         for row in rows:
-            offset, timestamp_ms, kind, key, value, headers = row
+            offset, timestamp_ms, kind, key, value, headers, place = row
             part = "key"
             try:
                 if key is not None and self._key is not None:
@@ -83,5 +80,5 @@ class Maker:
                 failed = DeserializationFailed(tp, row, part, cause)
                 failed.__cause__ = cause
                 return failed
-            made.append(new_record(Record, (offset, timestamp_ms, kind, key, value, headers, *end)))
+            made.append(make_record((offset, timestamp_ms, kind, key, value, headers, place)))
         return None

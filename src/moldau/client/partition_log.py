@@ -13,7 +13,7 @@ from moldau.client.consumer_settings import ConsumerSettings
 from moldau.client.failures import STALE_METADATA, check, error_of
 from moldau.client.fetching import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, fetch_request
 from moldau.client.offsets import offsets_at
-from moldau.client.record import Place, Record, Row, new_record
+from moldau.client.record import Place, Record, make_record
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
@@ -80,19 +80,18 @@ class AsyncPartitionLog:
         """The records of one Fetch with offset <= theirs < end, and the offset to go on at."""
         records, aborted, after = await self._router.retrying(lambda: self._fetch(offset))
         found: list[Record] = []
-        for rows in lists(records, offset, aborted=aborted):
+        for rows in lists(records, make_record, self._place, offset, aborted=aborted):
             found += [self._record(row) for row in rows if row[0] < end]
         return found, after if after > offset else end
 
-    def _record(self, row: Row) -> Record:
+    def _record(self, row: Record) -> Record:
         settings = self._settings
-        offset, timestamp_ms, kind, key, value, headers = row
+        offset, timestamp_ms, kind, key, value, headers, place = row
         if key is not None and settings.key_deserializer is not None:
             key = settings.key_deserializer(key)
         if value is not None and settings.value_deserializer is not None:
             value = settings.value_deserializer(value)
-        made: Record = new_record(Record, (offset, timestamp_ms, kind, key, value, headers, self._place))
-        return made
+        return make_record((offset, timestamp_ms, kind, key, value, headers, place))
 
     async def _fetch(self, offset: int) -> tuple[memoryview, list[tuple[int, int]], int]:
         tp, settings = self.topic_partition, self._settings

@@ -16,13 +16,14 @@ from moldau.client.assigned import Assigned, Chunk, NotAssigned, Reply, no_such_
 from moldau.client.consumer_settings import ConsumerSettings
 from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
-from moldau.client.record import Place, Row
+from moldau.client.record import Place, Record
 from moldau.client.routing import Router
 from moldau.client.truncation import validated
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from moldau.records.arena import Arena
 from moldau.records.batch import batches
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ class Portion(NamedTuple):
     """Rows of one partition that `take` handed out."""
 
     state: Assigned
-    rows: list[Row]
+    rows: list[Record]
 
 
 class Poller:
@@ -62,6 +63,7 @@ class Poller:
         self._failure: KafkaError | None = None
         self._failing_since_s: float | None = None
         self.lock = threading.Lock()
+        self.arena = Arena()
         self.assigned: dict[TopicPartition, Assigned] = {}
         self.by_hand = False
         self._closed = False
@@ -70,7 +72,7 @@ class Poller:
         """Fetch these partitions from now on. A partition that was assigned before keeps its position and buffers."""
         with self.lock:
             before = self.assigned
-            self.assigned = {tp: before.get(tp) or Assigned(self._place(tp)) for tp in partitions}
+            self.assigned = {tp: before.get(tp) or Assigned(self._place(tp), arena=self.arena) for tp in partitions}
             for tp in before.keys() - self.assigned.keys():
                 before[tp].move(None)
 

@@ -6,7 +6,7 @@ of one partition share. Making one costs a single call, and no attribute is comp
 
 import datetime
 from collections.abc import Callable, Iterable
-from operator import itemgetter
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from moldau.names import TopicPartition
@@ -118,16 +118,12 @@ class Record(_Fields):
         return _unpickled, (type(self), tuple(self)[:-1], self.place.tp)
 
 
-Row = tuple[int, int, int, Any, Any, list[tuple[str, bytes | None]]]
-"""A record before it has a place: offset, timestamp, its type, key, value, headers."""
-row_of: Callable[[Record], Row] = itemgetter(slice(0, 6))
-new_record: Any = tuple.__new__
-"""`new_record(Record, row + (place,))` makes a record."""
+make_record: Callable[[tuple[Any, ...]], Record] = partial(tuple.__new__, Record)
+"""Makes a record of the tuple of its fields, its place the last of them."""
 
 
-def _unpickled(cls: type[Record], row: Row, tp: TopicPartition) -> Record:
-    made: Record = new_record(cls, (*row, Place(tp)))
-    return made
+def _unpickled(cls: type[Record], fields: tuple[Any, ...], tp: TopicPartition) -> Record:
+    return tuple.__new__(cls, (*fields, Place(tp)))
 
 
 def _shown(content: Any) -> str:

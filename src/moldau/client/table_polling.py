@@ -13,7 +13,6 @@ from moldau.client.handout import Handout
 from moldau.client.polling import Poller
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.errors import KafkaError
-from moldau.records.arena import Arena
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,7 +31,6 @@ class TablePolling:
     _handout: Handout
     _loop: asyncio.AbstractEventLoop
     _poller: Poller
-    _arena: Arena | None = None
 
     async def poll_table(self, timeout_ms: int = WAIT_MS) -> "pyarrow.Table":
         """All fetched records as a pyarrow table: topic, partition, offset, timestamp (UTC), key, value (both binary)
@@ -77,7 +75,7 @@ class TablePolling:
         """All fetched records of a partition as Arrow batches."""
         from moldau.records.arrow import to_record_batches
 
-        arena = self._arena = self._arena or Arena()
+        arena = self._poller.arena
         found: list[Any] = []
         while (chunk := state.chunk) is not None:
             assert state.position is not None

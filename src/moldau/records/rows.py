@@ -4,14 +4,15 @@ The broker's data path and the pipeline do not use this module: they handle batc
 (`arrow`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from moldau.records import columns
 from moldau.records.arena import Arena
 from moldau.records.sections import OFFSET_MAX, Buffer, sections
 
+T = TypeVar("T")
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 
@@ -56,13 +57,19 @@ def iterate(
 
 
 def lists(
-    buffer: Buffer, start_offset: int = 0, *, aborted: Iterable[tuple[int, int]] = (), arena: Arena | None = None
-) -> Iterator[list[tuple[Any, ...]]]:
-    """As `iterate` from `start_offset` on, a list of plain tuples for each batch that has any; each tuple has the
-    fields of a `Record` in their order."""
+    buffer: Buffer,
+    make: Callable[[tuple[Any, ...]], T],
+    place: object,
+    start_offset: int = 0,
+    *,
+    aborted: Iterable[tuple[int, int]] = (),
+    arena: Arena | None = None,
+) -> Iterator[list[T]]:
+    """As `iterate` from `start_offset` on, a list for each batch that has any records, of what `make` returns for a
+    tuple of a record's fields and `place`."""
     arena = Arena() if arena is None else arena
     for section in sections(buffer, start_offset, aborted=aborted, arena=arena):
-        rows = columns.rows(section, tuple)
+        rows = columns.rows(section, make, place)
         arena.clear()
         if rows:
             yield rows
