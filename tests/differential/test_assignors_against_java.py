@@ -13,7 +13,7 @@ import pytest
 
 from moldau.assignors import Assignment
 from moldau.assignors.sticky import Claim
-from moldau.client.assigning import ASSIGNORS, Subscriber, read_subscription, subscription_bytes
+from moldau.client.assigning import ASSIGNORS, Known, Subscriber, read_subscription, subscription_bytes
 from moldau.names import TopicPartition
 from tests.environments import java_class, kafka_jars
 
@@ -54,29 +54,32 @@ def java() -> Iterator[Java]:
     started.close()
 
 
-def topics_of(counts: Mapping[str, int]) -> str:
-    return ",".join(f"{topic}={'/'.join('.' * count)}" for topic, count in counts.items() if count) or "-"
+def topics_of(known: Known) -> str:
+    places = {topic: "/".join("".join(sorted(racks)) or "." for racks in some) for topic, some in known.items()}
+    return ",".join(f"{topic}={racks}" for topic, racks in places.items() if racks) or "-"
 
 
-def javas(
-    java: Java, name: str, counts: Mapping[str, int], members: Mapping[str, tuple[str | None, bytes]]
-) -> Assignment:
+def javas(java: Java, name: str, known: Known, members: Members) -> Assignment:
     words = [f"{member},{instance or '-'},{data.hex()}" for member, (instance, data) in members.items()]
-    answer = java.ask("assign", name, topics_of(counts), *words)
+    answer = java.ask("assign", name, topics_of(known), *words)
     shares = (share.partition("=") for share in answer.split(";"))
     return {
         member: [TopicPartition(one[0], int(one[1:])) for one in partitions.split()] for member, _, partitions in shares
     }
 
 
-def ours(name: str, counts: Mapping[str, int], members: Members) -> Assignment:
+def ours(name: str, known: Known, members: Members) -> Assignment:
     read = {member: Subscriber(instance, read_subscription(data)) for member, (instance, data) in members.items()}
-    return ASSIGNORS[name](read, counts)
+    return ASSIGNORS[name](read, known)
 
 
-def drawn(rng: random.Random) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """Topics and subscriptions; in half of the groups, everybody subscribes to the same."""
-    counts = {topic: rng.randint(0, 9) for topic in "tuv"[: rng.randint(1, 3)]}
+def drawn(rng: random.Random, racks: str = "") -> tuple[Known, dict[str, list[str]]]:
+    """Topics with replicas in these racks, and subscriptions; in half of the groups, everybody has the same."""
+    sizes = rng.choice([range(10), [6]])
+    counts = {
+        topic: [frozenset(rng.sample(racks, rng.randint(0, len(racks)))) for _ in range(rng.choice(sizes))]
+        for topic in "tuv"[: rng.randint(1, 3)]
+    }
     alike = rng.random() < 0.5
     same = rng.sample(sorted(counts), rng.randint(1, len(counts)))
     return counts, {
@@ -103,6 +106,19 @@ def test_everyone_gets_what_java_would_give(java: Java, name: str) -> None:
             for member, topics in subscriptions.items()
         }
         assert ours(name, counts, members) == javas(java, name, counts, members), (counts, members)
+
+
+def test_range_gives_partitions_to_members_in_the_racks_where_java_would(java: Java) -> None:
+    rng = random.Random(f"racks {SEED}")
+    for _ in range(4 * ROUNDS):
+        known, subscriptions = drawn(rng, "ABC")
+        members = {
+            member: (None, subscription_bytes("range", topics, [], Claim(), rng.choice([None, *"ABCD"])))
+            for member, topics in subscriptions.items()
+        }
+        expected = {member: sorted(own) for member, own in javas(java, "range", known, members).items()}
+        mine = {member: sorted(own) for member, own in ours("range", known, members).items()}
+        assert mine == expected, (known, members)
 
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from moldau.assignors import Assignment, range_assign, round_robin_assign
+from moldau.assignors.racks import Racks, range_assign_near
 from moldau.assignors.sticky import Claim, cooperative_assign, sticky_assign
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
@@ -38,27 +39,32 @@ class Subscriber(NamedTuple):
 
 
 Subscribers = Mapping[str, Subscriber]
-Counts = Mapping[str, int]
-"""The number of partitions of each known topic."""
+Known = Mapping[str, Racks]
+"""The known topics: the racks of each partition's replicas."""
 
 
-def _range(members: Subscribers, counts: Counts) -> Assignment:
-    return range_assign(_topics(members), counts, _instances(members))
+def _range(members: Subscribers, known: Known) -> Assignment:
+    racks = {member: one.subscription.rack_id for member, one in members.items()}
+    if any(racks.values()):
+        return range_assign_near(_topics(members), known, _instances(members), racks)
+    return range_assign(_topics(members), _counts(known), _instances(members))
 
 
-def _round_robin(members: Subscribers, counts: Counts) -> Assignment:
-    return round_robin_assign(_topics(members), counts, _instances(members))
+def _round_robin(members: Subscribers, known: Known) -> Assignment:
+    return round_robin_assign(_topics(members), _counts(known), _instances(members))
 
 
-def _sticky(members: Subscribers, counts: Counts) -> Assignment:
-    return sticky_assign(_topics(members), counts, {m: _previous(s.subscription) for m, s in members.items()})
+def _sticky(members: Subscribers, known: Known) -> Assignment:
+    claims = {member: _previous(one.subscription) for member, one in members.items()}
+    return sticky_assign(_topics(members), _counts(known), claims)
 
 
-def _cooperative(members: Subscribers, counts: Counts) -> Assignment:
-    return cooperative_assign(_topics(members), counts, {m: _owned(s.subscription) for m, s in members.items()})
+def _cooperative(members: Subscribers, known: Known) -> Assignment:
+    claims = {member: _owned(one.subscription) for member, one in members.items()}
+    return cooperative_assign(_topics(members), _counts(known), claims)
 
 
-ASSIGNORS: Mapping[str, Callable[[Subscribers, Counts], Assignment]] = {
+ASSIGNORS: Mapping[str, Callable[[Subscribers, Known], Assignment]] = {
     "range": _range,
     "roundrobin": _round_robin,
     STICKY: _sticky,
@@ -121,6 +127,10 @@ def assignment_of(partitions: Iterable[TopicPartition]) -> ConsumerProtocolAssig
 def _other_protocol(violation: ProtocolViolation) -> KafkaError:
     code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return KafkaError(code, f"a member of the group does not use the consumer protocol: {violation}")
+
+
+def _counts(known: Known) -> dict[str, int]:
+    return {topic: len(partitions) for topic, partitions in known.items()}
 
 
 def _topics(members: Subscribers) -> dict[str, list[str]]:

@@ -213,15 +213,15 @@ class ClassicMembership(Membership):
         members = {m.member_id: Subscriber(m.group_instance_id, read_subscription(m.metadata)) for m in joined.members}
         topics = sorted({topic for one in members.values() for topic in one.subscription.topics})
         await self._router.retrying(lambda: self._router.refresh(topics))
-        known = self._router.view.topics
-        counts = {topic: len(known[topic].partitions) for topic in topics if topic in known}
+        view = self._router.view
+        known = {topic: view.replica_racks(topic) for topic in topics if topic in view.topics}
         assign = ASSIGNORS.get(joined.protocol_name or "")
         if assign is None:
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             raise KafkaError(code, f"group {self._settings.group_id} uses the assignor {joined.protocol_name!r}")
         return [
             SyncGroupRequestAssignment(member_id=member, assignment=versioned(assignment_of(partitions), 1))
-            for member, partitions in assign(members, counts).items()
+            for member, partitions in assign(members, known).items()
         ]
 
     # -- heartbeats

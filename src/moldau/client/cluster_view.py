@@ -67,6 +67,12 @@ class ClusterView:
                 self.missing.pop(topic.name, None)
                 self.topics[topic.name] = _topic(topic.name, topic, known.get(topic.name))
 
+    def replica_racks(self, topic: str) -> list[frozenset[str]]:
+        """The racks that have a replica, of each partition of a known topic."""
+        partitions = sorted(self.topics[topic].partitions.items())
+        racks = ({self.racks.get(broker) for broker in partition.replicas} for _, partition in partitions)
+        return [frozenset(rack for rack in some if rack) for some in racks]
+
     def leader(self, tp: TopicPartition) -> int | ErrorCode:
         """The id of the broker that leads the partition, or the error if it has no leader."""
         topic = self.topics.get(tp.topic)

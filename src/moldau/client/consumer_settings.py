@@ -89,7 +89,8 @@ class ConsumerSettings(ClientSettings):
     fetch_min_bytes: int = setting(default=1, low=0, about="A Fetch waits until this many bytes are there.")
     fetch_max_wait_ms: int = setting(default=500, low=0, about="A Fetch waits at most this long for `fetch_min_bytes`.")
     client_rack: str = setting(
-        default="", about="The rack of this client: it reads from a replica there if the cluster allows it (KIP-392)."
+        default="",
+        about="The rack of this client: range assigns it partitions with a replica there, from which it reads.",
     )
     key_deserializer: Callable[[bytes], Any] | None = setting(
         default=None, about="Makes a record's key of its bytes; a key that is None stays None."
