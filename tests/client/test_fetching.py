@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness.brokers import Broker
-from harness.patience import wait_until
+from harness.patience import stretched, wait_until
 from moldau.client.admin import Admin
 from moldau.client.fetching import EARLIEST, LATEST, MAX_TIMESTAMP, list_offsets, read_columns, topic_partitions
 from moldau.client.producer import Producer
@@ -37,6 +37,11 @@ def test_a_range_is_read_whole_and_nothing_else(bootstrap: str, filled: TopicPar
     assert numbers(bootstrap, filled, start, end) == list(range(start, end))
 
 
+def patient_ms() -> int:
+    """A time-out for records that never come, in which the broker answers at least once."""
+    return int(stretched(1.5) * 1000)
+
+
 def test_a_batch_larger_than_a_fetch_is_read_all_the_same(bootstrap: str, filled: TopicPartition) -> None:
     assert numbers(bootstrap, filled, 0, ROWS, max_bytes=1) == list(range(ROWS))
 
@@ -54,7 +59,7 @@ def test_a_range_that_is_gone_or_never_comes_is_an_error(bootstrap: str, filled:
         numbers(bootstrap, filled, 50, 60)
     assert gone.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
     with pytest.raises(KafkaError, match=f"ends at offset {ROWS}, before {ROWS + 1}"):
-        list(read_columns(bootstrap, *filled, ROWS - 5, ROWS + 1, timeout_ms=600))
+        list(read_columns(bootstrap, *filled, ROWS - 5, ROWS + 1, timeout_ms=patient_ms()))
 
 
 def test_reading_goes_on_when_the_broker_is_killed_on_the_way(broker: Broker, filled: TopicPartition) -> None:
@@ -127,7 +132,7 @@ def test_records_of_aborted_and_open_transactions_are_left_out_of_columns(
     begun_in_between = list(read_columns(bootstrap, *ended_and_open, 1, 4))
     assert [columns.column("value").to_pylist() for columns in begun_in_between] == [[b"behind False"]]
     with pytest.raises(KafkaError, match="ends at offset 10, before 14"):
-        list(read_columns(bootstrap, *ended_and_open, stable, 14, timeout_ms=600))
+        list(read_columns(bootstrap, *ended_and_open, stable, 14, timeout_ms=patient_ms()))
 
 
 def test_uncommitted_records_are_read_where_they_are_asked_for(bootstrap: str, ended_and_open: TopicPartition) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from harness.patience import wait_until
 from moldau.client.admin import Admin
 from moldau.client.producer import Producer
+from moldau.demo.streams import STARTED_TOO_SLOWLY, STARTS_MAX
 from moldau.names import TopicPartition
 from moldau.pipeline import source
 
@@ -43,25 +45,31 @@ def expected(numbers: Iterable[int]) -> list[str]:
 
 
 class Collector:
-    """Runs a stream over what is there (AvailableNow) with a checkpoint, and keeps each micro-batch's values."""
+    """Runs a stream over what is there (AvailableNow) with a checkpoint, and keeps each micro-batch's values. The
+    stream is started again if the Python process of its source started too slowly for Spark."""
 
     def __init__(self, spark: "SparkSession", bootstrap: str, checkpoint: Path):
         self._spark, self._bootstrap, self._checkpoint = spark, bootstrap, checkpoint
 
     def run(self, **options: str) -> list[list[str]]:
-        batches: list[list[str]] = []
+        batches: dict[int, list[str]] = {}
         stream = self._spark.readStream.format("moldau").options(bootstrapServers=self._bootstrap, **options).load()
-        query = (
-            stream.writeStream.foreachBatch(lambda frame, _: batches.append(values(frame)))
+        writer = (
+            stream.writeStream.foreachBatch(lambda frame, number: batches.update({number: values(frame)}))
             .option("checkpointLocation", str(self._checkpoint))
             .trigger(availableNow=True)
-            .start()
         )
-        try:
-            query.awaitTermination()
-        finally:
-            query.stop()
-        return [batch for batch in batches if batch]
+        for start in range(1, STARTS_MAX + 1):
+            query = writer.start()
+            try:
+                query.awaitTermination()
+                break
+            except StreamingQueryException as error:
+                if start == STARTS_MAX or STARTED_TOO_SLOWLY not in str(error):
+                    raise
+            finally:
+                query.stop()
+        return [batch for _, batch in sorted(batches.items()) if batch]
 
 
 def test_committed_records_are_read_unless_the_option_says_otherwise(
