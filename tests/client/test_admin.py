@@ -145,6 +145,18 @@ def test_both_faces_have_the_same_methods_with_the_same_parameters_and_docstring
             assert not inspect.iscoroutinefunction(blocking)
 
 
+def test_a_wrong_address_is_refused_at_once_and_a_closed_client_says_so(bootstrap: str) -> None:
+    for face in (Admin, AsyncAdmin):
+        with pytest.raises(ConfigError, match="'nowhere:x' is not HOST:PORT"):
+            face("nowhere:x")
+    admin = Admin(bootstrap)
+    assert repr(admin) == f"<moldau.Admin of {bootstrap}>"
+    admin.close()
+    admin.close()
+    with pytest.raises(errors.ClientClosed):
+        admin.list_topics()
+
+
 def test_several_topics_are_made_expanded_and_deleted_at_once_each_with_its_own_outcome(
     bootstrap: str, topic: str
 ) -> None:

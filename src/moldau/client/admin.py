@@ -72,6 +72,7 @@ class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart):
     def __init__(self, settings: AdminSettings):
         self.settings = settings
         self._timeout_ms = settings.default_api_timeout_ms
+        self._router = router_of(settings)
 
     def __repr__(self) -> str:
         return f"<moldau.aio.Admin of {self.settings.bootstrap_servers}>"
@@ -84,8 +85,7 @@ class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart):
         await self.close()
 
     async def start(self) -> None:
-        """Bind the client to the running loop; it dials no broker yet."""
-        self._router = router_of(self.settings)
+        """Nothing yet: connections are dialled when they are first needed, on the loop that is running then."""
 
     async def close(self) -> None:
         """Close the connections; calls that await a reply fail."""

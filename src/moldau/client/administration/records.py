@@ -1,8 +1,8 @@
 """Offsets and records of partitions: list offsets by position or time, delete records from the front."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart, by_topic
 from moldau.client.failures import STALE_METADATA, check, error_of
@@ -44,18 +44,11 @@ class RecordsPart(AdminPart):
         async def attempt() -> None:
             missing = {tp: time_ms for tp, time_ms in times.items() if tp not in found}
             for leader, partitions in (await self._by_leader(missing)).items():
-                topics = [
-                    messages.ListOffsetsTopic(
-                        name=name,
-                        partitions=[
-                            messages.ListOffsetsPartition(
-                                partition_index=number, timestamp=partitions[TopicPartition(name, number)]
-                            )
-                            for number in numbers
-                        ],
-                    )
-                    for name, numbers in by_topic(partitions).items()
-                ]
+                topics = _topics(
+                    partitions,
+                    messages.ListOffsetsTopic,
+                    lambda number, time_ms: messages.ListOffsetsPartition(partition_index=number, timestamp=time_ms),
+                )
                 link = await self._router.broker(leader)
                 request = messages.ListOffsetsRequest(
                     replica_id=-1, isolation_level=_ISOLATION[isolation_level], topics=topics
@@ -98,18 +91,11 @@ class RecordsPart(AdminPart):
         async def attempt() -> None:
             missing = {tp: offset for tp, offset in before.items() if tp not in low}
             for leader, partitions in (await self._by_leader(missing)).items():
-                topics = [
-                    messages.DeleteRecordsTopic(
-                        name=name,
-                        partitions=[
-                            messages.DeleteRecordsPartition(
-                                partition_index=number, offset=partitions[TopicPartition(name, number)]
-                            )
-                            for number in numbers
-                        ],
-                    )
-                    for name, numbers in by_topic(partitions).items()
-                ]
+                topics = _topics(
+                    partitions,
+                    messages.DeleteRecordsTopic,
+                    lambda number, offset: messages.DeleteRecordsPartition(partition_index=number, offset=offset),
+                )
                 link = await self._router.broker(leader)
                 request = messages.DeleteRecordsRequest(topics=topics, timeout_ms=self._timeout_ms)
                 reply = await link.call(DELETE_RECORDS, request, self._timeout_ms * 2)
@@ -122,6 +108,14 @@ class RecordsPart(AdminPart):
         if before:
             await self._router.retrying(attempt)
         return {tp: low[tp] for tp in before}
+
+
+def _topics(wanted: Mapping[TopicPartition, int], topic: Any, partition: Callable[[int, int], Any]) -> list[Any]:
+    """The topics of a request, with what is wanted of each partition."""
+    return [
+        topic(name=name, partitions=[partition(number, wanted[TopicPartition(name, number)]) for number in numbers])
+        for name, numbers in by_topic(wanted).items()
+    ]
 
 
 def _time_ms(position: Position) -> int:
