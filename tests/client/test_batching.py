@@ -53,12 +53,12 @@ def test_a_batch_is_due_when_it_lingered_or_a_newer_one_began_or_someone_is_in_a
 
 
 def test_the_buffer_is_bounded_and_gives_room_back() -> None:
-    into = accumulator(buffer_bytes=300)
+    into = accumulator(buffer_bytes=500)
     batch = put(into, b"x" * 150)
     with pytest.raises(BufferFull):
         put(into, b"x" * 150)
     with pytest.raises(KafkaError, match="does not fit") as refused:
-        put(into, b"x" * 300)
+        put(into, b"x" * 500)
     assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
     into.queues[TP].take(None)
     into.release(batch)

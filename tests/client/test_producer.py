@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import socket
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from harness.patience import stretched
 from moldau import testing
 from moldau.client import serializers
 from moldau.client.admin import Admin
+from moldau.client.batching import BufferFull
 from moldau.client.failures import ClientClosed
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.client.partitioning import positive_hash
@@ -256,6 +258,36 @@ def test_a_full_buffer_is_an_error_after_max_block_ms(broker: Broker, topic: str
         with paused(broker):
             with pytest.raises(RequestTimedOut, match="buffer was full for 300 ms"):
                 send_often(producer, topic)
+
+
+@pytest.mark.parametrize("size", [10, 100, 1_000])
+@pytest.mark.parametrize("headers", [(), [("trace", b"0123456789"), ("empty", None)]], ids=["plain", "headers"])
+def test_records_that_wait_for_a_slow_broker_take_no_more_memory_than_the_buffer(
+    broker: Broker, topic: str, size: int, headers: list[tuple[str, bytes | None]]
+) -> None:
+    buffer_bytes, refused = 2_000_000, False
+    with Producer(broker.address, buffer_memory=buffer_bytes) as producer:
+        producer.send(topic, b"x").result(stretched(10))
+        with paused(broker):
+            tracemalloc.start()
+            while not refused:
+                try:
+                    producer._core.appender.place(  # as `send` does, which would wait for room
+                        producer._core.routes[topic],
+                        producer._core.now_s(),
+                        os.urandom(size),
+                        None,
+                        0,
+                        None,
+                        headers,
+                        None,
+                    )
+                except BufferFull:
+                    refused = True
+            taken, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert producer.metrics().buffer_used_bytes > buffer_bytes - 5_000
+    assert 0.5 * buffer_bytes < taken < 1.2 * buffer_bytes
 
 
 def test_a_full_buffer_is_an_error_of_the_asyncio_producer_too(broker: Broker, topic: str) -> None:

@@ -30,6 +30,9 @@ MAX_IN_FLIGHT = 5
 """The default of `max.in.flight.requests.per.connection`."""
 LAST_EPOCH = 32767
 RECORD_OVERHEAD_BYTES = 24
+"""What a record takes in a batch beside its key, value and headers, at most."""
+ROW_BYTES = 128
+"""What the objects of a record, and those of a header, take in memory beside that, until they are encoded."""
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _LOST_SEQUENCE = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 _PRODUCER_AT = 43
@@ -82,6 +85,7 @@ class Batch:
         "deadline_s",
         "due_s",
         "encoded",
+        "held",
         "identity",
         "order",
         "outcome",
@@ -95,7 +99,7 @@ class Batch:
         self.rows: list[tuple[bytes | None, bytes | None, int, Headers]] = []
         self.encoded: bytearray | None = None
         self.count = 0
-        self.size = HEADER_SIZE
+        self.size = self.held = HEADER_SIZE
         self.due_s = due_s
         self.deadline_s = deadline_s
         self.order: tuple[int, ...] = ()
@@ -226,6 +230,7 @@ class PartitionQueue:
         for number, (part, start, stop) in enumerate(((parts[0], 0, middle), (parts[1], middle, len(rows)))):
             part.rows, part.count = rows[start:stop], stop - start
             part.size = batch.size * stop // len(rows) - batch.size * start // len(rows)
+            part.held = batch.held * stop // len(rows) - batch.held * start // len(rows)
             part.order, part.attempts, part.identity = (*batch.order, number), batch.attempts, batch.identity
             part.sequence = batch.sequence + start & 0x7FFFFFFF if batch.sequence >= 0 else batch.sequence
             part.callbacks = [(at - start, ms, call) for at, ms, call in batch.callbacks if start <= at < stop]
@@ -309,12 +314,14 @@ class Accumulator:
             queue = self.queues[tp] = PartitionQueue(tp, self._in_flight_max, self._may_renew)
         batch = queue.waiting[-1] if queue.waiting else None
         opens = batch is None or batch.encoded is not None or batch.size + size > self._batch_bytes
-        self._reserve(size + (HEADER_SIZE if opens else 0))
+        held = size + ROW_BYTES * (1 + len(headers))
+        self._reserve(held + (HEADER_SIZE if opens else 0))
         if batch is None or opens:
             batch = Batch(now_s + self._linger_s, now_s + self._delivery_s)
             queue.waiting.append(batch)
         batch.rows.append((key, value, timestamp_ms, headers))
         batch.size += size
+        batch.held += held
         batch.count += 1
         return batch, batch.count - 1, opens
 
@@ -325,7 +332,8 @@ class Accumulator:
         if queue is None:
             queue = self.queues[tp] = PartitionQueue(tp, self._in_flight_max, self._may_renew)
         batch = Batch(now_s, now_s + self._delivery_s)
-        batch.encoded, batch.count, batch.size = encoded, count, len(encoded)
+        batch.encoded, batch.count = encoded, count
+        batch.size = batch.held = len(encoded)
         queue.waiting.append(batch)
         return batch
 
@@ -343,7 +351,7 @@ class Accumulator:
     def _reserve(self, size: int) -> None:
         if size > self.buffer_bytes:
             raise KafkaError(
-                ErrorCode.MESSAGE_TOO_LARGE, f"a record of {size} bytes does not fit into the producer's buffer"
+                ErrorCode.MESSAGE_TOO_LARGE, f"a record that takes {size} bytes does not fit into the producer's buffer"
             )
         if self.held_bytes + size > self.buffer_bytes:
             raise BufferFull(f"the producer's buffer is full: {self.held_bytes} bytes are not acknowledged yet")
@@ -352,7 +360,7 @@ class Accumulator:
     def release(self, batch: Batch) -> None:
         """Free the buffer space of a finished batch and wake the callers that wait for space."""
         with self.lock:
-            self.held_bytes -= batch.size
+            self.held_bytes -= batch.held
             self.space.notify_all()
         if self.on_space is not None:
             self.on_space()
