@@ -1,7 +1,6 @@
 """Members of one group, of each assignor and protocol: who reads what, who is told what, and what is committed."""
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.brokers import Broker, ForeignBroker
+from harness.brokers import Broker
 from harness.patience import Deadline
 from moldau import aio
 from moldau.client.admin import Admin
@@ -24,6 +23,7 @@ from moldau.errors import (
     UnsupportedVersion,
 )
 from moldau.names import OffsetAndMetadata, TopicPartition
+from tests.clients.referee import KafkaBroker, of_its_own
 
 FAST = {
     "group.min.session.timeout.ms": "1000",
@@ -31,6 +31,7 @@ FAST = {
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.assignment.interval.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
     "num.partitions": "1",
 }
@@ -51,14 +52,12 @@ BOTH_PROTOCOLS = pytest.mark.parametrize("kind", ["cooperative-sticky", "sticky"
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | ForeignBroker]:
-    if address := os.environ.get("MOLDAU_TEST_BROKER"):
-        yield ForeignBroker(address)
-        return
-    ours = Broker(tmp_path_factory.mktemp("broker"), FAST)
-    ours.start()
-    yield ours
-    ours.stop()
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | KafkaBroker]:
+    """Ours, or Apache Kafka (`MOLDAU_TEST_BROKER=kafka`)."""
+    started = of_its_own(tmp_path_factory.mktemp("broker"), FAST)
+    started.start()
+    yield started
+    started.stop()
 
 
 class Member:
@@ -335,8 +334,10 @@ def test_the_leader_epoch_is_committed_with_the_offset(together: Group, bootstra
     together.until(lambda: len(member.values) == 3)
     member.consumer.commit({tp: OffsetAndMetadata(2, "two", leader_epoch=0)})
     assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(2, "two", 0)}
-    member.consumer.commit({tp: OffsetAndMetadata(3)})
-    assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(3)}
+    member.consumer.commit({tp: OffsetAndMetadata(1)})
+    assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(1)}
+    member.consumer.commit()
+    assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(3, "", 0)}
 
 
 def test_members_without_an_assignor_in_common_are_refused(together: Group, bootstrap: str, topic: str) -> None:
