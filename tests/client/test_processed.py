@@ -9,7 +9,8 @@ from harness.patience import Deadline, wait_until
 from moldau.client.admin import Admin
 from moldau.client.consumer import AsyncConsumer, Consumer
 from moldau.client.producer import Producer
-from moldau.names import TopicPartition
+from moldau.errors import ConfigError
+from moldau.names import OffsetAndMetadata, TopicPartition
 
 
 def fill(bootstrap: str, topic: str, count: int) -> TopicPartition:
@@ -182,6 +183,38 @@ def test_a_rebalance_commits_only_what_was_processed(bootstrap: str, topic: str,
         with member(bootstrap, group, topic) as second:
             seen += some(second, 5)
     assert seen == [20, 21, 22, 23, 24]
+
+
+def test_with_a_group_id_what_is_assigned_by_hand_is_committed_too(bootstrap: str, topic: str, group: str) -> None:
+    tp = fill(bootstrap, topic, 30)
+    with Consumer(bootstrap, group_id=group, auto_offset_reset="earliest") as consumer:
+        consumer.assign([tp])
+        for record in consumer:
+            if record.offset == 12:
+                break
+    assert committed(bootstrap, group, tp) == 12
+    with Consumer(bootstrap, group_id=group, enable_auto_commit=False) as consumer:
+        consumer.assign([tp])
+        assert some(consumer, 5) == [12, 13, 14, 15, 16]
+        consumer.poll(0)
+    assert committed(bootstrap, group, tp) == 12
+
+
+def test_a_commit_on_asyncio_may_report_to_a_coroutine_function(bootstrap: str, topic: str, group: str) -> None:
+    tp = fill(bootstrap, topic, 3)
+    reported: list[object] = []
+
+    async def done(offsets: dict[TopicPartition, OffsetAndMetadata], failed: object) -> None:
+        reported.append((offsets[tp].offset, failed))
+
+    async def run() -> None:
+        async with AsyncConsumer(bootstrap, group_id=group) as consumer:
+            consumer.commit_async({tp: 2}, done)
+
+    asyncio.run(run())
+    assert reported == [(2, None)]
+    with Consumer(bootstrap, group_id=group) as consumer, pytest.raises(ConfigError, match="coroutine"):
+        consumer.commit_async({tp: 2}, done)
 
 
 def test_iteration_on_asyncio_keeps_the_same_account(bootstrap: str, topic: str, group: str) -> None:

@@ -127,11 +127,13 @@ class AsyncConsumer(RecordHandling, TablePolling):
         self._assign([])
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions, without group membership; their offsets can still be committed. Raises
-        `ConfigError`."""
+        """Read these partitions, without group membership; with a `group_id`, offsets are committed all the same.
+        Raises `ConfigError`."""
         self._check_open()
         if self._rebalancing.subscription is not None:
             raise ConfigError("this consumer has subscribed; assign needs unsubscribe first")
+        if self._may_commit and self._poller.assigned:
+            self.soon(self._commits.begin, self._commits.processed())
         self._assign([partition_of(tp) for tp in partitions])
         self._awake.set()
 
@@ -360,6 +362,8 @@ class AsyncConsumer(RecordHandling, TablePolling):
         await self._tending.stop()
         await self._stop_preparing()
         await self._commits.settle()
+        if self._poller.by_hand:
+            await self._commit_automatically()
         try:
             await self._rebalancing.leave()
         finally:
@@ -377,7 +381,9 @@ class AsyncConsumer(RecordHandling, TablePolling):
     ) -> None:
         if failed is None:
             self._note_commit(offsets)
-        if callback is not None:
+        if inspect.iscoroutinefunction(callback):
+            await callback(offsets, failed)
+        elif callback is not None:
             self._callbacks.append(lambda: callback(offsets, failed))
 
     def call_back(self) -> None:
@@ -394,14 +400,15 @@ class AsyncConsumer(RecordHandling, TablePolling):
 
     def commits_automatically(self) -> bool:
         """Whether records are committed as they are processed."""
-        return self.settings.enable_auto_commit and self._rebalancing.subscription is not None
+        reads = self._poller.by_hand or self._rebalancing.subscription is not None
+        return self.settings.enable_auto_commit and bool(self.settings.group_id) and reads
 
     @property
     def _may_commit(self) -> bool:
         return self.commits_automatically() and self._preparing is None
 
     async def _commit_automatically(self) -> None:
-        if self.settings.enable_auto_commit:
+        if self.commits_automatically():
             await self._commits.quietly()
 
     def _lacks_something(self, now_s: float) -> bool:

@@ -91,7 +91,7 @@ class Commits:
         offsets = self.processed() if processed is None else processed
         generation = self._membership.generation
         same = self._last_generation == generation and offsets.items() <= self._last.items()
-        if generation < 0 or not offsets or same:
+        if (generation < 0 and not self._poller.by_hand) or not offsets or same:
             return
         try:
             async with asyncio.timeout(AUTOMATIC_S_MAX):

@@ -96,8 +96,8 @@ class Consumer:
         self._thread.run(self._core.unsubscribe(), serving=True)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions, without group membership; their offsets can still be committed. Raises
-        `ConfigError`."""
+        """Read these partitions, without group membership; with a `group_id`, offsets are committed all the same.
+        Raises `ConfigError`."""
         self._thread.call(self._core.assign, partitions)
 
     def assignment(self) -> list[TopicPartition]:
@@ -269,6 +269,8 @@ class Consumer:
     def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
         """Commit as `commit` does, without waiting. The callback is called with the offsets and the error, or None, in
         the caller's thread: in a later `poll`, `commit` or `close`. A failure is logged as well."""
+        if inspect.iscoroutinefunction(callback):
+            raise ConfigError(f"{callback} is a coroutine function, which only moldau.aio.Consumer can call")
         self._core.commit_async(offsets, callback)
 
     def committed(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -101,7 +101,7 @@ class ConsumerSettings(ClientSettings):
     interceptors: Sequence[ConsumerInterceptor] = setting(
         default=(), internal=True, about="Objects with on_consume(records) and on_commit(offsets), called in order."
     )
-    metadata_max_age_ms: int = setting(default=60_000, low=0, about="Look this often for new topics and partitions.")
+    metadata_max_age_ms: int = setting(default=300_000, low=0, about="Look this often for new topics and partitions.")
 
     def check(self) -> None:
         reset_time(self.auto_offset_reset, 0)
