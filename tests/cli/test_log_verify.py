@@ -97,9 +97,18 @@ def test_a_folder_that_holds_no_log_is_an_error_and_never_well(offline: Moldau, 
     sentence = f"{wrong} is not a log folder: it holds no partition and no meta.properties"
     assert offline("log", "verify", str(wrong)).error == sentence
     (wrong / "notes.txt").write_text("hello")
+    (wrong / "chapter-1").mkdir()
+    (wrong / "chapter-2").write_text("named as a partition")
     assert offline("log", "verify", str(folder), str(wrong)).error == sentence
     assert offline("log", "verify", str(wrong), "--json").error == sentence
     assert "No such file" in offline("log", "verify", str(tmp_path / "absent")).error
+
+
+def test_a_log_folder_that_lost_its_own_files_is_still_one(offline: Moldau, folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_file():
+            path.unlink()
+    assert offline("log", "verify", str(folder)).out.splitlines()[-1].startswith("3 partitions, ")
 
 
 def test_a_log_folder_without_a_topic_is_well(offline: Moldau, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def verify(
     disk, seen = FilesOnly(), Seen()
     for folder in folders:
         refuse_if_used(folder, force)
-        if not holds_log(folder, disk.list(folder)):
+        if not holds_log(disk, folder):
             raise ConfigError(f"{folder} is not a log folder: it holds no partition and no {META_PROPERTIES}")
     errors = notes = 0
     out = sys.stdout.buffer

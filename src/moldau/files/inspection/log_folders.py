@@ -54,9 +54,14 @@ def is_partition(folder: Path, names: Collection[str]) -> bool:
     return bool(kinds) or (partition_of(folder.name) is not None and not names)
 
 
-def holds_log(folder: Path, names: Collection[str]) -> bool:
-    """Whether a folder is a log folder or a partition's, judging by its contents."""
-    return is_partition(folder, names) or any(name in FOLDER_FILES or partition_of(name) for name in names)
+def holds_log(disk: Disk, folder: Path) -> bool:
+    """Whether a folder is a log folder or a partition's, judging by its contents. Raises `OSError` if it cannot be
+    listed."""
+    names = disk.list(folder)
+    if is_partition(folder, names) or not FOLDER_FILES.isdisjoint(names):
+        return True
+    below = (folder / name for name in names if partition_of(name) is not None)
+    return any(any(map(file_name_of, disk.list(path))) for path in below if _is_folder(disk, path))
 
 
 def _named(folder: Path) -> TopicPartition:
