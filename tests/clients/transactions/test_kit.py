@@ -4,6 +4,7 @@
 it was producer 0 before.
 """
 
+import sys
 import uuid
 from collections.abc import Iterator
 from functools import partial
@@ -35,7 +36,8 @@ NODE = {
     "kafkajs": ("kafkajs@2.2.4", "kafkajs.mjs"),
     "platformatic": ("@platformatic/kafka@2.12.1", "platformatic.mjs"),
 }
-ALL = [*PYTHON, *NODE, "java"]
+OURS = {"ours": "sync", "ours-aio": "aio"}
+ALL = [*OURS, *PYTHON, *NODE, "java"]
 WHOLLY = pytest.mark.parametrize("client", [kind for kind in ALL if kind != "platformatic"], indirect=True)
 BROKER = {"transaction.state.log.num.partitions": "4"}
 
@@ -54,7 +56,9 @@ def client(
 ) -> Iterator[Client]:
     command: list[str | Path]
     environment = {}
-    if pins := PYTHON.get(request.param):
+    if face := OURS.get(request.param):
+        command = [sys.executable, DRIVERS / "ours.py", face]
+    elif pins := PYTHON.get(request.param):
         command = [python_with(pins[0]), DRIVERS / pins[1]]
     elif pins := NODE.get(request.param):
         node, modules = node_with(pins[0])

@@ -1,0 +1,34 @@
+"""Our own client, both faces, in the scenarios that all other clients pass."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.brokers import Broker
+from tests.clients.client import DRIVERS, Client
+from tests.clients.scenarios import Administers, Compresses, Exchanges
+
+
+def started(face: str, broker: Broker, folder: Path, group_protocol: str = "") -> Iterator[Client]:
+    client = Client([sys.executable, DRIVERS / "ours.py", face], broker.address, folder, group_protocol=group_protocol)
+    yield client
+    client.close()
+
+
+@pytest.fixture(params=["sync", "aio"])
+def face(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+class TestOurClient(Exchanges, Compresses, Administers):
+    @pytest.fixture
+    def client(self, face: str, broker: Broker, tmp_path: Path) -> Iterator[Client]:
+        yield from started(face, broker, tmp_path)
+
+
+class TestOurClientOfTheNewerGroupProtocol(Exchanges, Administers):
+    @pytest.fixture
+    def client(self, face: str, broker: Broker, tmp_path: Path) -> Iterator[Client]:
+        yield from started(face, broker, tmp_path, "consumer")
