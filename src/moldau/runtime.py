@@ -396,6 +396,8 @@ class Runtime:
     executor: ThreadPoolExecutor | None = None
     stopwatch: Callable[[], float] = time.perf_counter
     """Seconds since an arbitrary start, to measure how long a turn of the loop takes: always 0 in simulation."""
+    is_durable: bool = True
+    """Whether the metadata must survive a power loss; False for a broker under test, whose disk does not flush."""
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run blocking `work` in the bounded executor; a simulated loop runs it inline."""

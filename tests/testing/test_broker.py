@@ -138,6 +138,22 @@ def test_a_killed_broker_keeps_its_files_and_recovers_from_them(tmp_path: Path) 
         assert values(broker, "t", 1) == [b"written"]
 
 
+def test_only_a_broker_with_a_data_folder_flushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a temporary broker has written survives a kill without it."""
+    flushed = list[int]()
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    with Broker() as broker:
+        send(broker, "t", b"written")
+        broker.restart()
+        broker.kill()
+        broker.start()
+        assert values(broker, "t", 1) == [b"written"]
+    assert not flushed
+    with Broker(data_dir=tmp_path):
+        pass
+    assert flushed
+
+
 def test_a_request_in_flight_is_not_answered_by_a_killed_broker() -> None:
     """A member waits for its group for as long as the rebalance takes; the kill ends its connection instead."""
     with Broker(group_initial_rebalance_delay_ms=600_000) as broker, Consumer(broker.address, group_id="g") as consumer:

@@ -65,15 +65,18 @@ def _checksum(path: str, data: bytes, version: int) -> int:
 
 
 class EmbeddedStore:
-    """See `MetadataStore`. Opening blocks; raises `DamagedMetadata`, or `StorageError` if the file cannot be used."""
+    """See `MetadataStore`. Opening blocks; raises `DamagedMetadata`, or `StorageError` if the file cannot be used. A
+    store that is not durable survives SIGKILL, but no power loss: nothing is flushed."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, is_durable: bool = True):
+        self._is_durable = is_durable
         self._open(folder / FILE_NAME, str(folder / FILE_NAME))
 
     @classmethod
     def in_memory(cls, data: bytes = b"", origin: Path = Path("memory")) -> "EmbeddedStore":
         """A store only in memory, with the content of a file, or empty. `origin` names it in errors."""
         store = cls.__new__(cls)
+        store._is_durable = False
         store._open(origin, ":memory:", data)
         return store
 
@@ -98,7 +101,7 @@ class EmbeddedStore:
         if version not in (0, _WITHOUT_CHECKSUMS, _FORMAT):
             raise StorageError(f"{self._path} was written by another version of this program (format {version})")
         self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=FULL")
+        self._db.execute(f"PRAGMA synchronous={'FULL' if self._is_durable else 'OFF'}")
         if version:
             self._check_structure()
         if version == _FORMAT:

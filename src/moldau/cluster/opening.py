@@ -32,13 +32,13 @@ def open_embedded(folders: LogFolders, node_id: int, runtime: Runtime) -> Embedd
     wrong = f"{home / FILE_NAME} is missing"
     if exists:
         try:
-            return _opened(home, folders)
+            return _opened(home, folders, runtime.is_durable)
         except DamagedMetadata as error:
             wrong = str(error)
         except MalformedMetadata as error:
             wrong = f"{home / FILE_NAME} is damaged: {error}"
     elif not (folders.were_used or disk.exists(home / COPY)):
-        return EmbeddedStore(home)
+        return EmbeddedStore(home, runtime.is_durable)
     spares = (
         [folder.path / SPARE for folder in folders.serving] if exists else []
     )  # else its folder may be one not named
@@ -46,7 +46,7 @@ def open_embedded(folders: LogFolders, node_id: int, runtime: Runtime) -> Embedd
     if copy is None:
         raise StorageError(f"{wrong}, and no copy of it can be used: {_remedy(folders)}")
     _fall_back(copy, wrong, folders, node_id, runtime)
-    return EmbeddedStore(home)
+    return EmbeddedStore(home, runtime.is_durable)
 
 
 def _home(folders: LogFolders, disk: Disk) -> tuple[Path, bool]:
@@ -66,9 +66,9 @@ def _home(folders: LogFolders, disk: Disk) -> tuple[Path, bool]:
     return paths[0], False
 
 
-def _opened(home: Path, folders: LogFolders) -> EmbeddedStore:
+def _opened(home: Path, folders: LogFolders, is_durable: bool) -> EmbeddedStore:
     """The store, unless it is empty although the folders were used. Raises `StorageError`."""
-    store = EmbeddedStore(home)
+    store = EmbeddedStore(home, is_durable)
     try:
         if read_image(store) is None and folders.were_used:
             raise DamagedMetadata(f"{home / FILE_NAME} is empty")

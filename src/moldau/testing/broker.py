@@ -107,7 +107,7 @@ class Broker:
             self._data_dir = Path(tempfile.mkdtemp(prefix="moldau-testing-"))
         listener = {"listeners": f"PLAINTEXT://{HOST}:{self._hold_port()}"}
         config, _ = broker_config({**listener, "log.dirs": str(self._data_dir), "node.id": "1", **self.settings})
-        life = Life(config, self.clock, self._gate)
+        life = Life(config, self.clock, self._gate, self._is_temporary)
         try:
             life.start()
         except BaseException:

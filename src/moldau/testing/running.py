@@ -15,8 +15,9 @@ from moldau.broker import Broker
 from moldau.cluster.controller import NewTopic, Refusal
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
-from moldau.runtime import Runtime
+from moldau.runtime import RealDisk, Runtime
 from moldau.testing.clock import Clock, ShiftedLoop
+from moldau.testing.disk import UnflushedDisk
 from moldau.testing.faults import FaultyGate
 
 _moldau = logging.getLogger("moldau")
@@ -25,12 +26,13 @@ _moldau = logging.getLogger("moldau")
 class Life:
     """`start` returns when the broker listens. `stop` and `kill` may be called from any other thread."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock, gate: FaultyGate):
+    def __init__(self, config: BrokerConfig, clock: Clock, gate: FaultyGate, is_temporary: bool):
         self.port = 0
         self.failures: list[BaseException] = []
         self._config = config
         self._clock = clock
         self._gate = gate
+        self._is_temporary = is_temporary
         self._started: concurrent.futures.Future[int] = concurrent.futures.Future()
         self._thread = threading.Thread(target=self._run, name="moldau-testing-broker", daemon=True)
         self._loop: ShiftedLoop
@@ -101,7 +103,8 @@ class Life:
         loop.default_exception_handler(context)
 
     async def _live(self) -> None:
-        runtime = Runtime(clock=self._clock)
+        disk = UnflushedDisk() if self._is_temporary else RealDisk()
+        runtime = Runtime(self._clock, disk, is_durable=not self._is_temporary)
         broker = self._broker = Broker(self._config, runtime, gate=self._gate)
         self._over = asyncio.Event()
         await broker.start()
