@@ -14,6 +14,9 @@ from moldau.client.batching import RECORD_OVERHEAD_BYTES
 from moldau.records.arrow import from_columns, source_of
 from moldau.records.columns import by_partition
 
+SPLIT_BYTES, SPLIT_BATCHES = 16 * 1024 * 1024, 8
+"""Rows are sorted by partition in portions of about this size, or of this many batches for each partition."""
+
 
 class EncodedBatch(NamedTuple):
     """A batch for one partition, encoded and compressed."""
@@ -79,10 +82,19 @@ def encoded_batches(
             yield _encode(piece, sticky(piece.size), codec)
         return
     rows = len(columns.timestamps_ms)
-    given = None
+    portion = max(rows * max(SPLIT_BYTES, SPLIT_BATCHES * partitions * batch_bytes) // max(columns.size, 1), 1)
+    for start in range(0, rows, portion):
+        yield from _split(columns.slice(start, portion), partitions, sticky(0), batch_bytes, codec, by_key)
+
+
+def _split(
+    columns: RecordColumns, partitions: int, without_key: int, batch_bytes: int, codec: int, by_key: bool
+) -> Iterator[EncodedBatch]:
+    """The batches of these rows, partition by partition."""
+    rows, given = len(columns.timestamps_ms), None
     if columns.partitions is not None:
         given = memoryview(columns.partitions.buffers()[1] or b"").cast("B").cast("i")[columns.partitions.offset :]
-    order, counts = by_partition(source_of(keys), rows, partitions, sticky(0), given)
+    order, counts = by_partition(source_of(columns.keys if by_key else None), rows, partitions, without_key, given)
     by_target = columns.take(pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(order)], 0))
     start = 0
     for target, count in enumerate(counts):
