@@ -66,6 +66,14 @@ def test_the_buffer_is_bounded_and_gives_room_back() -> None:
     put(into, b"x" * 150)
 
 
+def test_batches_do_not_linger_while_a_caller_waits_for_room() -> None:
+    into = accumulator()
+    assert not into.pressing
+    with into.waiting_for_room():
+        assert into.pressing
+    assert not into.pressing
+
+
 def test_the_first_batch_of_an_epoch_flies_alone_and_then_five_may() -> None:
     queue = queue_of(9)
     first = queue.take(ME)

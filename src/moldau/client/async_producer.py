@@ -357,8 +357,9 @@ class AsyncProducer:
                     try:
                         return append()
                     except BufferFull:
-                        self.wake()
-                        await self._space.wait()
+                        with self.accumulator.waiting_for_room():
+                            self.wake()
+                            await self._space.wait()
         except TimeoutError:
             raise self.full() from None
 

@@ -12,11 +12,12 @@ sender takes batches on its loop. Invariants, for each partition:
 - A batch that waits to be sent again blocks newer batches, and is sent only when nothing is in flight.
 """
 
+import contextlib
 import struct
 import threading
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -285,6 +286,7 @@ class Accumulator:
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.held_bytes = 0
         self.hurry = 0
+        self._callers = 0
         self.on_space: Callable[[], None] | None = None
         self._batch_bytes = batch_bytes
         self._linger_s = linger_ms / 1000
@@ -339,8 +341,19 @@ class Accumulator:
 
     @property
     def pressing(self) -> bool:
-        """Whether to send batches without lingering: a caller waits for them, or the buffer is filling up."""
-        return self.hurry > 0 or self.held_bytes * 2 > self.buffer_bytes
+        """Whether to send batches without lingering: a caller waits for them, or for room in the buffer."""
+        return self.hurry > 0 or self._callers > 0
+
+    @contextlib.contextmanager
+    def waiting_for_room(self) -> Iterator[None]:
+        """While a caller waits for room: batches are sent before they are full, since nobody can fill them."""
+        with self.lock:
+            self._callers += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._callers -= 1
 
     def take(self, queue: PartitionQueue, identity: Identity | None) -> Batch:
         """Take the queue's next batch and move the queue behind all others, so that each partition has its turn. Call

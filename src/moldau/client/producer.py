@@ -118,7 +118,7 @@ class Producer:
         return TableDelivery(batches)
 
     def _when_there_is_room(self, place: Callable[[], T]) -> T:
-        space = self._core.accumulator.space
+        accumulator = self._core.accumulator
         deadline = time.monotonic() + self._core.settings.max_block_ms / 1000
         while True:
             try:
@@ -126,9 +126,10 @@ class Producer:
             except BufferFull:
                 if time.monotonic() > deadline or self._thread.is_current:
                     raise self._core.full() from None
-            self._thread.soon(self._core.wake)
-            with space:
-                space.wait(0.1)
+            with accumulator.waiting_for_room():
+                self._thread.soon(self._core.wake)
+                with accumulator.space:
+                    accumulator.space.wait(0.1)
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until each record sent so far is delivered or has failed. Raises `TimeoutError` after `timeout_s`; the
