@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from moldau.cli.command_line import HELP, Group, UsageError, run
+from moldau.cli.command_line import HELP, Group, HelpAsked, UsageError, parameters_of, read
 from moldau.cli.output import note
 
 ABOUT = "A commit log that speaks the Apache Kafka protocol."
@@ -66,13 +66,13 @@ def _run_app(arguments: Sequence[str]) -> int:
     place = PLACES[name]
     found: Group | Callable[..., Any] = getattr(importlib.import_module(place.module), place.name)
     if not isinstance(found, Group):
-        return run(found, f"moldau {name}", rest)
+        return _run(found, f"moldau {name}", rest)
     if not rest or rest[0] in HELP:
         from moldau.cli.help import first_sentence
 
         summaries = {command: first_sentence(function.__doc__ or "") for command, function in found.commands.items()}
         return _help(f"moldau {name}", place.summary, summaries, bool(rest))
-    return run(found.named(rest[0], f"moldau {name}"), f"moldau {name} {rest[0]}", rest[1:])
+    return _run(found.named(rest[0], f"moldau {name}"), f"moldau {name} {rest[0]}", rest[1:])
 
 
 def _help(path: str, about: str, commands: dict[str, str], asked: bool) -> int:
@@ -82,3 +82,19 @@ def _help(path: str, about: str, commands: dict[str, str], asked: bool) -> int:
     options = [("--version", "Print the version and end.")] if path == "moldau" else []
     print(group_help(path, about, commands, options), file=sys.stdout if asked else sys.stderr)
     return 0 if asked else USAGE
+
+
+def _run(function: Callable[..., Any], path: str, texts: Sequence[str]) -> int:
+    """Run a command with these texts as its command line; returns its exit code. Raises `UsageError`."""
+    parameters = parameters_of(function)
+    try:
+        values = read(parameters, texts)
+        result = function(**values)
+    except HelpAsked:
+        from moldau.cli.help import command_help
+
+        print(command_help(path, function.__doc__ or "", parameters))
+        return 0
+    except UsageError as wrong:
+        raise UsageError(f"{wrong} (`{path} --help` says more)") from None
+    return result if isinstance(result, int) else 0

@@ -212,19 +212,3 @@ class Group:
             shown = name if name.startswith("-") else repr(name)
             raise UsageError(f"No such {kind} {shown}{_closest(name, self.commands)} (`{path} --help` says more)")
         return self.commands[name]
-
-
-def run(function: Callable[..., Any], path: str, texts: Sequence[str]) -> int:
-    """Run a command with these texts as its command line; returns its exit code. Raises `UsageError`."""
-    parameters = parameters_of(function)
-    try:
-        values = read(parameters, texts)
-        result = function(**values)
-    except HelpAsked:
-        from moldau.cli.help import command_help
-
-        print(command_help(path, function.__doc__ or "", parameters))
-        return 0
-    except UsageError as wrong:
-        raise UsageError(f"{wrong} (`{path} --help` says more)") from None
-    return result if isinstance(result, int) else 0
