@@ -340,6 +340,23 @@ def test_the_leader_epoch_is_committed_with_the_offset(together: Group, bootstra
     assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(3, "", 0)}
 
 
+@pytest.mark.parametrize("kind", ["default", "consumer"])
+def test_a_consumer_that_has_unsubscribed_commits_as_nobodys_member_and_may_subscribe_again(
+    together: Group, bootstrap: str, topic: str, kind: str
+) -> None:
+    (tp,) = create(bootstrap, topic, 1)
+    fill(bootstrap, topic, 1, range(3))
+    member = together.joins(topic, enable_auto_commit=False, **KINDS[kind])
+    together.until(lambda: len(member.values) == 3)
+    member.consumer.unsubscribe()
+    assert member.heard("revoked") == [tp]
+    member.consumer.assign([tp])
+    member.consumer.commit({tp: 2})
+    member.consumer.assign([])
+    member.consumer.subscribe(topic)
+    together.until(lambda: len(member.values) == 4)
+
+
 def test_members_without_an_assignor_in_common_are_refused(together: Group, bootstrap: str, topic: str) -> None:
     create(bootstrap, topic, 1)
     together.joins(topic, **KINDS["roundrobin"])

@@ -120,10 +120,7 @@ class ClassicMembership(Membership):
             member = MemberIdentity(member_id=self.member_id, reason=reason)
             group_id = self._settings.group_id
             request = LeaveGroupRequest(group_id=group_id, member_id=self.member_id, members=[member])
-            try:
-                await self._aside.call(LEAVE_GROUP, request, timeout_ms=5_000)
-            except KafkaError:
-                pass
+            await self._farewell(LEAVE_GROUP, request)
         self.forget()
 
     def forget(self) -> None:

@@ -30,7 +30,6 @@ JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
 OWN_ID_VERSION = REGEX_VERSION = 1
 """From this version of the heartbeat on, members make their ids themselves, and subscribe by expressions."""
 LOST_MEMBERSHIP = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
-GOODBYE_MS = 5_000
 UNRESOLVED_S = 0.1
 """The time between looks at the metadata for topics that were assigned but are not in it yet."""
 
@@ -95,10 +94,7 @@ class ConsumerMembership(Membership):
             instance_id=instance_id,
         )
         self._forget()
-        try:
-            await self._aside.call(CONSUMER_GROUP_HEARTBEAT, request, timeout_ms=GOODBYE_MS)
-        except KafkaError:
-            pass
+        await self._farewell(CONSUMER_GROUP_HEARTBEAT, request)
 
     async def _stop(self) -> None:
         if self._beating is not None:

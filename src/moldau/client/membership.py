@@ -17,7 +17,7 @@ from moldau.client.group_link import GroupLink
 from moldau.client.routing import Router
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
-from moldau.protocol.apis import OFFSET_COMMIT, OFFSET_FETCH
+from moldau.protocol.apis import OFFSET_COMMIT, OFFSET_FETCH, Api
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -33,6 +33,7 @@ from moldau.protocol.messages.offset_fetch import (
 NO_GENERATION = -1
 NO_EPOCH = -1
 """The leader epoch of a commit that names none."""
+FAREWELL_S = 5.0
 STALE = frozenset({ErrorCode.STALE_MEMBER_EPOCH})
 
 
@@ -121,6 +122,14 @@ class Membership(abc.ABC):
     async def leave(self) -> None:
         """Leave the group, so that it need not wait for the session time-out."""
 
+    async def _farewell(self, api: Api, request: Any) -> None:
+        """Send a request by which the member leaves. If it is not answered soon, the session time-out does the rest."""
+        try:
+            async with asyncio.timeout(FAREWELL_S):
+                await self._aside.call(api, request)
+        except (KafkaError, TimeoutError):
+            pass
+
     def overdue(self) -> bool:
         """Whether the application has not polled for longer than the rebalance time-out."""
         now_s = asyncio.get_running_loop().time()
@@ -185,7 +194,9 @@ class Membership(abc.ABC):
         `UnknownMemberId` if a subscribed consumer is not a member (any more)."""
         if before is not None:
             return before
-        if self._subscribed and self.generation < 0:
+        if not self._subscribed:
+            return NO_GENERATION, ""
+        if self.generation < 0:
             raise KafkaError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
                 f"committing for group {self._settings.group_id}: this consumer is not a member at the moment; its "
