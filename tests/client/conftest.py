@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from harness.brokers import Broker
+from harness.proxy import Proxy
+from moldau import testing
 
 _numbers = itertools.count()
 
@@ -37,3 +39,17 @@ def topic(fresh: Callable[[], str]) -> str:
 @pytest.fixture
 def group(fresh: Callable[[], str]) -> str:
     return fresh()
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with Proxy() as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def proxied(proxy: Proxy) -> Iterator[testing.Broker]:
+    """A broker of one test whose clients reach it through `proxy` alone."""
+    with testing.Broker({"advertised.listeners": f"PLAINTEXT://{proxy.address}"}) as broker:
+        proxy.target = broker.address
+        yield broker

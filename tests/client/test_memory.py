@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -26,17 +25,9 @@ FETCH_BYTES = 100_000
 
 
 @pytest.fixture
-def proxy() -> Iterator[Proxy]:
-    with Proxy() as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def broker(proxy: Proxy) -> Iterator[Broker]:
-    with Broker({"advertised.listeners": f"PLAINTEXT://{proxy.address}"}) as broker:
-        proxy.target = broker.address
-        broker.create_topic(TOPIC, PARTITIONS)
-        yield broker
+def broker(proxied: Broker) -> Broker:
+    proxied.create_topic(TOPIC, PARTITIONS)
+    return proxied
 
 
 SETTINGS = {"buffer_memory": BUFFER_BYTES, "batch_size": BATCH_BYTES, "max_block_ms": 1_000_000}

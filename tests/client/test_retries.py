@@ -1,7 +1,6 @@
 """What a producer waits for before it tries again."""
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,17 +14,9 @@ TOPIC = "orders"
 
 
 @pytest.fixture
-def proxy() -> Iterator[Proxy]:
-    with Proxy() as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def broker(proxy: Proxy) -> Iterator[Broker]:
-    with Broker({"advertised.listeners": f"PLAINTEXT://{proxy.address}"}) as broker:
-        proxy.target = broker.address
-        broker.create_topic(TOPIC, 1)
-        yield broker
+def broker(proxied: Broker) -> Broker:
+    proxied.create_topic(TOPIC, 1)
+    return proxied
 
 
 def test_batches_that_one_break_of_the_connection_fails_count_as_one_attempt(
