@@ -15,8 +15,8 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from moldau.client.columnar import RecordColumns, encoded_batches
 from moldau.client.fetching import FETCH_MAX_BYTES
+from moldau.client.producing.columnar import RecordColumns, encoded_batches
 from moldau.records.arena import Arena
 from moldau.records.arrow import to_record_batches
 from moldau.records.compression import CODECS

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow
 
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.client.blocking import Caller
 from moldau.demo.broker_process import running_broker
 from moldau.names import TopicPartition

@@ -67,7 +67,7 @@ def numbers() -> Iterator[int]:
 @pytest.fixture
 def new_topic(bootstrap: str, numbers: Iterator[int]) -> Callable[..., str]:
     """Creates a topic with a name of its own that keeps records of any age."""
-    from moldau.client.admin import Admin
+    from moldau.client.administration.admin import Admin
 
     def create(partitions: int = 1, name: str = "events") -> str:
         topic = f"{name}-{next(numbers)}"
@@ -82,7 +82,7 @@ def new_topic(bootstrap: str, numbers: Iterator[int]) -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def produce(bootstrap: str) -> Callable[..., None]:
     """Sends (key, value, timestamp) records to one partition, and waits for the broker."""
-    from moldau.client.producer import Producer
+    from moldau.client.producing.producer import Producer
 
     def send(topic: str, records: Sequence[Record], partition: int = 0, **settings: Any) -> None:
         with Producer(bootstrap, **settings) as producer:

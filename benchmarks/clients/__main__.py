@@ -20,7 +20,7 @@ from rich.table import Table
 
 from benchmarks.clients.run_one import WAYS
 from benchmarks.side_by_side import moldau
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 
 PARTITIONS = 6
 RUN_SECONDS_MAX = 300

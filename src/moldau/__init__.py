@@ -12,19 +12,19 @@ from moldau.version import VERSION
 
 if TYPE_CHECKING:
     from moldau import aio, errors
-    from moldau.client import serializers
-    from moldau.client.admin import Admin, NewTopic
-    from moldau.client.consumer import Consumer
-    from moldau.client.delivery import Delivered, Delivery, NotDelivered
-    from moldau.client.deserializing import DeserializationFailed
-    from moldau.client.interceptors import ProducerInterceptor
-    from moldau.client.outgoing import Header, OutgoingRecord
-    from moldau.client.producer import Producer
-    from moldau.client.record import Record
-    from moldau.client.streams import TopicFilter
-    from moldau.client.table_delivery import DeliveredRows, TableDelivery
-    from moldau.client.table_reading import read_table
-    from moldau.client.truncation import LogTruncated
+    from moldau.client.administration.admin import Admin, NewTopic
+    from moldau.client.consuming.consumer import Consumer
+    from moldau.client.consuming.deserializing import DeserializationFailed
+    from moldau.client.consuming.record import Record
+    from moldau.client.consuming.streams import TopicFilter
+    from moldau.client.consuming.table_reading import read_table
+    from moldau.client.consuming.truncation import LogTruncated
+    from moldau.client.producing import serializers
+    from moldau.client.producing.delivery import Delivered, Delivery, NotDelivered
+    from moldau.client.producing.interceptors import ProducerInterceptor
+    from moldau.client.producing.outgoing import Header, OutgoingRecord
+    from moldau.client.producing.producer import Producer
+    from moldau.client.producing.table_delivery import DeliveredRows, TableDelivery
     from moldau.names import OffsetAndMetadata, TopicPartition
 
 __version__ = VERSION
@@ -55,27 +55,27 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Admin": "moldau.client.admin",
-    "Consumer": "moldau.client.consumer",
-    "Delivered": "moldau.client.delivery",
-    "DeliveredRows": "moldau.client.table_delivery",
-    "Delivery": "moldau.client.delivery",
-    "DeserializationFailed": "moldau.client.deserializing",
-    "Header": "moldau.client.outgoing",
-    "LogTruncated": "moldau.client.truncation",
-    "NewTopic": "moldau.client.admin",
-    "NotDelivered": "moldau.client.delivery",
+    "Admin": "moldau.client.administration.admin",
+    "Consumer": "moldau.client.consuming.consumer",
+    "Delivered": "moldau.client.producing.delivery",
+    "DeliveredRows": "moldau.client.producing.table_delivery",
+    "Delivery": "moldau.client.producing.delivery",
+    "DeserializationFailed": "moldau.client.consuming.deserializing",
+    "Header": "moldau.client.producing.outgoing",
+    "LogTruncated": "moldau.client.consuming.truncation",
+    "NewTopic": "moldau.client.administration.admin",
+    "NotDelivered": "moldau.client.producing.delivery",
     "OffsetAndMetadata": "moldau.names",
-    "OutgoingRecord": "moldau.client.outgoing",
-    "Producer": "moldau.client.producer",
-    "ProducerInterceptor": "moldau.client.interceptors",
-    "Record": "moldau.client.record",
-    "TableDelivery": "moldau.client.table_delivery",
-    "TopicFilter": "moldau.client.streams",
+    "OutgoingRecord": "moldau.client.producing.outgoing",
+    "Producer": "moldau.client.producing.producer",
+    "ProducerInterceptor": "moldau.client.producing.interceptors",
+    "Record": "moldau.client.consuming.record",
+    "TableDelivery": "moldau.client.producing.table_delivery",
+    "TopicFilter": "moldau.client.consuming.streams",
     "TopicPartition": "moldau.names",
-    "read_table": "moldau.client.table_reading",
+    "read_table": "moldau.client.consuming.table_reading",
 }
-_MODULES = {"aio": "moldau.aio", "errors": "moldau.errors", "serializers": "moldau.client.serializers"}
+_MODULES = {"aio": "moldau.aio", "errors": "moldau.errors", "serializers": "moldau.client.producing.serializers"}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,12 +4,12 @@ async with moldau.aio.Producer("localhost:9092") as producer:
     await producer.send("events", b"hello")
 """
 
-from moldau.client.admin import AsyncAdmin as Admin
-from moldau.client.async_consumer import AsyncConsumer as Consumer
-from moldau.client.async_producer import AsyncProducer as Producer
-from moldau.client.deserializing import DeserializationFailed
-from moldau.client.record import Record
-from moldau.client.truncation import LogTruncated
+from moldau.client.administration.admin import AsyncAdmin as Admin
+from moldau.client.consuming.async_consumer import AsyncConsumer as Consumer
+from moldau.client.consuming.deserializing import DeserializationFailed
+from moldau.client.consuming.record import Record
+from moldau.client.consuming.truncation import LogTruncated
+from moldau.client.producing.async_producer import AsyncProducer as Producer
 from moldau.names import OffsetAndMetadata, TopicPartition
 
 __all__ = [

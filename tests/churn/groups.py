@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.patience import Deadline, stretched
-from moldau.client.admin import Admin
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.producer import Producer
 from tests.churn.clients import start
 from tests.churn.kills import Kills, now_ms
 from tests.churn.plan import JOIN, KILL, RIVAL, Script, Step, plan

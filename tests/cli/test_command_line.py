@@ -173,8 +173,8 @@ HEAVY = (
     "pydantic",
     "pyarrow",
     "argparse",
-    "moldau.client.producer",
-    "moldau.client.consumer",
+    "moldau.client.producing.producer",
+    "moldau.client.consuming.consumer",
 )
 SHORT = f"""
 import sys

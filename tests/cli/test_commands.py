@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import Broker
-from moldau.client.admin import Admin
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.producer import Producer
 from moldau.names import TopicPartition
 from tests.cli.conftest import Moldau
 

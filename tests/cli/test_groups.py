@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import Broker
-from moldau.client.admin import Admin
-from moldau.client.consumer import Consumer
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.producing.producer import Producer
 from moldau.names import TopicPartition
 from tests.cli.conftest import Moldau
 from tests.newer_members import joined

@@ -9,7 +9,7 @@ import pytest
 from harness.brokers import Broker
 from harness.logs import names
 from moldau.cli import log_adopt
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.cluster import layout
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.reading import read_image

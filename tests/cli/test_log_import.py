@@ -13,10 +13,10 @@ import pytest
 from harness.brokers import SOURCE, Broker
 from harness.patience import stretched
 from moldau.cli import log_import
-from moldau.client.admin import Admin
-from moldau.client.consumer import Consumer
+from moldau.client.administration.admin import Admin
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.consuming.record import Record
 from moldau.client.offsets import EARLIEST
-from moldau.client.record import Record
 from moldau.names import TopicPartition
 from tests.cli.conftest import Moldau
 from tests.records import making

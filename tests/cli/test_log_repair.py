@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import Broker
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.cluster import copies
 from moldau.log import checkpoints
 from moldau.names import TopicPartition

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.testing import Broker
 
 PAGE = Path(__file__).parents[2] / "docs" / "admin.md"

@@ -10,9 +10,9 @@ import pytest
 from harness.brokers import Broker
 from harness.listening import free_port
 from harness.patience import Deadline, stretched
-from moldau.client.async_consumer import AsyncConsumer
-from moldau.client.consumer import Consumer
-from moldau.client.producer import Producer
+from moldau.client.consuming.async_consumer import AsyncConsumer
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError, ErrorCode, KafkaError, UnknownTopicOrPartition
 from moldau.names import TopicPartition
 

@@ -4,7 +4,7 @@ import pytest
 
 from moldau.client.failures import Backoff, RetryLog, check, error_of
 from moldau.errors import ErrorCode, KafkaError
-from tests.client.test_partitioning import Dice
+from tests.client.producing.test_partitioning import Dice
 
 
 def test_a_code_that_nobody_knows_yet_is_an_unknown_error() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import stretched, wait_until
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.client.fetching import EARLIEST, LATEST, MAX_TIMESTAMP, list_offsets, read_columns, topic_partitions
-from moldau.client.producer import Producer
+from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from tests import raw_transactions

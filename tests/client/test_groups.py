@@ -11,9 +11,9 @@ import pytest
 from harness.brokers import Broker
 from harness.patience import Deadline
 from moldau import aio
-from moldau.client.admin import Admin
-from moldau.client.consumer import Consumer
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.producing.producer import Producer
 from moldau.errors import (
     CommitFailed,
     FencedInstanceId,

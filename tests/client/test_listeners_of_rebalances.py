@@ -6,11 +6,11 @@ import threading
 import pytest
 
 from harness.patience import Deadline, within
-from moldau.client.admin import Admin
-from moldau.client.async_consumer import AsyncConsumer
-from moldau.client.consumer import Consumer
-from moldau.client.producer import Producer
-from moldau.client.record import Record
+from moldau.client.administration.admin import Admin
+from moldau.client.consuming.async_consumer import AsyncConsumer
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.consuming.record import Record
+from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 

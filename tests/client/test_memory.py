@@ -7,10 +7,10 @@ import pytest
 
 from harness.patience import Deadline, stretched, wait_until
 from harness.proxy import Proxy
-from moldau.client.async_consumer import AsyncConsumer
-from moldau.client.async_producer import AsyncProducer
-from moldau.client.batching import Accumulator
-from moldau.client.producer import Producer
+from moldau.client.consuming.async_consumer import AsyncConsumer
+from moldau.client.producing.async_producer import AsyncProducer
+from moldau.client.producing.batching import Accumulator
+from moldau.client.producing.producer import Producer
 from moldau.names import TopicPartition
 from moldau.testing import Broker
 from tests.client.programs.faces import AsyncFace, Face, SyncFace
@@ -92,7 +92,7 @@ def test_an_asyncio_producer_of_a_slow_broker_holds_at_most_its_buffer(broker: B
 
 
 def test_a_producer_that_takes_no_account_of_its_batches_is_found(broker: Broker, proxy: Proxy) -> None:
-    bug = Instead("moldau.client.batching:Accumulator._reserve", nothing)
+    bug = Instead("moldau.client.producing.batching:Accumulator._reserve", nothing)
     with replaced([bug, Instead("tests.client.test_memory:is_full", _holds_too_much)]), pytest.raises(AssertionError):
         send_to_a_slow_broker(proxy)
 
@@ -135,6 +135,6 @@ def test_a_consumer_that_is_read_slowly_holds_one_fetch_and_a_batch(broker: Brok
 
 
 def test_a_consumer_that_fetches_more_than_its_limit_is_found(broker: Broker) -> None:
-    bug = Instead("moldau.client.polling:Poller._budget", returns(1 << 30))
+    bug = Instead("moldau.client.consuming.polling:Poller._budget", returns(1 << 30))
     with replaced([bug]), pytest.raises(AssertionError):
         read_slowly(broker, SyncFace)

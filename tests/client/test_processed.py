@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from harness.patience import Deadline, wait_until
-from moldau.client.admin import Admin
-from moldau.client.consumer import AsyncConsumer, Consumer
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.consuming.consumer import AsyncConsumer, Consumer
+from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError
 from moldau.names import OffsetAndMetadata, TopicPartition
 

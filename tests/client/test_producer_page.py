@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.names import TopicPartition
 from moldau.testing import Broker

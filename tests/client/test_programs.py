@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from moldau.client.admin import Admin
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.producer import Producer
 from moldau.names import TopicPartition
 from moldau.testing import Broker
 from tests.client.programs.running import Program
@@ -72,14 +72,14 @@ def _commit_one_more(original: Any, consumer: Any, record: Any) -> Any:
     return consumer.commit({record.topic_partition: record.offset + 2})
 
 
-COMMITS, HANDOUT = "moldau.client.commits:Commits", "moldau.client.handout:Handout"
+COMMITS, HANDOUT = "moldau.client.consuming.commits:Commits", "moldau.client.consuming.handout:Handout"
 BUGS = {
     "automatic commits cover all that was handed out": Instead(f"{COMMITS}.processed", lambda _, one: one.delivered()),
     "automatic commits are not made": Instead(f"{COMMITS}.quietly", nothing),
     "what a left loop had not asked for is dropped": Instead(f"{HANDOUT}.come_back", _take_up_to_the_end),
     "a loop goes on with what was fetched before a seek": Instead(f"{HANDOUT}.drop", nothing),
     "a record's commit covers the next one": Instead(
-        "moldau.client.consumer:Consumer._commit_record", _commit_one_more
+        "moldau.client.consuming.consumer:Consumer._commit_record", _commit_one_more
     ),
     "a record counts as processed once it was handed out": Instead(f"{HANDOUT}.unprocessed", returns({})),
 }

@@ -10,7 +10,7 @@ import pytest
 
 import moldau
 from harness.patience import stretched
-from moldau.client.async_consumer import AsyncConsumer
+from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from tests import raw_transactions

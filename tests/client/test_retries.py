@@ -6,7 +6,7 @@ import pytest
 
 from harness.patience import stretched, wait_until
 from harness.proxy import Proxy
-from moldau.client.producer import Producer
+from moldau.client.producing.producer import Producer
 from moldau.names import TopicPartition
 from moldau.testing import Broker
 

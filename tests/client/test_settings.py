@@ -6,9 +6,9 @@ import inspect
 import pytest
 
 import moldau
-from moldau.client.consumer_settings import ConsumerSettings
+from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.foreign_names import KAFKAS_NAMES
-from moldau.client.producer_settings import ProducerSettings
+from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.client.settings import kafka_name, read_settings
 from moldau.errors import ConfigError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.client.consumer import AsyncConsumer
+from moldau.client.consuming.consumer import AsyncConsumer
 from moldau.errors import ErrorCode
 from moldau.names import OffsetAndMetadata, TopicPartition
 from tests.handlers.living import Living

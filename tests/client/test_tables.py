@@ -9,12 +9,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.client.fetching import LATEST, list_offsets, read_columns
-from moldau.client.outgoing import NoSuchPartition
-from moldau.client.partitioning import positive_hash
-from moldau.client.producer import AsyncProducer, Producer
-from moldau.client.serializers import to_json
+from moldau.client.producing.outgoing import NoSuchPartition
+from moldau.client.producing.partitioning import positive_hash
+from moldau.client.producing.producer import AsyncProducer, Producer
+from moldau.client.producing.serializers import to_json
 from moldau.errors import ConfigError, KafkaError
 from moldau.names import TopicPartition
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.brokers import SOURCE
 from harness.patience import stretched
-from tests.client.test_producer import values
+from tests.client.producing.test_producer import values
 
 
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -67,7 +67,8 @@ def test_records_that_a_program_loses_at_exit_are_counted(bootstrap: str, topic:
     program = """
 import sys
 from moldau import Producer
-from moldau.client import sending, unclosed
+from moldau.client import unclosed
+from moldau.client.producing import sending
 unclosed.EXIT_S = 0.2
 producer = Producer(sys.argv[1])
 producer.send(sys.argv[2], "x").result()

@@ -12,7 +12,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import Deadline
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from tests.clients.client import Client, Message
 
 HEADERS = {"trace": "5f3a", "origin": "Vltava – Moldau"}

@@ -12,10 +12,10 @@ import pytest
 
 from harness.brokers import Broker, ForeignBroker
 from harness.patience import stretched
-from moldau.client.admin import Admin
-from moldau.client.consumer import Consumer
-from moldau.client.partitioning import positive_hash
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.producing.partitioning import positive_hash
+from moldau.client.producing.producer import Producer
 from moldau.names import TopicPartition
 from tests.clients.client import without_ours
 from tests.clients.crossing.exact import Message, line, message

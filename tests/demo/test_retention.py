@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 from harness.patience import Deadline
-from moldau.client.admin import Admin
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.producer import Producer
 from moldau.demo.broker_process import running_broker
 from moldau.demo.run import KEEP_FOREVER
 from moldau.names import TopicPartition

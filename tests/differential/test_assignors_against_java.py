@@ -13,7 +13,7 @@ import pytest
 
 from moldau.assignors import Assignment
 from moldau.assignors.sticky import Claim
-from moldau.client.assigning import ASSIGNORS, Known, Subscriber, read_subscription, subscription_bytes
+from moldau.client.consuming.assigning import ASSIGNORS, Known, Subscriber, read_subscription, subscription_bytes
 from moldau.names import TopicPartition
 from tests.environments import java_class, kafka_jars
 

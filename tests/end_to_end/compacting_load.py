@@ -12,8 +12,8 @@ from abc import abstractmethod
 from collections import deque
 
 from harness.patience import Deadline, stretched
-from moldau.client.delivery import Delivery
-from moldau.client.producer import Producer
+from moldau.client.producing.delivery import Delivery
+from moldau.client.producing.producer import Producer
 from moldau.protocol.apis import FIND_COORDINATOR, INIT_PRODUCER_ID, OFFSET_COMMIT, OFFSET_FETCH
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import Broker, NotReady
-from moldau.client.admin import Admin
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.producer import Producer
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.store import Set
 

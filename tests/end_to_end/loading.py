@@ -23,7 +23,7 @@ def progress(number: int) -> None:
 
 
 def load_ours(address: str, topic: str, count: int, acks: str) -> "array[int]":
-    from moldau.client.producer import Producer
+    from moldau.client.producing.producer import Producer
     from moldau.errors import KafkaError
 
     deliveries = []

@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import Any
 
-from moldau.client.consumer import Consumer
+from moldau.client.consuming.consumer import Consumer
 from moldau.names import TopicPartition
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import Broker
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.layout import topic_deleted
 from moldau.cluster.reading import read_image

@@ -18,11 +18,11 @@ from harness.brokers import Broker
 from harness.patience import stretched, within
 from harness.proxy import Proxy
 from moldau import TopicPartition
-from moldau.client.admin import Admin
-from moldau.client.delivery import Delivered, Delivery
+from moldau.client.administration.admin import Admin
 from moldau.client.fetching import LATEST, list_offsets, read_columns
-from moldau.client.partitioning import positive_hash
-from moldau.client.producer import AsyncProducer, Producer
+from moldau.client.producing.delivery import Delivered, Delivery
+from moldau.client.producing.partitioning import positive_hash
+from moldau.client.producing.producer import AsyncProducer, Producer
 from tests.end_to_end.faults import KINDS, Faults
 
 LONG = os.environ.get("MOLDAU_PROFILE") == "long"

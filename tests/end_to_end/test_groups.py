@@ -14,8 +14,8 @@ import pytest
 
 from harness.brokers import SOURCE, Broker
 from harness.patience import stretched, wait_until
-from moldau.client.admin import Admin
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.producer import Producer
 
 PARTITIONS = 6
 TOPIC, GROUP = "shared", "sharers"

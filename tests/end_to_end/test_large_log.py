@@ -17,7 +17,7 @@ from crc32c import crc32c
 
 from harness.brokers import Broker
 from harness.patience import wait_until
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.records.batch import ATTRIBUTES_AT, CRC_AT, MAX_TIMESTAMP_AT, batches, crc_holds, encode_batch
 from moldau.records.rows import iterate
 from tests.end_to_end.raw import Raw

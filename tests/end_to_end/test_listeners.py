@@ -8,9 +8,9 @@ from pathlib import Path
 
 from harness.brokers import SOURCE, Broker, first_line
 from harness.patience import Deadline, stretched
-from moldau.client.admin import Admin
-from moldau.client.consumer import Consumer
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.producing.producer import Producer
 
 SETTINGS = {
     "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moldau.client.consumer import AsyncConsumer
+from moldau.client.consuming.consumer import AsyncConsumer
 from moldau.client.offsets import LATEST
 from moldau.errors import ConfigError, ErrorCode
 from moldau.names import TopicPartition

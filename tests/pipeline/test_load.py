@@ -15,7 +15,7 @@ import pyarrow.dataset as dataset
 import pytest
 
 from harness.patience import Deadline, stretched, wait_until
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
 from moldau.pipeline import load as loading

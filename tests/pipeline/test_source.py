@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from harness.patience import wait_until
-from moldau.client.admin import Admin
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.producer import Producer
 from moldau.demo.streams import STARTED_TOO_SLOWLY, STARTS_MAX
 from moldau.names import TopicPartition
 from moldau.pipeline import source

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
-from moldau.client.admin import AsyncAdmin
-from moldau.client.producer import AsyncProducer
+from moldau.client.administration.admin import AsyncAdmin
+from moldau.client.producing.producer import AsyncProducer
 from moldau.errors import MoldauError
 from moldau.simulation.faults import PowerLoss
 from moldau.simulation.network import Weather

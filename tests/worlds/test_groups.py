@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from harness.patience import stretched
-from moldau.client.admin import AsyncAdmin
+from moldau.client.administration.admin import AsyncAdmin
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.records.batch import encode_batch

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from moldau.client.admin import AsyncAdmin
+from moldau.client.administration.admin import AsyncAdmin
 from moldau.client.cluster_view import ClusterView
-from moldau.client.producer import AsyncProducer
+from moldau.client.producing.producer import AsyncProducer
 from moldau.errors import ErrorCode, KafkaError
 from moldau.peers.link import Link
 from moldau.protocol.messages.metadata import MetadataResponse

@@ -8,8 +8,8 @@ offsets have no gap, and a group that reads to the end has seen every record.
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.client.consumer import AsyncConsumer
-from moldau.client.producer import AsyncProducer
+from moldau.client.consuming.consumer import AsyncConsumer
+from moldau.client.producing.producer import AsyncProducer
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition
 from moldau.simulation.world import World

@@ -6,8 +6,8 @@ from typing import Annotated
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes
 from moldau.cli.output import print_json, print_table
-from moldau.client.admin import Admin
-from moldau.client.configs import DEFAULT, Resource
+from moldau.client.administration.admin import Admin
+from moldau.client.administration.configs import DEFAULT, Resource
 from moldau.names import counted
 
 app = Group("configs")

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, unescaped
 from moldau.cli.output import named_content, time_text
-from moldau.client.admin import Admin
-from moldau.client.consumer import Consumer
+from moldau.client.administration.admin import Admin
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.consuming.record import Record
 from moldau.client.fetching import topic_partitions
 from moldau.client.offsets import EARLIEST, LATEST
-from moldau.client.record import Record
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 

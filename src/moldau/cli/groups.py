@@ -7,7 +7,7 @@ from moldau.cli.command_line import Argument, Group
 from moldau.cli.groups_reset import reset_offsets
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json, print_table
-from moldau.client.admin import Admin, GroupDescription
+from moldau.client.administration.admin import Admin, GroupDescription
 from moldau.client.lag import Lag
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition

@@ -11,8 +11,8 @@ from typing import Annotated
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json, print_table
-from moldau.client.admin import Admin
-from moldau.client.group_offsets import duration_ms, parse_offsets, parse_partitions, time_ms, within
+from moldau.client.administration.admin import Admin
+from moldau.client.administration.group_offsets import duration_ms, parse_offsets, parse_partitions, time_ms, within
 from moldau.client.offsets import EARLIEST, LATEST
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition

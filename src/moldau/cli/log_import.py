@@ -18,9 +18,9 @@ from moldau.cli.log_files import FilesOnly, Force, refuse_if_used
 from moldau.cli.log_sources import Found, ImportSource, Passed, Unreadable, sources, visible
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json
-from moldau.client.admin import Admin
-from moldau.client.delivery import Delivery
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.delivery import Delivery
+from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError, MoldauError
 from moldau.names import counted
 

@@ -9,8 +9,8 @@ from typing import Annotated, BinaryIO
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, unescaped
 from moldau.cli.output import note, print_json
-from moldau.client.delivery import Delivery, NotDelivered
-from moldau.client.producer import Producer
+from moldau.client.producing.delivery import Delivery, NotDelivered
+from moldau.client.producing.producer import Producer
 from moldau.errors import MoldauError
 from moldau.names import counted
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs
 from moldau.cli.output import note, print_json, print_table
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from moldau.errors import ErrorCode, KafkaError
 
 app = Group("topics")

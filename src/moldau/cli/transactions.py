@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from moldau.cli.command_line import Argument, Group, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json, print_table, time_text
-from moldau.client.admin import Admin
-from moldau.client.transactions import OpenTransaction, ProducerDescription, TransactionDescription
+from moldau.client.administration.admin import Admin
+from moldau.client.administration.transactions import OpenTransaction, ProducerDescription, TransactionDescription
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 

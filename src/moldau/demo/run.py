@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from moldau.client.admin import Admin
-from moldau.client.producer import Producer
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.producer import Producer
 from moldau.demo import audit, flights, report, streams
 from moldau.demo.audit import Book, Count
 from moldau.demo.broker_process import running_broker, stop_leftover

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from moldau.client.async_consumer import AsyncConsumer
-from moldau.client.consumer import Consumer
-from moldau.client.record import Record
+from moldau.client.consuming.async_consumer import AsyncConsumer
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.consuming.record import Record
 
 
 class Interrupted(Exception):

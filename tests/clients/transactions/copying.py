@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from harness.brokers import Broker
 from harness.patience import Deadline
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from tests.clients.referee import KafkaBroker, kill_and_start, of_its_own
 from tests.clients.transactions.judging import faults_of_a_copy
 from tests.clients.transactions.reading import Feeder, contents, size

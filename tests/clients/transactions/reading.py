@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from itertools import count
 
 from harness.patience import Deadline
-from moldau.client.consumer import Consumer
-from moldau.client.delivery import Delivery
+from moldau.client.consuming.consumer import Consumer
 from moldau.client.fetching import EARLIEST, LATEST
-from moldau.client.producer import Producer
+from moldau.client.producing.delivery import Delivery
+from moldau.client.producing.producer import Producer
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition
 

@@ -13,7 +13,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import wait_until
-from moldau.client.admin import Admin
+from moldau.client.administration.admin import Admin
 from tests.clients.client import DRIVERS
 from tests.clients.referee import KafkaBroker, kill_and_start, of_its_own
 from tests.clients.test_java_client import QUICK_START

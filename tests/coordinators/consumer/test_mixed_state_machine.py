@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from moldau.assignors import range_assign
-from moldau.client.assigning import assignment_of, read_subscription
+from moldau.client.consuming.assigning import assignment_of, read_subscription
 from moldau.coordinators.classic.messages import Join, Joined, Leaver, Sync, Synced
 from moldau.coordinators.decision import Ticket
 from moldau.errors import ErrorCode

@@ -13,7 +13,7 @@ from typing import Any
 
 from moldau.assignors import range_assign
 from moldau.assignors.sticky import Claim, cooperative_assign
-from moldau.client.assigning import assignment_of, read_assignment, read_subscription
+from moldau.client.consuming.assigning import assignment_of, read_assignment, read_subscription
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP

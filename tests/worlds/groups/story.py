@@ -5,7 +5,7 @@ The seed draws the groups, the settings, the weather, and how likely each event 
 
 import asyncio
 
-from moldau.client.admin import AsyncAdmin
+from moldau.client.administration.admin import AsyncAdmin
 from moldau.simulation.world import World
 from tests.worlds.groups.calm import Calm
 from tests.worlds.groups.stage import BOOTSTRAP, BROKER, GroupStage

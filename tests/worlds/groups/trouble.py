@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from moldau.client.admin import AsyncAdmin
+from moldau.client.administration.admin import AsyncAdmin
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.broker import Broker
-from moldau.client.admin import AsyncAdmin
-from moldau.client.consumer import AsyncConsumer
+from moldau.client.administration.admin import AsyncAdmin
+from moldau.client.consuming.consumer import AsyncConsumer
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition
 from moldau.simulation.faults import PowerLoss

@@ -1,1 +1,1 @@
-"""The parts of an admin client, one for each subject; `moldau.client.admin` puts them together."""
+"""The parts of an admin client, one for each subject; `moldau.client.administration.admin` puts them together."""

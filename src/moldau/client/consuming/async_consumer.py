@@ -1,0 +1,448 @@
+"""`AsyncConsumer`, the consumer on the caller's loop; `consumer.Consumer` is its synchronous face.
+
+A record counts as processed when the caller asks for the next ones: with `poll` all records of the last call, with
+iteration each record. Automatic commits, in `close` and in rebalances too, cover processed records only. Rebalances
+happen only inside `poll` or iteration.
+"""
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from moldau.client.consuming.assigned import Assigned
+from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets, offsets_of
+from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.consuming.deserializing import Maker
+from moldau.client.consuming.groups.group_protocols import member_of
+from moldau.client.consuming.handout import Handout
+from moldau.client.consuming.partition_log import AsyncPartitionLog
+from moldau.client.consuming.polling import Poller
+from moldau.client.consuming.positions import Positions
+from moldau.client.consuming.rebalancing import Rebalancing
+from moldau.client.consuming.record import Place, Record
+from moldau.client.consuming.record_handling import RecordHandling
+from moldau.client.consuming.subscription import Listener, Subscription, Topics, partition_of
+from moldau.client.consuming.table_polling import TablePolling
+from moldau.client.consuming.tending import Tending
+from moldau.client.failures import ClientClosed
+from moldau.client.lag import Lags
+from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_at, offsets_for_times
+from moldau.client.routing import router_of
+from moldau.client.settings import configured
+from moldau.errors import CommitFailed, ConfigError, MoldauError
+from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+LOST_S = 0.05
+"""The pause after the group has refused a member that does not know it yet."""
+
+
+class AsyncConsumer(RecordHandling, TablePolling):
+    """A consumer on the running loop. Use it in `async with`: on exit the consumer commits what was processed, if
+    automatic commits are enabled, and leaves the group."""
+
+    @configured(ConsumerSettings)
+    def __init__(self, settings: ConsumerSettings):
+        self.settings = settings
+        self._started = False
+        self._closing = False
+        self._closed = False
+        self._preparing: asyncio.Task[None] | None = None
+        self._handout = Handout()
+        self._callbacks: deque[Callable[[], object]] = deque()
+        self.commit_record: Callable[[Record], Any] = self._commit_record
+        self.tell: Callable[[Listener, list[TopicPartition]], Any] = lambda listener, partitions: listener(partitions)
+        self.soon: Callable[..., object] = lambda function, *arguments: function(*arguments)
+        """How listeners are called, and functions on the loop: the synchronous face has ways of its own."""
+
+    async def __aenter__(self) -> "AsyncConsumer":
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Bind the consumer to the running loop; it dials no broker before the first use."""
+        s = self.settings
+        self._loop = asyncio.get_running_loop()
+        self._awake = asyncio.Event()
+        self._router = router_of(s)
+        self._poller = Poller(self._router, s, self._awake.set, lambda tp: Place(tp, self.commit_record))
+        self._membership = member_of(self._router, s, self._awake.set)
+        self._commits = Commits(self._poller, self._handout, self._membership, s)
+        self._positions = Positions(self._router, self._poller, self._membership, s)
+        self._rebalancing = Rebalancing(
+            self._router, self._poller, self._membership, s, self._commit_automatically, self._tell
+        )
+        self._tending = Tending(
+            self._membership, self._rebalancing, self._commits, s.heartbeat_interval_ms, lambda: self._may_commit
+        )
+        self._maker = Maker(s)
+        self._started = True
+
+    def subscribe(
+        self,
+        topics: Topics,
+        *,
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+        on_lost: Listener | None = None,
+    ) -> None:
+        """Read a topic, several topics, or all that a compiled pattern matches entirely, as a member of the group.
+
+        The listeners are called with a list of partitions, inside `poll` or iteration, and may use the consumer; here
+        they may be coroutine functions. `on_revoked` comes before partitions are given up, `on_lost` (by default
+        `on_revoked`) if the group has already given them to others. Raises `ConfigError`.
+        """
+        self.subscribe_to(Subscription(topics, on_assigned, on_revoked, on_lost))
+
+    def subscribe_to(self, subscription: Subscription) -> None:
+        """Read what a subscription selects, as a member of the group."""
+        self._group()
+        self._rebalancing.subscribe(subscription)
+        self._tending.start()
+        self._poller.by_hand = False
+        self._awake.set()
+
+    def hand_out_to(self, handout: Handout) -> None:
+        """Have another account of what is handed out and processed."""
+        self._handout = self._commits.handout = handout
+
+    def wake(self) -> None:
+        """End the wait of `ready`. Call it on the loop."""
+        self._awake.set()
+
+    def subscription(self) -> list[str]:
+        """The subscribed topics; of a pattern, those that exist and match."""
+        subscription = self._rebalancing.subscription
+        return [] if subscription is None else list(subscription.names)
+
+    async def unsubscribe(self) -> None:
+        """Commit what was processed, give all partitions up, and leave the group."""
+        self._check_open()
+        await self._stop_preparing()
+        await self._rebalancing.leave()
+        self._assign([])
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions, without group membership; with a `group_id`, offsets are committed all the same.
+        Raises `ConfigError`."""
+        self._check_open()
+        if self._rebalancing.subscription is not None:
+            raise ConfigError("this consumer has subscribed; assign needs unsubscribe first")
+        if self._may_commit and self._poller.assigned:
+            self.soon(self._commits.begin, self._commits.processed())
+        self._assign([partition_of(tp) for tp in partitions])
+        self._awake.set()
+
+    def _assign(self, partitions: list[TopicPartition]) -> None:
+        for tp in self._poller.assigned.keys() - set(partitions):
+            self._handout.drop(tp)
+        self._poller.by_hand = True
+        self._poller.assign(partitions)
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that this consumer reads now."""
+        return sorted(self._poller.assigned)
+
+    async def poll(self, timeout_ms: int = 1_000, max_records: int | None = None) -> list[Record]:
+        """The next records, at most `max_records` (by default `max_poll_records`); waits up to `timeout_ms` if none are
+        fetched yet, then returns an empty list.
+
+        Records of earlier calls count as processed now. Raises `KafkaError` if a person must act, or once retrying has
+        not helped for `default_api_timeout_ms`; `DeserializationFailed` for a record that cannot be read: it stays the
+        next one until the consumer seeks past it.
+        """
+        deadline_s = self._loop.time() + timeout_ms / 1000 if self._started else 0.0
+        while True:
+            records = self.take(max_records, iterating=False)
+            if records or not await self.ready(deadline_s):
+                return records
+
+    async def __aiter__(self) -> AsyncIterator[Record]:
+        while True:
+            walk = self.walk()
+            while walk is None:
+                await self.ready(self._loop.time() + 1)
+                walk = self.walk()
+            for record in walk:
+                yield record
+
+    def take(self, most: int | None, *, iterating: bool) -> list[Record]:
+        """The fetched records, without waiting. Runs in the caller's thread."""
+        portions = self._poller.take(most or self.settings.max_poll_records) if self.may_take() else []
+        if not portions:
+            return []
+        self.soon(self._poller.fetch)
+        records = self._maker.records(portions, self._poller)
+        if not iterating:
+            self._handout.polled({state.tp: rows[0][0] for state, rows in portions})
+        return records
+
+    def may_take(self) -> bool:
+        """Note that the caller has processed what it got before; whether it may take fetched records now."""
+        self._check_open()
+        now_s = self._loop.time()
+        self._membership.polled(now_s)
+        self.call_back()
+        self._give_back()
+        if self._may_commit and self._commits.due(now_s):
+            self.soon(self._commits.begin, self._commits.processed())
+        return self._preparing is None and not self._lacks_something(now_s)
+
+    def walk(self) -> Iterator[Record] | None:
+        """The rest of the run of records that iteration is in, or of a new one; None if nothing is fetched."""
+        self._check_open()
+        rest = self._handout.walk
+        if rest is not None:
+            return rest
+        records = self.take(None, iterating=True)
+        return self._handout.iterating(records) if records else None
+
+    async def ready(self, deadline_s: float) -> bool:
+        """Do what `take` depends on, and wait until it may find records; False once the deadline has passed."""
+        self._awake.clear()
+        now_s = self._loop.time()
+        if self._preparing is not None and self._preparing.done():
+            prepared, self._preparing = self._preparing, None
+            if not prepared.cancelled():
+                prepared.result()
+        if self._preparing is None and self._lacks_something(now_s):
+            self._preparing = self._loop.create_task(self._prepare())
+            self._preparing.add_done_callback(lambda _: self._awake.set())
+        if self._preparing is None:
+            self._poller.fetch()
+            if self._poller.has_records:
+                return True
+        if now_s >= deadline_s:
+            return False
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await self._awake.wait()
+        except TimeoutError:
+            pass
+        return True
+
+    def log(self, topic: str, partition: int = 0) -> AsyncPartitionLog:
+        """A partition as a sequence of records, apart from the consumer's position: `await log[100:200]`."""
+        self._check_open()
+        return AsyncPartitionLog(self._router, self.settings, partition_of((topic, partition)))
+
+    def group_metadata(self) -> GroupMetadata:
+        """This consumer as its group knows it, for the transaction of a producer (KIP-447)."""
+        return self._membership.metadata
+
+    # -- positions
+
+    async def position(self, tp: TopicPartition) -> int:
+        """The offset of the next record to be handed out. Finds the start position if it is not known yet. Raises
+        `NotAssigned`, `KafkaError`."""
+        if self._state(tp).position is None:
+            await self._positions.locate(tp)
+        position = self._commits.delivered().get(tp)
+        assert position is not None
+        return position.offset
+
+    def end_offset(self, tp: TopicPartition) -> int:
+        """End of the readable records at the last fetch: high watermark or last stable offset; -1 before the first."""
+        return self._state(tp).end_offset
+
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        """Continue reading at `offset`. Raises `NotAssigned`, `ConfigError`."""
+        if type(offset) is not int or offset < 0:
+            raise ConfigError(f"seek takes an offset from 0, not {offset!r}")
+        state = self._state(tp)
+        self._handout.drop(tp)
+        with self._poller.lock:
+            state.move(offset)
+            state.out_of_range, state.acknowledged = False, -1
+        self._awake.set()
+
+    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Continue at the first record of these partitions, or of all assigned ones. Raises as `seek_to` does."""
+        await self.seek_to(dict.fromkeys(partitions or self.assignment(), EARLIEST))
+
+    async def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Continue behind the last record of these partitions, or of all assigned ones. Raises as `seek_to` does."""
+        await self.seek_to(dict.fromkeys(partitions or self.assignment(), LATEST))
+
+    async def seek_to(self, where: Mapping[TopicPartition, int]) -> None:
+        """Continue at `EARLIEST`, `LATEST` or the first record at or after a time in ms since 1970 (the end if there is
+        none). Raises `NotAssigned`, `KafkaError`."""
+        for tp in where:
+            self._state(tp)
+        for tp, offset in (await self._positions.at(dict(where))).items():
+            self.seek(tp, offset)
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """For each partition the first record at or after a time in ms since 1970: its offset and timestamp, or None if
+        no record is so late. Raises `KafkaError`."""
+        self._check_open()
+        return await offsets_for_times(self._router, times)
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition's log. Raises `KafkaError`."""
+        self._check_open()
+        return await offsets_at(self._router, dict.fromkeys(partitions, EARLIEST))
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset behind the last readable record of each partition. Raises `KafkaError`."""
+        self._check_open()
+        return await offsets_at(self._router, dict.fromkeys(partitions, LATEST), committed=self.settings.committed)
+
+    async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> Lags:
+        """How many offsets each of these partitions, or each assigned one, has left to read: a dict with a `total`.
+        Raises `NotAssigned`, `KafkaError`."""
+        wanted = self.assignment() if partitions is None else list(partitions)
+        positions = {tp: await self.position(tp) for tp in wanted}
+        ends = await self.end_offsets(wanted)
+        return Lags({tp: max(ends[tp] - positions[tp], 0) for tp in wanted})
+
+    def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
+        """Return no records of these partitions until they are resumed; the others go on. Raises `NotAssigned`."""
+        states = [self._state(tp) for tp in partitions]
+        if paused:
+            left = self._handout.undelivered()
+            for state in states:
+                if state.tp in left:
+                    self._handout.drop(state.tp)
+                    with self._poller.lock:
+                        state.move(left[state.tp])
+        for state in states:
+            state.paused = paused
+        self._awake.set()
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return records of these partitions again. Raises `NotAssigned`."""
+        self.pause(partitions, paused=False)
+
+    def paused(self) -> list[TopicPartition]:
+        """The partitions that are paused."""
+        return sorted(tp for tp, state in self._poller.assigned.items() if state.paused)
+
+    # -- commits
+
+    async def commit(self, offsets: Offsets | None = None) -> None:
+        """Commit these offsets (the next to read, as numbers or `OffsetAndMetadata`), or the positions behind all
+        records handed out so far.
+
+        Raises `KafkaError`; it is not retriable if the group has rebalanced without this consumer.
+        """
+        self._group()
+        chosen = self._commits.delivered() if offsets is None else offsets_of(offsets)
+        self._commits.acknowledge(chosen)
+        await self._commits.commit(chosen)
+        self._note_commit(chosen)
+
+    def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
+        """Commit as `commit` does, without waiting. The callback is called with the offsets and the error, or None, in
+        the caller's thread: in a later `poll`, `commit` or `close`. A failure is logged as well."""
+        self._group()
+        chosen = self._commits.delivered() if offsets is None else offsets_of(offsets)
+        self._commits.acknowledge(chosen)
+        self.soon(self._commits.later, chosen, lambda done, failed: self._committed_later(done, failed, callback))
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets of these partitions, or of the assigned ones; those without a commit are left
+        out. Raises `KafkaError`."""
+        self._group()
+        return await self._membership.committed(self.assignment() if partitions is None else partitions)
+
+    async def close(self) -> None:
+        """Commit what was processed, if automatic commits are enabled, leave the group, and close the connections."""
+        if self._closing or not self._started:
+            return
+        self._closing = True
+        await self._tending.stop()
+        await self._stop_preparing()
+        await self._commits.settle()
+        if self._poller.by_hand:
+            await self._commit_automatically()
+        try:
+            await self._rebalancing.leave()
+        finally:
+            self._closed = True
+            await self._poller.close()
+            await self._router.close()
+
+    async def _tell(self, listener: Listener, partitions: list[TopicPartition]) -> None:
+        outcome = self.tell(listener, partitions)
+        if inspect.isawaitable(outcome):
+            await outcome
+
+    async def _committed_later(
+        self, offsets: Committed, failed: MoldauError | None, callback: CommitCallback | None
+    ) -> None:
+        if failed is None:
+            self._note_commit(offsets)
+        if inspect.iscoroutinefunction(callback):
+            await callback(offsets, failed)
+        elif callback is not None:
+            self._callbacks.append(lambda: callback(offsets, failed))
+
+    def call_back(self) -> None:
+        """Call the callbacks of finished commits."""
+        while self._callbacks:
+            self._callbacks.popleft()()
+
+    def _note_commit(self, offsets: Committed) -> None:
+        for interceptor in self.settings.interceptors:
+            interceptor.on_commit(offsets)
+
+    def _commit_record(self, record: Record) -> Awaitable[None]:
+        return self.commit({record.place.tp: record.offset + 1})
+
+    def commits_automatically(self) -> bool:
+        """Whether records are committed as they are processed."""
+        reads = self._poller.by_hand or self._rebalancing.subscription is not None
+        return self.settings.enable_auto_commit and bool(self.settings.group_id) and reads
+
+    @property
+    def _may_commit(self) -> bool:
+        return self.commits_automatically() and self._preparing is None
+
+    async def _commit_automatically(self) -> None:
+        if self.commits_automatically():
+            await self._commits.quietly()
+
+    def _lacks_something(self, now_s: float) -> bool:
+        if self._membership.fatal is not None:
+            failure, self._membership.fatal = self._membership.fatal, None
+            raise failure
+        return self._rebalancing.is_due(now_s) or self._positions.missing
+
+    async def _prepare(self) -> None:
+        """Do the slow work that `take` depends on: metadata, rebalance, start positions."""
+        if self._rebalancing.is_due(self._loop.time()):
+            await self._rebalancing.prepare()
+        try:
+            await self._positions.locate()
+        except CommitFailed:  # the group has gone on without this member, which has to join again first
+            if self._rebalancing.subscription is None:
+                raise
+            await asyncio.sleep(LOST_S)
+
+    async def _stop_preparing(self) -> None:
+        if self._preparing is not None:
+            self._preparing.cancel()
+            await asyncio.gather(self._preparing, return_exceptions=True)
+            self._preparing = None
+
+    def _state(self, tp: TopicPartition) -> Assigned:
+        self._check_open()
+        return self._poller.state(tp)
+
+    def _group(self) -> None:
+        self._check_open()
+        if not self.settings.group_id:
+            raise ConfigError("the consumer has no group_id, which subscribe and commit need")
+
+    def _check_open(self) -> None:
+        if self._closed or not self._started:
+            raise ClientClosed("this consumer is closed" if self._closed else "this consumer was not started")

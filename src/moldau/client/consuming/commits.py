@@ -1,0 +1,147 @@
+"""The commits of one consumer: of processed records automatically, of delivered ones when the caller asks.
+
+Commits are sent one after another, so that a retried one never overwrites a later one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from moldau.client.consuming.assigned import NO_EPOCH
+from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.consuming.groups.membership import Membership
+from moldau.client.consuming.handout import Handout
+from moldau.client.consuming.polling import Poller
+from moldau.client.consuming.subscription import partition_of
+from moldau.errors import CommitFailed, ConfigError, KafkaError, MoldauError
+from moldau.names import OffsetAndMetadata, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+AUTOMATIC_S_MAX = 5.0
+"""An automatic commit is given up after this long."""
+
+Offsets: TypeAlias = Mapping[TopicPartition, int | OffsetAndMetadata]
+Committed: TypeAlias = dict[TopicPartition, OffsetAndMetadata]
+CommitCallback: TypeAlias = Callable[[Committed, MoldauError | None], object]
+"""Called with the offsets of a commit, and with its error or None."""
+
+
+class Commits:
+    """Sends commits, and knows what they may cover."""
+
+    def __init__(self, poller: Poller, handout: Handout, membership: Membership, settings: ConsumerSettings):
+        self._poller = poller
+        self.handout = handout
+        self._membership = membership
+        self._settings = settings
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._automatic: asyncio.Task[None] | None = None
+        self._next_s: float | None = None
+        self._last: Committed = {}
+        self._last_generation = -1
+        """What this consumer committed last in that generation, for each partition; a failure leaves that unknown."""
+
+    def delivered(self) -> Committed:
+        """The position of each partition: the offset after the last record that the caller got."""
+        return self._positions(self.handout.undelivered())
+
+    def processed(self) -> Committed:
+        """The offset of the first record of each partition that the caller has not come back from."""
+        found, delivered = self._positions(self.handout.unprocessed()), self.delivered()
+        for tp, state in list(self._poller.assigned.items()):
+            if tp in found and found[tp].offset < state.acknowledged <= delivered[tp].offset:
+                found[tp] = OffsetAndMetadata(state.acknowledged)
+        return found
+
+    def _positions(self, before: dict[TopicPartition, int]) -> Committed:
+        found: Committed = {}
+        with self._poller.lock:
+            for tp, state in self._poller.assigned.items():
+                if state.position is not None:
+                    offset = min(state.position, before.get(tp, state.position))
+                    epoch = state.epoch if offset == state.position and state.epoch != NO_EPOCH else None
+                    found[tp] = OffsetAndMetadata(offset, leader_epoch=epoch)
+        return found
+
+    def acknowledge(self, offsets: Committed) -> None:
+        """Note a commit of the application."""
+        for tp, at in offsets.items():
+            if tp in self._poller.assigned:
+                self._poller.assigned[tp].acknowledged = at.offset
+
+    def due(self, now_s: float) -> bool:
+        """Whether it is time for an automatic commit."""
+        if self._next_s is None:
+            self._next_s = now_s + self._settings.auto_commit_interval_ms / 1000
+        return now_s >= self._next_s
+
+    def begin(self, processed: Committed) -> None:
+        """Commit automatically, in the background. Call it on the loop."""
+        if self._automatic is None or self._automatic.done():
+            loop = asyncio.get_running_loop()
+            self._next_s = loop.time() + self._settings.auto_commit_interval_ms / 1000
+            self._automatic = loop.create_task(self.quietly(processed))
+
+    async def quietly(self, processed: Committed | None = None) -> None:
+        """Commit automatically. A failure is only logged: the next commit covers it, or the records are read again
+        after a rebalance."""
+        offsets = self.processed() if processed is None else processed
+        generation = self._membership.generation
+        same = self._last_generation == generation and offsets.items() <= self._last.items()
+        if (generation < 0 and not self._poller.by_hand) or not offsets or same:
+            return
+        try:
+            async with asyncio.timeout(AUTOMATIC_S_MAX):
+                await self.commit(offsets)
+        except (MoldauError, TimeoutError) as failure:
+            why = str(failure) or f"no answer within {AUTOMATIC_S_MAX:g} s"
+            passing = not isinstance(failure, KafkaError) or failure.retriable or isinstance(failure, CommitFailed)
+            level = logging.DEBUG if passing else logging.WARNING
+            logger.log(level, "group %s: an automatic commit failed: %s", self._settings.group_id, why)
+
+    async def commit(self, offsets: Committed) -> None:
+        """Commit these. Raises `KafkaError`."""
+        async with self._turn:
+            if offsets:
+                generation = self._membership.generation
+                last = self._last if generation == self._last_generation else {}
+                self._last, self._last_generation = {}, generation
+                await self._membership.commit(offsets)
+                self._last = {**last, **offsets}
+
+    def later(self, offsets: Committed, done: Callable[[Committed, MoldauError | None], Awaitable[None]]) -> None:
+        """Commit these in the background, then await `done`. Call it on the loop."""
+
+        async def work() -> None:
+            failed: MoldauError | None = None
+            try:
+                await self.commit(offsets)
+            except MoldauError as failure:
+                failed = failure
+                logger.warning("group %s: a commit failed: %s", self._settings.group_id, failure)
+            await done(offsets, failed)
+
+        task = asyncio.get_running_loop().create_task(work())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def settle(self) -> None:
+        """Wait for the commits in the background, and cancel the automatic one."""
+        if self._automatic is not None:
+            self._automatic.cancel()
+            await asyncio.gather(self._automatic, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def offsets_of(given: Offsets) -> Committed:
+    """The offsets in a caller's mapping, checked. Raises `ConfigError`."""
+    found: Committed = {}
+    for tp, offset in given.items():
+        at = OffsetAndMetadata(offset) if type(offset) is int else offset
+        if not isinstance(at, OffsetAndMetadata) or type(at.offset) is not int or at.offset < 0:
+            raise ConfigError(f"the offset to commit for {tp} is a number from 0 or OffsetAndMetadata, not {offset!r}")
+        found[partition_of(tp)] = at
+    return found

@@ -1,0 +1,300 @@
+"""`Consumer`, the synchronous face of `AsyncConsumer`, whose loop runs in a thread of its own.
+
+Records are cut out of fetched replies, deserialized, and listeners called, in the thread that calls `poll`.
+"""
+
+import inspect
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from moldau.client.background import LoopThread
+from moldau.client.consuming.async_consumer import AsyncConsumer
+from moldau.client.consuming.commits import CommitCallback, Offsets
+from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.consuming.partition_log import PartitionLog
+from moldau.client.consuming.processing import Handling, Processing
+from moldau.client.consuming.record import Record
+from moldau.client.consuming.streams import MessageStream, Streams, Wanted
+from moldau.client.consuming.subscription import Listener, Topics
+from moldau.client.consuming.table_polling import WAIT_MS
+from moldau.client.lag import Lags
+from moldau.client.offsets import OffsetAndTimestamp
+from moldau.client.pyarrow_needed import need_pyarrow
+from moldau.client.settings import configured
+from moldau.errors import ConfigError
+from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["AsyncConsumer", "Consumer"]
+
+LONG_S = 3_600.0
+
+
+class Consumer:
+    """A consumer, used from one thread. Use it in a with-statement: on exit it commits what was processed, if automatic
+    commits are enabled, and leaves the group.
+
+        with Consumer("localhost:9092", group_id="billing") as consumer:
+            consumer.subscribe("orders")
+            for record in consumer:
+                handle(record)
+
+    A record counts as processed when the next one is asked for; automatic commits cover no other.
+    """
+
+    @configured(ConsumerSettings)
+    def __init__(self, settings: ConsumerSettings):
+        self._core = AsyncConsumer(settings)
+        self._thread = LoopThread("moldau-consumer")
+        self._core.tell = self._tell
+        self._core.soon = self._soon
+        self._core.commit_record = self._commit_record
+        self._streams: Streams | None = None
+        self._thread.start()
+        self._thread.run(self._core.start())
+
+    @property
+    def settings(self) -> ConsumerSettings:
+        """The settings of this consumer."""
+        return self._core.settings
+
+    def __enter__(self) -> "Consumer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def subscribe(
+        self,
+        topics: Topics,
+        *,
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+        on_lost: Listener | None = None,
+    ) -> None:
+        """Read a topic, several topics, or all that a compiled pattern matches entirely, as a member of the group.
+
+        The listeners are called with a list of partitions, in the thread that calls `poll` and inside it, and may use
+        the consumer. `on_revoked` comes before partitions are given up, `on_lost` (by default `on_revoked`) if the
+        group has already given them to others. Raises `ConfigError`.
+        """
+        for listener in (on_assigned, on_revoked, on_lost):
+            if inspect.iscoroutinefunction(listener):
+                raise ConfigError(f"{listener} is a coroutine function, which only moldau.aio.Consumer can call")
+        self._thread.call(self._core.subscribe, topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
+
+    def subscription(self) -> list[str]:
+        """The subscribed topics; of a pattern, those that exist and match."""
+        return self._core.subscription()
+
+    def unsubscribe(self) -> None:
+        """Commit what was processed, give all partitions up, and leave the group."""
+        self._thread.run(self._core.unsubscribe(), serving=True)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions, without group membership; with a `group_id`, offsets are committed all the same.
+        Raises `ConfigError`."""
+        self._thread.call(self._core.assign, partitions)
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that this consumer reads now."""
+        return self._core.assignment()
+
+    def poll(self, timeout_ms: int = 1_000, max_records: int | None = None) -> list[Record]:
+        """The next records, at most `max_records` (by default `max_poll_records`); waits up to `timeout_ms` if none are
+        fetched yet, then returns an empty list.
+
+        Records of earlier calls count as processed now. Raises `KafkaError` if a person must act, or once retrying has
+        not helped for `default_api_timeout_ms`; `DeserializationFailed` for a record that cannot be read: it stays the
+        next one until the consumer seeks past it.
+        """
+        deadline_s = time.monotonic() + timeout_ms / 1000
+        while True:
+            records = self._core.take(max_records, iterating=False)
+            if records or not self._wait(deadline_s):
+                return records
+
+    def __iter__(self) -> Iterator[Record]:
+        """Records one by one, without end. A loop that was left by `break` or an exception is continued by the next
+        one, behind the record it was left with."""
+        while True:
+            walk = self._core.walk()
+            while walk is None:
+                self._wait(time.monotonic() + LONG_S)
+                walk = self._core.walk()
+            yield from walk
+
+    def poll_table(self, timeout_ms: int = 1_000) -> "pyarrow.Table":
+        """All fetched records as a pyarrow table: topic, partition, offset, timestamp (UTC), key, value (both binary)
+        and headers. Waits up to `timeout_ms` if none are fetched yet, then returns an empty table.
+
+        Records of earlier calls count as processed now. Deserializers and interceptors do not see tables. Raises as
+        `poll` does, and `ConfigError` without pyarrow.
+        """
+        need_pyarrow("poll_table")
+        deadline_s = time.monotonic() + timeout_ms / 1000
+        while True:
+            table = self._core.take_table()
+            if len(table) or not self._wait(deadline_s):
+                return table
+
+    def tables(self, idle_ms: int | None = None) -> "Iterator[pyarrow.Table]":
+        """Tables as `poll_table` returns them, without end, or until no record came for `idle_ms`. The records of a
+        table count as processed when the next table is asked for."""
+        while True:
+            table = self.poll_table(WAIT_MS if idle_ms is None else idle_ms)
+            if len(table):
+                yield table
+            elif idle_ms is not None:
+                return
+
+    def process(
+        self,
+        handler: Callable[[Record], object],
+        *,
+        retries: int = 3,
+        backoff_ms: int = 100,
+        backoff_max_ms: int = 10_000,
+        dead_letter: str | None = None,
+        until: Callable[[], bool] | None = None,
+        idle_ms: int | None = None,
+    ) -> int:
+        """Call `handler` with one record after another; returns their number once `until()` is true or no record came
+        for `idle_ms`.
+
+        A record whose handler or deserializer raises is tried `retries` times more, with waits that double from
+        `backoff_ms` to `backoff_max_ms`. Then it is sent to the topic `dead_letter` with headers that say why, and
+        counts as processed; without `dead_letter` the exception is raised, and the record is read again.
+        """
+        if inspect.iscoroutinefunction(handler):
+            raise ConfigError(f"{handler} is a coroutine function, which only moldau.aio.Consumer can call")
+        handling = Handling(retries, backoff_ms, backoff_max_ms, dead_letter)
+        processing = Processing(self._core, handler, handling, until)
+        processing.attempt = lambda records: self._thread.in_caller(processing.attempt_in_caller, records)
+        return self._thread.run(self._core.run_processing(processing, idle_ms), serving=True)
+
+    def create_message_streams(self, streams: Mapping[Wanted, int]) -> dict[Wanted, list[MessageStream]]:
+        """Share topics out to blocking iterators, for threads: topic, or `moldau.TopicFilter` -> number of
+        streams. Returns the streams of each.
+
+        Each partition belongs to one stream at a time. Streams end when the consumer is closed. Call it once, in place
+        of `subscribe`; `poll` and iteration are not for use beside it. Raises `ConfigError`.
+        """
+        if self._streams is not None or self._core.subscription():
+            raise ConfigError("this consumer has subscribed already")
+        self._streams = Streams(self._core, self._thread, streams)
+        return dict(self._streams.of)
+
+    def log(self, topic: str, partition: int = 0) -> PartitionLog:
+        """A partition as a sequence of records, apart from the consumer's position: `log[100:200]`, `log[-1]`."""
+        return PartitionLog(self._core.log(topic, partition), self._thread)
+
+    def _wait(self, deadline_s: float) -> bool:
+        return self._thread.run(self._core.ready(deadline_s), serving=True)
+
+    def group_metadata(self) -> GroupMetadata:
+        """This consumer as its group knows it, for the transaction of a producer (KIP-447)."""
+        return self._core.group_metadata()
+
+    def position(self, tp: TopicPartition) -> int:
+        """The offset of the next record to be handed out. Finds the start position if it is not known yet. Raises
+        `NotAssigned`, `KafkaError`."""
+        return self._thread.run(self._core.position(tp))
+
+    def end_offset(self, tp: TopicPartition) -> int:
+        """The end of the readable records at the last fetch (high watermark or last stable offset); -1 before the
+        first."""
+        return self._core.end_offset(tp)
+
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        """Continue reading at `offset`. Raises `NotAssigned`, `ConfigError`."""
+        self._thread.call(self._core.seek, tp, offset)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Continue at the first record of these partitions, or of all assigned ones. Raises as `seek_to` does."""
+        self._thread.run(self._core.seek_to_beginning(*partitions))
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Continue behind the last record of these partitions, or of all assigned ones. Raises as `seek_to` does."""
+        self._thread.run(self._core.seek_to_end(*partitions))
+
+    def seek_to(self, where: Mapping[TopicPartition, int]) -> None:
+        """Continue at `EARLIEST`, `LATEST` or the first record at or after a time in ms since 1970 (the end if there is
+        none). Raises `NotAssigned`, `KafkaError`."""
+        self._thread.run(self._core.seek_to(where))
+
+    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """For each partition the first record at or after a time in ms since 1970: its offset and timestamp, or None if
+        no record is so late. Raises `KafkaError`."""
+        return self._thread.run(self._core.offsets_for_times(times))
+
+    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition's log. Raises `KafkaError`."""
+        return self._thread.run(self._core.beginning_offsets(partitions))
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset behind the last readable record of each partition. Raises `KafkaError`."""
+        return self._thread.run(self._core.end_offsets(partitions))
+
+    def lag(self, partitions: Iterable[TopicPartition] | None = None) -> Lags:
+        """How many offsets each of these partitions, or each assigned one, has left to read: a dict with a `total`.
+        Raises `NotAssigned`, `KafkaError`."""
+        return self._thread.run(self._core.lag(partitions))
+
+    def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
+        """Return no records of these partitions until they are resumed; the others go on. Raises `NotAssigned`."""
+        self._thread.call(self._core.pause, partitions, paused)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return records of these partitions again. Raises `NotAssigned`."""
+        self._thread.call(self._core.resume, partitions)
+
+    def paused(self) -> list[TopicPartition]:
+        """The partitions that are paused."""
+        return self._core.paused()
+
+    def commit(self, offsets: Offsets | None = None) -> None:
+        """Commit these offsets (the next to read, as numbers or `OffsetAndMetadata`), or the positions behind all
+        records handed out so far.
+
+        Raises `KafkaError`; it is not retriable if the group has rebalanced without this consumer.
+        """
+        self._thread.run(self._core.commit(offsets))
+        self._core.call_back()
+
+    def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
+        """Commit as `commit` does, without waiting. The callback is called with the offsets and the error, or None, in
+        the caller's thread: in a later `poll`, `commit` or `close`. A failure is logged as well."""
+        if inspect.iscoroutinefunction(callback):
+            raise ConfigError(f"{callback} is a coroutine function, which only moldau.aio.Consumer can call")
+        self._core.commit_async(offsets, callback)
+
+    def committed(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets of these partitions, or of the assigned ones; those without a commit are left
+        out. Raises `KafkaError`."""
+        return self._thread.run(self._core.committed(partitions))
+
+    def close(self) -> None:
+        """Commit what was processed, if automatic commits are enabled, leave the group, close the connections and end
+        the thread."""
+        if self._thread.running:
+            if self._streams is not None:
+                self._streams.stop()
+            try:
+                self._thread.run(self._core.close(), serving=True)
+            finally:
+                self._thread.stop()
+                self._core.call_back()
+
+    def _commit_record(self, record: Record) -> None:
+        self.commit({record.place.tp: record.offset + 1})
+
+    def _tell(self, listener: Listener, partitions: list[TopicPartition]) -> object:
+        return self._thread.in_caller(listener, partitions)
+
+    def _soon(self, function: Callable[..., object], *arguments: object) -> None:
+        self._thread.soon(partial(function, *arguments))

@@ -1,0 +1,1 @@
+"""A consumer's membership of its group, in both group protocols."""

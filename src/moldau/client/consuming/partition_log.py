@@ -1,0 +1,159 @@
+"""A partition as a sequence of records: `log = consumer.log("orders", 0)`, then `log[100:200]`, `log[-1]`, `len(log)`.
+
+An index is an offset; negative ones count from the end. Reading moves no position and commits nothing. Slices hold the
+records that exist: retention and compaction leave gaps.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from typing import Any, overload
+
+from moldau.client.background import LoopThread
+from moldau.client.consuming.assigned import no_such_partition
+from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.consuming.record import Place, Record, make_record
+from moldau.client.failures import STALE_METADATA, check, error_of
+from moldau.client.fetching import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, fetch_request
+from moldau.client.offsets import offsets_at
+from moldau.client.routing import Router
+from moldau.errors import ErrorCode
+from moldau.names import TopicPartition
+from moldau.protocol.apis import FETCH
+from moldau.records.batch import batches
+from moldau.records.rows import lists
+
+
+class AsyncPartitionLog:
+    """A partition's log on asyncio: `await log[100:200]`, `async for record in log`, `await log.end()`."""
+
+    def __init__(self, router: Router, settings: ConsumerSettings, tp: TopicPartition):
+        self._router = router
+        self._settings = settings
+        self._place = Place(tp)
+        self.topic_partition = tp
+
+    def __repr__(self) -> str:
+        return f"<Log {self.topic_partition}>"
+
+    async def start(self) -> int:
+        """The first offset of the log. Raises `KafkaError`."""
+        return await self._offset(EARLIEST)
+
+    async def end(self) -> int:
+        """The offset behind the last readable record. Raises `KafkaError`."""
+        return await self._offset(LATEST)
+
+    def __getitem__(self, index: int | slice) -> Awaitable[Any]:
+        """To be awaited: the record at an offset (`IndexError` if there is none), or the list of those in a slice."""
+        return self.read(index) if isinstance(index, slice) else self.at(index)
+
+    async def __aiter__(self) -> AsyncIterator[Record]:
+        """The records from the start to what is the end now."""
+        offset, end = await self.start(), await self.end()
+        while offset < end:
+            records, offset = await self.piece(offset, end)
+            for record in records:
+                yield record
+
+    async def at(self, offset: int) -> Record:
+        """The record at an offset; a negative one counts from the end. Raises `IndexError`, `KafkaError`."""
+        start, end = await self.start(), await self.end()
+        wanted = offset if offset >= 0 else end + offset
+        if start <= wanted < end:
+            records, _ = await self.piece(wanted, wanted + 1)
+            if records:
+                return records[0]
+        raise IndexError(f"{self.topic_partition} has no record at offset {wanted}: it goes from {start} to {end - 1}")
+
+    async def read(self, part: slice) -> list[Record]:
+        """The records with offsets in a slice. Raises `ValueError` for steps, `KafkaError`."""
+        if part.step not in (None, 1):
+            raise ValueError("a slice of a log has no step")
+        first, end, _ = part.indices(await self.end())
+        offset = max(first, await self.start())
+        found: list[Record] = []
+        while offset < end:
+            records, offset = await self.piece(offset, end)
+            found += records
+        return found
+
+    async def piece(self, offset: int, end: int) -> tuple[list[Record], int]:
+        """The records of one Fetch with offset <= theirs < end, and the offset to go on at."""
+        records, aborted, after = await self._router.retrying(lambda: self._fetch(offset))
+        found: list[Record] = []
+        for rows in lists(records, make_record, self._place, offset, aborted=aborted):
+            found += [self._record(row) for row in rows if row[0] < end]
+        return found, after if after > offset else end
+
+    def _record(self, row: Record) -> Record:
+        settings = self._settings
+        offset, timestamp_ms, kind, key, value, headers, place = row
+        if key is not None and settings.key_deserializer is not None:
+            key = settings.key_deserializer(key)
+        if value is not None and settings.value_deserializer is not None:
+            value = settings.value_deserializer(value)
+        return make_record((offset, timestamp_ms, kind, key, value, headers, place))
+
+    async def _fetch(self, offset: int) -> tuple[memoryview, list[tuple[int, int]], int]:
+        tp, settings = self.topic_partition, self._settings
+        link = await self._router.broker(await self._router.leader(tp))
+        request = fetch_request(tp, offset, settings.max_partition_fetch_bytes, wait_ms=0)
+        request.isolation_level = READ_COMMITTED if settings.committed else READ_UNCOMMITTED
+        reply = await link.call(FETCH, request, self._router.request_timeout_ms)
+        check(reply.error_code, f"fetching {tp}")
+        data = reply.responses[0].partitions[0]
+        if error_of(data.error_code) in STALE_METADATA:
+            self._router.stale(tp.topic)
+        check(data.error_code, f"fetching {tp} from offset {offset}")
+        records = memoryview(data.records or b"")
+        aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
+        return records, aborted, max((header.last_offset + 1 for _, header in batches(records)), default=offset)
+
+    async def _offset(self, which: int) -> int:
+        tp = self.topic_partition
+        await self._router.retrying(lambda: self._router.refresh([tp.topic]))
+        if self._router.view.leader(tp) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise no_such_partition(tp, self._router.view)
+        return (await offsets_at(self._router, {tp: which}, committed=self._settings.committed))[tp]
+
+
+class PartitionLog:
+    """A partition's log as a sequence. `len(log)` is the end offset, so that `log[len(log) - 1]` is the newest record;
+    `log.start` is above 0 where the oldest were deleted."""
+
+    def __init__(self, core: AsyncPartitionLog, thread: LoopThread):
+        self._core = core
+        self._thread = thread
+        self.topic_partition = core.topic_partition
+
+    def __repr__(self) -> str:
+        return repr(self._core)
+
+    @property
+    def start(self) -> int:
+        """The first offset of the log. Raises `KafkaError`."""
+        return self._thread.run(self._core.start())
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last readable record. Raises `KafkaError`."""
+        return self._thread.run(self._core.end())
+
+    def __len__(self) -> int:
+        return self.end
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        """The record at an offset (`IndexError` if there is none), or the list of those in a slice."""
+        if isinstance(index, slice):
+            return self._thread.run(self._core.read(index))
+        return self._thread.run(self._core.at(index))
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records from the start to what is the end now."""
+        offset, end = self.start, self.end
+        while offset < end:
+            records, offset = self._thread.run(self._core.piece(offset, end))
+            yield from records

@@ -1,0 +1,370 @@
+"""Keeps the buffers of the assigned partitions filled: positions, long polls, memory.
+
+Each leader has at most one Fetch in flight, for the partitions that have fewer than `CHUNKS_AHEAD` unread replies. The
+unread replies of one leader and the Fetch in flight together take at most `fetch_max_bytes`, plus one batch, because a
+broker returns the first batch whatever its size. A reply for a position that a seek has changed meanwhile is dropped.
+
+The loop fetches, and `take` runs in the caller's thread: both hold `lock` while they touch what is assigned.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
+
+from moldau.client.consuming.assigned import Assigned, Chunk, NotAssigned, Reply, no_such_partition
+from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.consuming.record import Place, Record
+from moldau.client.consuming.truncation import validated
+from moldau.client.failures import STALE_METADATA, error_of, sentence
+from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
+from moldau.client.routing import Router
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+from moldau.protocol.apis import FETCH
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from moldau.records.arena import Arena
+from moldau.records.batch import batches
+
+T = TypeVar("T")
+CHUNKS_AHEAD = 2
+UNKNOWN_S_MAX = 1.0
+"""An assigned partition may be missing in metadata for this long: a new topic reaches some brokers later."""
+
+
+class Portion(NamedTuple):
+    """Rows of one partition that `take` handed out."""
+
+    state: Assigned
+    rows: list[Record]
+
+
+class Poller:
+    """Fetches the assigned partitions. `wake` is called on the loop when something arrived. `by_hand` is whether the
+    partitions were assigned by the application, so that a missing one is its mistake."""
+
+    def __init__(
+        self,
+        router: Router,
+        settings: ConsumerSettings,
+        wake: Callable[[], object],
+        place: Callable[[TopicPartition], Place],
+    ):
+        self._router = router
+        self._settings = settings
+        self._wake = wake
+        self._place = place
+        self._isolation = READ_COMMITTED if settings.committed else READ_UNCOMMITTED
+        self._fetches: dict[int, asyncio.Task[None]] = {}
+        self._replies: list[Reply] = []
+        self._refreshing: asyncio.Task[None] | None = None
+        self._validating: asyncio.Task[None] | None = None
+        self._backoff = router.backoff()
+        self._failure: KafkaError | None = None
+        self._failing_since_s: float | None = None
+        self.lock = threading.Lock()
+        self.arena = Arena()
+        self.assigned: dict[TopicPartition, Assigned] = {}
+        self.by_hand = False
+        self._closed = False
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch these partitions from now on. A partition that was assigned before keeps its position and buffers."""
+        with self.lock:
+            before = self.assigned
+            self.assigned = {tp: before.get(tp) or Assigned(self._place(tp), arena=self.arena) for tp in partitions}
+            for tp in before.keys() - self.assigned.keys():
+                before[tp].move(None)
+
+    def state(self, tp: TopicPartition) -> Assigned:
+        """The partition's state. Raises `NotAssigned`."""
+        state = self.assigned.get(tp)
+        if state is None:
+            raise NotAssigned(f"{tp} is not assigned to this consumer")
+        return state
+
+    async def close(self) -> None:
+        self._closed = True
+        tasks = [t for t in (*self._fetches.values(), self._refreshing, self._validating) if t is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def has_records(self) -> bool:
+        """Whether `take` would find fetched batches, or a failure to raise."""
+        if self._failure is not None:
+            return True
+        return any(s.has_records and not s.paused for s in self.assigned.values())
+
+    def buffered_bytes(self, leader: int | None = None) -> int:
+        """The bytes of the replies of a leader, or of all, that have records left to read."""
+        self._replies = [reply for reply in self._replies if reply.parts]
+        return sum(reply.size for reply in self._replies if leader is None or reply.leader == leader)
+
+    def take(self, most: int) -> list[Portion]:
+        """Buffered records, partition by partition, the least recently served first. Raises the last failure of a Fetch
+        that is not retriable."""
+        with self.lock:
+            self._raise_failure()
+            portions: list[Portion] = []
+            for state in list(self.assigned.values()):
+                if most <= 0:
+                    break
+                if state.position is None or state.paused or not state.has_records:
+                    continue
+                try:
+                    rows = state.take(most)
+                except KafkaError as failure:
+                    if not portions:
+                        raise KafkaError(failure.code, f"reading {state.tp}: {failure}") from None
+                    break
+                if rows:
+                    portions.append(Portion(state, rows))
+                    most -= len(rows)
+                    self.assigned[state.tp] = self.assigned.pop(state.tp)
+            return portions
+
+    def take_all(self, read: Callable[[Assigned], list[T]]) -> list[tuple[Assigned, list[T]]]:
+        """What `read` makes of the fetched records of each partition, where that is anything. Raises as `take` does."""
+        with self.lock:
+            self._raise_failure()
+            taken: list[tuple[Assigned, list[T]]] = []
+            for state in self.assigned.values():
+                if state.position is None or state.paused or not state.has_records:
+                    continue
+                try:
+                    found = read(state)
+                except KafkaError as failure:
+                    state.move(state.position, state.epoch)
+                    if not taken:
+                        raise KafkaError(failure.code, f"reading {state.tp}: {failure}") from None
+                    break
+                if found:
+                    taken.append((state, found))
+            return taken
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def fetch(self) -> None:
+        """Send a Fetch to each broker that has none in flight, for the partitions whose buffers have room."""
+        loop = asyncio.get_running_loop()
+        by_broker: dict[int, list[Assigned]] = {}
+        unled: dict[str, None] = {}
+        with self.lock:
+            states = [s for s in self.assigned.values() if s.fetch_from is not None and not s.paused]
+            doubtful = [s for s in states if self._has_new_leader(s)]
+            for state in states:
+                if len(state.chunks) >= CHUNKS_AHEAD or state in doubtful:
+                    continue
+                broker = self._broker_of(state, loop.time())
+                if broker is None:
+                    unled[state.tp.topic] = None
+                elif broker not in self._fetches:
+                    by_broker.setdefault(broker, []).append(state)
+        if unled and self._refreshing is None:
+            self._refreshing = loop.create_task(self._refresh(list(unled)))
+        if doubtful and self._validating is None:
+            self._validating = loop.create_task(self._validate(doubtful))
+        for broker, wanting in by_broker.items():
+            budget = self._budget(broker)
+            if budget > 0:
+                self._fetches[broker] = loop.create_task(self._fetch(broker, wanting, budget))
+
+    def _budget(self, broker: int) -> int:
+        """The bytes that the next Fetch from this broker may return. Partitions that are paused give up what was
+        fetched for them rather than keep the others waiting."""
+        most = self._settings.fetch_max_bytes
+        with self.lock:
+            if self.buffered_bytes(broker) >= most:
+                for state in self.assigned.values():
+                    if state.paused and state.has_records:
+                        state.move(state.position, state.epoch)
+            return most - self.buffered_bytes(broker)
+
+    def _broker_of(self, state: Assigned, now_s: float) -> int | None:
+        """The broker to fetch this partition from: the follower that its leader named, or the leader."""
+        leader = self._router.view.leader(state.tp)
+        if isinstance(leader, ErrorCode):
+            return None
+        if state.replica is not None and (
+            now_s >= state.replica_until_s or state.replica not in self._router.view.brokers
+        ):
+            state.replica = None
+        return leader if state.replica is None else state.replica
+
+    def _has_new_leader(self, state: Assigned) -> bool:
+        """Whether the position has to be compared with the log of a new leader first (KIP-320)."""
+        epoch = self._router.view.leader_epoch(state.tp)
+        if epoch <= state.leader_epoch:
+            return False
+        if state.leader_epoch >= 0 and state.position is not None and state.epoch >= 0:
+            return True
+        state.leader_epoch = epoch
+        return False
+
+    async def _validate(self, states: list[Assigned]) -> None:
+        try:
+            for state in states:
+                if self.assigned.get(state.tp) is state:
+                    await validated(self._router, state, self.lock, self._settings.auto_offset_reset != "none")
+            self._worked()
+        except KafkaError as failure:
+            await self._failed(failure, [state.tp.topic for state in states])
+        finally:
+            self._validating = None
+            self._wake()
+
+    async def _refresh(self, topics: list[str]) -> None:
+        try:
+            await self._router.refresh(topics)
+            now_s = asyncio.get_running_loop().time()
+            failure: KafkaError | None = None
+            for tp, state in list(self.assigned.items()):
+                why = self._router.view.leader(tp)
+                if not isinstance(why, ErrorCode):
+                    state.unknown_since_s = None
+                    continue
+                failure = _failure(tp, why)
+                if state.unknown_since_s is None:
+                    state.unknown_since_s = now_s
+                lasts = now_s - state.unknown_since_s >= UNKNOWN_S_MAX
+                if why == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.by_hand and lasts:
+                    failure = no_such_partition(tp, self._router.view)
+                if not failure.retriable:
+                    break
+            if failure is not None:
+                await self._failed(failure)
+        except KafkaError as failed:
+            await self._failed(failed)
+        finally:
+            self._refreshing = None
+            self._wake()
+
+    async def _fetch(self, broker: int, states: list[Assigned], budget: int) -> None:
+        more = False
+        try:
+            link = await self._router.broker(broker)
+            asked, request = self._request(states, budget)
+            if not asked:
+                return
+            reply = await link.call(FETCH, request, self._settings.fetch_max_wait_ms + self._router.request_timeout_ms)
+            if reply.error_code:
+                error = error_of(reply.error_code)
+                raise KafkaError(error, f"fetching: {sentence(error)}")
+            failed: KafkaError | None = None
+            memory = Reply(broker)
+            with self.lock:
+                for topic in reply.responses:
+                    for data in topic.partitions:
+                        place = asked.get(TopicPartition(topic.topic, data.partition_index))
+                        if place is not None:
+                            failed = self._received(*place, data, memory) or failed
+                self._replies.append(memory)
+            if failed is None:
+                self._worked()
+            else:
+                await self._failed(failed)
+            more = memory.parts > 0
+        except KafkaError as failure:
+            for state in states:
+                state.replica = None
+            await self._failed(failure, [state.tp.topic for state in states])
+        finally:
+            self._fetches.pop(broker, None)
+            self._wake()
+            if more and not self._closed:
+                self.fetch()
+
+    def _request(
+        self, states: list[Assigned], budget: int
+    ) -> tuple[dict[TopicPartition, tuple[Assigned, int]], FetchRequest]:
+        settings = self._settings
+        asked: dict[TopicPartition, tuple[Assigned, int]] = {}
+        topics: dict[str, FetchTopic] = {}
+        for state in states:
+            if state.fetch_from is None:
+                continue
+            asked[state.tp] = state, state.fetch_from
+            topics.setdefault(state.tp.topic, FetchTopic(topic=state.tp.topic)).partitions.append(
+                FetchPartition(
+                    partition=state.tp.partition,
+                    current_leader_epoch=self._router.view.leader_epoch(state.tp),
+                    fetch_offset=state.fetch_from,
+                    partition_max_bytes=settings.max_partition_fetch_bytes,
+                )
+            )
+        request = FetchRequest(
+            max_wait_ms=settings.fetch_max_wait_ms,
+            min_bytes=settings.fetch_min_bytes,
+            max_bytes=budget,
+            isolation_level=self._isolation,
+            topics=list(topics.values()),
+            rack_id=settings.client_rack,
+        )
+        return asked, request
+
+    def _received(self, state: Assigned, offset: int, data: PartitionData, memory: Reply) -> KafkaError | None:
+        """Buffer a partition's part of a reply. Returns the failure if the next Fetch has to wait, else None."""
+        if self.assigned.get(state.tp) is not state or state.fetch_from != offset:
+            return None
+        error = error_of(data.error_code)
+        follower, state.replica = state.replica, None if error else state.replica
+        if data.preferred_read_replica >= 0 and not error:
+            state.replica = data.preferred_read_replica
+            state.replica_until_s = asyncio.get_running_loop().time() + self._settings.metadata_max_age_ms / 1000
+            return None
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if follower is None:  # a follower may only be behind: its leader is asked next
+                state.out_of_range = True
+                state.move(None)
+        elif error in STALE_METADATA:
+            self._router.stale(state.tp.topic)
+            return _failure(state.tp, error)
+        elif error != ErrorCode.NONE:
+            failure = _failure(state.tp, error, f" from offset {offset}")
+            if not error.retriable:
+                self._failure = failure
+            return failure
+        else:
+            state.end_offset = data.last_stable_offset if self._isolation == READ_COMMITTED else data.high_watermark
+            records = memoryview(data.records or b"")
+            after = offset
+            epochs: list[tuple[int, int]] = []
+            for _, header in batches(records):
+                after = header.last_offset + 1
+                if not epochs or epochs[-1][1] != header.partition_leader_epoch:
+                    epochs.append((header.base_offset, header.partition_leader_epoch))
+            if after > offset:
+                aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
+                state.received(Chunk(records, after, aborted, epochs, memory))
+                memory.size += len(records)
+        return None
+
+    def _worked(self) -> None:
+        self._failing_since_s = None
+        self._backoff.reset()
+
+    async def _failed(self, failure: KafkaError, topics: Iterable[str] = ()) -> None:
+        """Wait before the next attempt. `take` raises the failure if retrying cannot help, or has not helped for
+        `default_api_timeout_ms`."""
+        for topic in topics:
+            self._router.stale(topic)
+        now_s = asyncio.get_running_loop().time()
+        if self._failing_since_s is None:
+            self._failing_since_s = now_s
+        if not failure.retriable:
+            self._failure = failure
+        elif now_s - self._failing_since_s >= self._router.api_timeout_ms / 1000:
+            self._failure, self._failing_since_s = failure, None
+        wait_ms = self._backoff.after_ms(failure)
+        if self._failure is not None:
+            self._wake()
+        await asyncio.sleep(wait_ms / 1000)
+
+
+def _failure(tp: TopicPartition, error: ErrorCode, where: str = "") -> KafkaError:
+    return KafkaError(error, f"fetching {tp}{where}: {sentence(error)}")

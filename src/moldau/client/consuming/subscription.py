@@ -1,0 +1,91 @@
+"""What a consumer subscribes to: topics by name or by pattern, and the listeners of rebalances. No I/O, no clock."""
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TypeAlias, Union
+
+from moldau.client.consuming.groups.membership import Wanted
+from moldau.errors import ConfigError
+from moldau.names import INTERNAL_TOPICS, TopicPartition
+
+Topics: TypeAlias = Union[str, "re.Pattern[str]", Iterable[str]]
+"""A topic, a compiled pattern that whole names of topics match, or several topics."""
+Listener: TypeAlias = Callable[[list[TopicPartition]], object | Awaitable[object]]
+
+NAME_LENGTH_MAX = 249
+_FLAGS = re.UNICODE
+_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def topic_name(name: object) -> str:
+    """The name, checked. Raises `ConfigError` unless it is text that can be the name of a topic."""
+    if not isinstance(name, str):
+        raise ConfigError(f"a topic's name is text, not {name!r}")
+    if not _NAME.fullmatch(name) or len(name) > NAME_LENGTH_MAX or name in (".", ".."):
+        raise ConfigError(
+            f"{name!r} cannot be a topic: a name has 1 to {NAME_LENGTH_MAX} of the characters a-z A-Z 0-9 . _ -"
+        )
+    return name
+
+
+def partition_of(tp: object) -> TopicPartition:
+    """A `TopicPartition`, or a pair of a topic and a number, checked. Raises `ConfigError`."""
+    if isinstance(tp, tuple) and len(tp) == 2 and type(tp[1]) is int and tp[1] >= 0:
+        return TopicPartition(topic_name(tp[0]), tp[1])
+    raise ConfigError(f"{tp!r} is not a TopicPartition, which has a topic's name and a partition's number from 0")
+
+
+class Subscription:
+    """One `subscribe`. `names` are its topics now: of a pattern, those that exist and match."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+        on_lost: Listener | None = None,
+    ):
+        self.pattern: re.Pattern[str] | None = None
+        self.names: list[str] = []
+        self.on_assigned = on_assigned
+        self.on_revoked = on_revoked
+        self.on_lost = on_lost or on_revoked
+        if isinstance(topics, str):
+            self.names = [topic_name(topics)]
+        elif isinstance(topics, re.Pattern):
+            if not isinstance(topics.pattern, str):
+                raise ConfigError(f"subscribe takes a pattern of text, not {topics!r}")
+            self.pattern = topics
+        else:
+            self.names = sorted({topic_name(name) for name in _several(topics)})
+        for listener in (on_assigned, on_revoked, on_lost):
+            if listener is not None and not callable(listener):
+                raise ConfigError(f"a listener of rebalances is a function of a list of partitions, not {listener!r}")
+
+    @property
+    def wanted(self) -> Wanted:
+        """What the member tells its group: also the pattern, for brokers that can match it themselves (KIP-848), unless
+        it would match internal topics there or has flags that the broker does not know."""
+        pattern = self.pattern
+        if pattern is None or pattern.flags & ~_FLAGS or any(pattern.fullmatch(topic) for topic in INTERNAL_TOPICS):
+            return Wanted(tuple(self.names))
+        return Wanted(tuple(self.names), pattern.pattern)
+
+    @property
+    def selects(self) -> bool:
+        """Whether the topics are selected from those that exist."""
+        return self.pattern is not None
+
+    def match(self, existing: Collection[str]) -> None:
+        """Take the topics that are wanted out of all that exist."""
+        self.names = sorted(name for name in existing if name not in INTERNAL_TOPICS and self.wants(name))
+
+    def wants(self, topic: str) -> bool:
+        """Whether the topic, which exists, is one of those to read."""
+        return self.pattern is not None and self.pattern.fullmatch(topic) is not None
+
+
+def _several(topics: object) -> Iterable[object]:
+    if isinstance(topics, Iterable) and not isinstance(topics, bytes):
+        return topics
+    raise ConfigError(f"subscribe takes a topic, a list of topics or a compiled pattern, not {topics!r}")

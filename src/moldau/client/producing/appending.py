@@ -1,0 +1,196 @@
+"""From the arguments of `send` to a record in a batch: serializers, checks, the choice of the partition.
+
+Nothing here waits, and any thread may call it: what cannot go on raises (`BufferFull`) and leaves the waiting to the
+producers. This is the way of every record, so each step is skipped by one test where it has nothing to do.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from moldau.client.producing.batching import RECORD_OVERHEAD_BYTES, Accumulator, Batch, BufferFull, Headers
+from moldau.client.producing.delivery import Delivery, OnDelivery
+from moldau.client.producing.outgoing import GivenHeaders, NoSuchPartition, check_timestamp, checked_headers, content
+from moldau.client.producing.partitioning import Sticky, positive_hash
+from moldau.client.producing.producer_settings import Partitioner, ProducerSettings
+from moldau.client.pyarrow_needed import need_pyarrow
+from moldau.names import TopicPartition
+from moldau.records.compression import CODECS
+from moldau.runtime import Runtime
+
+if TYPE_CHECKING:
+    from moldau.client.producing.columnar import EncodedBatch, RecordColumns
+
+
+class Route:
+    """The partitions of one topic, as `send` uses them until `until_s`."""
+
+    __slots__ = ("count", "partitions", "sticky", "turns", "until_s")
+
+    def __init__(self, topic: str, count: int, sticky: Sticky, until_s: float):
+        self.count = count
+        self.partitions = [TopicPartition(topic, number) for number in range(count)]
+        self.sticky = sticky
+        self.turns = itertools.count()
+        self.until_s = until_s
+
+
+class Appender:
+    """Puts records and encoded batches into an accumulator. `wake` is called when a batch was opened."""
+
+    def __init__(self, settings: ProducerSettings, accumulator: Accumulator, wake: Callable[[], object]):
+        self.accumulator = accumulator
+        self.wake = wake
+        self.check_open: Callable[[], None] | None = None
+        """Called under the lock before a record joins a batch; raises unless a transaction is open."""
+        self._settings = settings
+        self._runtime = settings.runtime or Runtime()
+        self._now_ms = self._runtime.clock.now_ms
+        self._key_serializer = settings.key_serializer
+        self._value_serializer = settings.value_serializer
+        self._ignores_keys = settings.partitioner_ignore_keys
+        self._choose = chooser(settings.partitioner)
+        self._sticky: dict[str, Sticky] = {}
+
+    def route(self, topic: str, count: int, until_s: float) -> Route:
+        """A route to a topic with this number of partitions."""
+        return Route(topic, count, self.sticky(topic), until_s)
+
+    def place(
+        self,
+        route: Route,
+        now_s: float,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: GivenHeaders,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery:
+        """Check a record and put it into its batch. Raises `TypeError` and `ValueError` for a wrong record, and
+        `BufferFull`, whose `record` is for `append`."""
+        if self._value_serializer is not None or (type(value) is not bytes and value is not None):
+            value = content(value, "value", self._value_serializer)
+        if self._key_serializer is not None or (type(key) is not bytes and key is not None):
+            key = content(key, "key", self._key_serializer)
+        if timestamp_ms is None:
+            timestamp_ms = self._now_ms()
+        else:
+            check_timestamp(timestamp_ms)
+        pairs: Headers = checked_headers(headers) if headers else ()
+        if partition is None:
+            if self._choose is not None:
+                partition = self._choose(route, key)
+            elif key is not None and not self._ignores_keys:
+                partition = positive_hash(key) % route.count
+            else:
+                size = RECORD_OVERHEAD_BYTES + len(value) if value else RECORD_OVERHEAD_BYTES
+                sticky = route.sticky
+                if sticky.left > 0 and sticky.chosen < route.count:
+                    sticky.left -= size
+                    partition = sticky.chosen
+                else:
+                    partition = sticky.partition(route.count, size)
+        elif partition >= route.count:
+            raise NoSuchPartition(route.partitions[0].topic, partition, route.count)
+        return self.append(route.partitions[partition], key, value, timestamp_ms, pairs, now_s, on_delivery)
+
+    def append(
+        self,
+        tp: TopicPartition,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        headers: Headers,
+        now_s: float,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery:
+        """Put a checked record into its batch. Raises `BufferFull`."""
+        try:
+            with self.accumulator.lock:
+                if self.check_open is not None:
+                    self.check_open()
+                batch, index, opens = self.accumulator.append(tp, key, value, timestamp_ms, headers, now_s)
+                if on_delivery is not None:
+                    batch.callbacks.append((index, timestamp_ms, on_delivery))
+        except BufferFull as full:
+            full.record = tp, key, value, timestamp_ms, headers, now_s, on_delivery
+            raise
+        if opens:
+            self.wake()
+        return Delivery(tp, batch, index, timestamp_ms)
+
+    def table_columns(
+        self, table: Any, key: Any, value: Any, partition: Any, timestamp: Any, headers: Any
+    ) -> "RecordColumns":
+        """The columns of a table's records, checked. Raises `TypeError` and `ValueError`."""
+        need_pyarrow("send_table")
+        from moldau.client.producing.outgoing_tables import columns_of_table
+
+        return columns_of_table(
+            table, key, value, partition, timestamp, headers, settings=self._settings, now_ms=self._now_ms()
+        )
+
+    def list_columns(self, values: Any, keys: Any) -> "RecordColumns":
+        """The columns of records with these values and keys, checked. Raises `TypeError` and `ValueError`."""
+        need_pyarrow("send_many")
+        from moldau.client.producing.outgoing_tables import columns_of_lists
+
+        return columns_of_lists(values, keys, settings=self._settings, now_ms=self._now_ms())
+
+    def encode(self, route: Route, columns: "RecordColumns") -> "Iterator[EncodedBatch]":
+        """Encode these columns into batches, one by one, in the calling thread. Raises `NoSuchPartition`."""
+        from moldau.client.producing.columnar import encoded_batches
+
+        highest = columns.highest_partition
+        if highest is not None and highest >= route.count:
+            raise NoSuchPartition(route.partitions[0].topic, highest, route.count)
+        if self._choose is not None:
+            choose = self._choose
+            columns = columns.with_chosen(lambda key: choose(route, key))
+        settings, count, sticky = self._settings, route.count, route.sticky
+        return encoded_batches(
+            columns,
+            count,
+            lambda size: sticky.partition(count, size),
+            batch_bytes=settings.column_batch_size,
+            codec=CODECS[settings.compression_type],
+            by_key=not self._ignores_keys,
+        )
+
+    def append_encoded(self, tp: TopicPartition, batch: "EncodedBatch", now_s: float) -> Batch:
+        """Queue an encoded batch, from any thread. Raises `BufferFull`."""
+        with self.accumulator.lock:
+            if self.check_open is not None:
+                self.check_open()
+            return self.accumulator.append_encoded(tp, batch.data, batch.rows, now_s)
+
+    def sticky(self, topic: str) -> Sticky:
+        """The sticky partitioner of a topic."""
+        sticky = self._sticky.get(topic)
+        if sticky is None:
+            adaptive = self._settings.partitioner_adaptive_partitioning_enable
+            waiting = partial(self.accumulator.waiting, topic) if adaptive else None
+            sticky = self._sticky[topic] = Sticky(self._runtime.random, self._settings.batch_size, waiting)
+        return sticky
+
+
+def chooser(partitioner: str | Partitioner | None) -> Callable[[Route, bytes | None], int] | None:
+    """What chooses the partition of every record, with a key or without; None for hash of the key, else sticky."""
+    if partitioner is None:
+        return None
+    if not callable(partitioner):
+        return lambda route, _: next(route.turns) % route.count
+    own = partitioner
+
+    def choose(route: Route, key: bytes | None) -> int:
+        topic = route.partitions[0].topic
+        chosen = own(topic, key, route.count)
+        if type(chosen) is not int or not 0 <= chosen < route.count:
+            raise ValueError(
+                f"the partitioner returned {chosen!r} for topic {topic}, which has {route.count} partitions"
+            )
+        return chosen
+
+    return choose

@@ -1,0 +1,368 @@
+"""The producer on asyncio, `AsyncProducer`; `producer` has its synchronous form.
+
+`send` puts a record into a batch and returns a `Delivery` at once; a sender sends the batches (`sending`). Producers
+are idempotent by default: retries until the delivery time-out never duplicate or reorder records. A producer buffers at
+most `buffer_memory`; when the buffer is full, `send` waits.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from moldau.client import unclosed
+from moldau.client.failures import ClientClosed, check
+from moldau.client.producing.appending import Appender, Route
+from moldau.client.producing.batching import Accumulator, BufferFull, Parts
+from moldau.client.producing.delivery import Delivery, OnDelivery, Unseen
+from moldau.client.producing.interceptors import Interceptors
+from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord, check_partition, check_topic
+from moldau.client.producing.producer_metrics import Counters, ProducerMetrics
+from moldau.client.producing.producer_settings import ProducerSettings
+from moldau.client.producing.sending import Sender
+from moldau.client.producing.table_delivery import TableDelivery
+from moldau.client.producing.transacting import GroupOffsets, ProducerTransactions
+from moldau.client.producing.transaction import AsyncTransaction
+from moldau.client.routing import METADATA_MAX_AGE_MS, router_of
+from moldau.client.settings import configured
+from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.names import GroupMetadata
+
+if TYPE_CHECKING:
+    from moldau.client.producing.columnar import RecordColumns
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+CLOSED = "this producer is closed"
+
+
+class AsyncProducer:
+    """A producer on the running loop. Use it in `async with`, which delivers all records before it exits and raises
+    `NotDelivered` if some failed and nobody asked for their results."""
+
+    @configured(ProducerSettings)
+    def __init__(self, settings: ProducerSettings):
+        self.settings = settings
+        self._router = router_of(settings)
+        self.accumulator = Accumulator(
+            batch_bytes=settings.batch_size,
+            linger_ms=settings.linger_ms,
+            buffer_bytes=settings.buffer_memory,
+            delivery_timeout_ms=settings.delivery_timeout_ms,
+            in_flight_max=settings.max_in_flight_requests_per_connection,
+            may_renew=settings.transactional_id is None,
+        )
+        self.appender = Appender(settings, self.accumulator, self._batch_opened)
+        self._transactions: ProducerTransactions | None = None
+        if settings.transactional_id is not None:
+            self._transactions = ProducerTransactions(
+                settings.transactional_id, settings.transaction_timeout_ms, self._router, self.accumulator
+            )
+            self.appender.check_open = self._transactions.check_open
+        self.interceptors = Interceptors(settings.interceptors) if settings.interceptors else None
+        self.routes: dict[str, Route] = {}
+        self.unseen = Unseen()
+        self._space = asyncio.Event()
+        self.accumulator.on_space = self._space.set
+        self._sender: Sender | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._learning: dict[str, asyncio.Task[Route]] = {}
+        self._yield = False
+        self._unusable = "this producer was not started"
+
+    def __repr__(self) -> str:
+        waiting = self.accumulator.records
+        state = self._unusable or f"{waiting} record{'s' * (waiting != 1)} waiting"
+        return f"<{type(self).__name__} {self.settings.client_id!r} at {self.settings.bootstrap_servers}, {state}>"
+
+    async def __aenter__(self) -> "AsyncProducer":
+        await self.start()
+        return self
+
+    async def __aexit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        await self.close(unclosed.EXIT_S if failed else None)
+        failure = self.unseen.failure()
+        if failure is not None and failed is None:
+            raise failure
+
+    async def start(self) -> None:
+        """Start the sender on the running loop; it dials no broker before the first record."""
+        self._loop = asyncio.get_running_loop()
+        self.now_s = self._loop.time
+        self._sender = Sender(self._router, self.accumulator, self.settings, self.unseen, self._transactions)
+        self._sender.start()
+        self._unusable = ""
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: GivenHeaders = (),
+        on_delivery: OnDelivery | None = None,
+    ) -> Delivery:
+        """Put a record into a batch; waits while the buffer is full. Await the `Delivery` to wait for the broker.
+
+        Without a serializer, values and keys are bytes, text (sent as UTF-8) or None. The time is in ms since 1970, now
+        if it is left out. Headers are pairs of a name and bytes, text or None, or a mapping. `on_delivery(error,
+        delivered)` is called on this loop; one of both is None.
+
+        Raises `TypeError` or `ValueError` for a wrong record, and `KafkaError` if the topic can be neither found nor
+        created, has no such partition, if the record is too large, or if the buffer stayed full for `max_block_ms`.
+        """
+        if self.interceptors is not None:
+            record = OutgoingRecord(topic, value, key, partition, timestamp_ms, headers)
+            record, on_delivery = self.interceptors.sending(record, on_delivery)
+            topic, value, key, partition, timestamp_ms, headers = record
+        if self._yield:  # a batch was opened: the sender has its turn, however tight the caller's loop is
+            self._yield = False
+            await asyncio.sleep(0)
+        route = self.routes.get(topic)
+        if route is None or partition is not None or route.until_s < self.now_s():
+            route = self.known_route(topic, partition) or await self.find_route(topic, partition)
+        try:
+            return self.appender.place(route, self.now_s(), value, key, partition, timestamp_ms, headers, on_delivery)
+        except BufferFull as full:
+            return await self._when_there_is_room(partial(self.appender.append, *full.record))
+
+    async def send_table(
+        self,
+        topic: str,
+        table: Any,
+        *,
+        key: Any = BY_NAME,
+        value: Any = BY_NAME,
+        partition: Any = BY_NAME,
+        timestamp: Any = BY_NAME,
+        headers: Any = BY_NAME,
+    ) -> TableDelivery:
+        """Send a table, one record per row, in order within each partition: a pyarrow, pandas or Polars table, or
+        anything with `__arrow_c_stream__`. Await the `TableDelivery` to wait for the broker.
+
+        Each argument is the name of a column or an array of as many rows; `partition` may be a number for all rows.
+        What is left out is taken from the column with the argument's name, if there is one; None takes no column. Keys
+        and values are binary or text, unless there is a serializer; timestamps are Arrow's or whole ms since 1970, now
+        where null; partitions are chosen as by `send` where null, though without keys from batch to batch; headers are
+        list<struct<key, value>> or maps. Interceptors do not see the rows.
+
+        Waits while the buffer is full. Raises `TypeError` or `ValueError` for a wrong table, of which nothing is sent
+        then, `KafkaError` as `send` does, and `ConfigError` without pyarrow.
+        """
+        return await self._send_rows(
+            topic, self.appender.table_columns(table, key, value, partition, timestamp, headers)
+        )
+
+    async def send_many(self, topic: str, values: Any, keys: Any = None) -> TableDelivery:
+        """Send a list or array of values, each with the key at its place in `keys`, faster than one by one. Returns and
+        raises what `send_table` does."""
+        return await self._send_rows(topic, self.appender.list_columns(values, keys))
+
+    async def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
+        highest = columns.highest_partition
+        route = self.known_route(topic, highest) or await self.find_route(topic, highest)
+        batches = []
+        for batch in self.appender.encode(route, columns):
+            tp = route.partitions[batch.partition]
+            append = partial(self.appender.append_encoded, tp, batch, self.now_s())
+            batches.append((tp, await self._when_there_is_room(append)))
+            self.wake()
+            await asyncio.sleep(0)
+        return TableDelivery(batches)
+
+    async def flush(self, timeout_s: float | None = None) -> None:
+        """Send the waiting batches, and wait until each record sent so far is delivered or has failed. Raises
+        `TimeoutError` after `timeout_s`; the records stay on their way."""
+        self.accumulator.hurry += 1
+        try:
+            async with asyncio.timeout(timeout_s):
+                self.wake()
+                outstanding = self.accumulator.outstanding()
+                while outstanding:
+                    futures = [asyncio.shield(asyncio.wrap_future(batch.outcome)) for batch in outstanding]
+                    outcomes = await asyncio.gather(*futures, return_exceptions=True)
+                    outstanding = [part for outcome in outcomes if isinstance(outcome, Parts) for part in outcome]
+        except TimeoutError:
+            raise TimeoutError(
+                f"after {timeout_s:g} s {self.accumulator.records} records were not acknowledged yet"
+            ) from None
+        finally:
+            self.accumulator.hurry -= 1
+
+    def transaction(self) -> AsyncTransaction:
+        """A transaction for `async with`: it is committed at the end of the block, and aborted by an exception. Needs
+        the setting `transactional_id`."""
+        return AsyncTransaction(self)
+
+    async def init_transactions(self) -> None:
+        """Get a producer id, fence earlier producers with this transactional id, and end what they left open. The first
+        `begin_transaction` does it if nobody has. Raises `KafkaError`."""
+        await self._transactional().initialize()
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction, which `send` needs. Raises `KafkaError`."""
+        await self._transactional().begin()
+
+    async def commit_transaction(self) -> None:
+        """Deliver what was sent and commit the transaction. Raises `TransactionAbortable` if a record failed (abort
+        then), `ProducerFenced` if a newer producer has taken over (close then). After a retriable `KafkaError` the
+        outcome is unknown; commit once more."""
+        try:
+            await self._transactional().commit(self.flush)
+        finally:
+            self.unseen.clear()
+
+    async def abort_transaction(self) -> None:
+        """Drop what was not sent yet and abort the transaction. Raises `KafkaError`."""
+        sender = self._sender
+        assert sender is not None
+        try:
+            await self._transactional().abort(self.flush, sender.give_up)
+        finally:
+            self.unseen.clear()
+
+    async def send_offsets_to_transaction(self, offsets: GroupOffsets, group: str | GroupMetadata) -> None:
+        """Commit these offsets of a group (the next record to read of each partition) if the transaction is committed.
+        Raises `KafkaError`, `CommitFailed` if the consumer has left its group (abort then)."""
+        of_group = GroupMetadata(group) if isinstance(group, str) else group
+        await self._transactional().send_offsets(offsets, of_group)
+
+    def _transactional(self) -> ProducerTransactions:
+        if self._transactions is None:
+            raise ConfigError("transactions need the setting transactional_id")
+        if self._unusable:
+            raise ClientClosed(self._unusable)
+        return self._transactions
+
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Deliver the waiting records for at most `timeout_s` (None: the delivery time-out), then stop. Records that
+        are not delivered by then fail; failures that nobody asked for are logged. An open transaction is aborted."""
+        if self.closed:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                if self._transactions is not None and self._transactions.open:
+                    await self.abort_transaction()
+        except (TimeoutError, KafkaError) as open_still:
+            logger.warning("%s: an open transaction was not aborted: %s", self.settings.client_id, open_still)
+        self.refuse(CLOSED)
+        try:
+            await self.flush(timeout_s)
+        except TimeoutError:
+            pass
+        finally:
+            for task in self._learning.values():
+                task.cancel()
+            if self._sender is not None:
+                await self._sender.close()
+            await self._router.close()
+            failure = self.unseen.failure()
+            if failure is not None:
+                logger.warning("%s: %s", self.settings.client_id, failure)
+
+    def metrics(self) -> ProducerMetrics:
+        """What the producer has counted since it was started."""
+        counters = self._sender.counters if self._sender is not None else Counters()
+        buffer = self.accumulator
+        return counters.snapshot(
+            records_waiting=buffer.records, used_bytes=buffer.held_bytes, total_bytes=buffer.buffer_bytes
+        )
+
+    @property
+    def closed(self) -> bool:
+        return self._unusable == CLOSED
+
+    def refuse(self, why: str) -> None:
+        """From now on `send` raises `ClientClosed` with this sentence."""
+        self._unusable = why
+        self.routes.clear()
+
+    def wake(self) -> None:
+        """Wake the sender. Call on the loop only."""
+        if self._sender is not None:
+            self._sender.wake()
+
+    def known_route(self, topic: str, partition: int | None) -> Route | None:
+        """The route to a topic; None if it is unknown or too old, or has not that partition. Raises `TypeError`,
+        `ValueError`, `ClientClosed`."""
+        if self._unusable:
+            raise ClientClosed(self._unusable)
+        check_topic(topic)
+        if partition is not None:
+            check_partition(partition)
+        route = self.routes.get(topic)
+        if route is None or route.until_s < self.now_s() or (partition is not None and partition >= route.count):
+            return None
+        return route
+
+    async def find_route(self, topic: str, partition: int | None = None) -> Route:
+        """The route to a topic, by requesting metadata: the broker may create the topic (`auto.create.topics.enable`).
+        A route that is merely old is used while it is looked up again. Callers share one look-up. Raises `KafkaError`
+        after `max_block_ms`."""
+        learning = self._learning.get(topic)
+        if learning is None:
+            learning = self._learning[topic] = asyncio.get_running_loop().create_task(self._learn(topic))
+            learning.add_done_callback(partial(self._learned, topic))
+        route = self.routes.get(topic)
+        if route is None or (partition is not None and partition >= route.count):
+            return await asyncio.shield(learning)
+        return route
+
+    def _learned(self, topic: str, learning: asyncio.Task[Route]) -> None:
+        del self._learning[topic]
+        if learning.cancelled() or learning.exception() is not None:
+            self.routes.pop(topic, None)
+
+    async def _learn(self, topic: str) -> Route:
+        async def ask() -> int:
+            await self._router.refresh([topic], create=True)
+            view = self._router.view
+            if topic not in view.topics:
+                check(view.missing.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {topic}")
+            return len(view.topics[topic].partitions)
+
+        limit_ms = self.settings.max_block_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                count = await self._router.retrying(ask, timeout_ms=limit_ms)
+        except TimeoutError:
+            latest = self._router.retries.latest or "no broker has answered"
+            about = f"topic {topic}: no metadata within {limit_ms} ms (max.block.ms): {latest}"
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, about) from None
+        if self._unusable:
+            raise ClientClosed(self._unusable)
+        route = self.appender.route(topic, count, self.now_s() + METADATA_MAX_AGE_MS / 1000)
+        self.routes[topic] = route
+        return route
+
+    def full(self) -> KafkaError:
+        """The failure of a caller who has waited for room in the buffer for too long."""
+        latest = self._router.retries.latest
+        limit_ms = self.settings.max_block_ms
+        return KafkaError(
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"the producer's buffer was full for {limit_ms} ms (max.block.ms): "
+            + (latest or "the broker does not acknowledge records fast enough"),
+        )
+
+    async def _when_there_is_room(self, append: Callable[[], T]) -> T:
+        try:
+            async with asyncio.timeout(self.settings.max_block_ms / 1000):
+                while True:
+                    self._space.clear()
+                    try:
+                        return append()
+                    except BufferFull:
+                        with self.accumulator.waiting_for_room():
+                            self.wake()
+                            await self._space.wait()
+        except TimeoutError:
+            raise self.full() from None
+
+    def _batch_opened(self) -> None:
+        self._yield = True
+        self.wake()

@@ -1,0 +1,196 @@
+"""The future result of sending one record. It follows the record when a batch that was too large is split.
+
+A failure counts as seen once somebody asked for it (`result`, `await`, `exception`) or left a callback. `Unseen` keeps
+the failures that nobody has seen, so that a producer can raise them when it is closed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from moldau.client.producing.batching import Ack, Batch
+from moldau.errors import ErrorCode, KafkaError, MoldauError
+from moldau.names import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+UNSEEN_BATCHES_MAX = 1000
+
+
+class Delivered(NamedTuple):
+    """Where a delivered record is. `offset` is -1 with acks=0, where the broker does not report it. `timestamp_ms` is
+    the broker's time if the topic has message.timestamp.type=LogAppendTime, else the record's; -1 if unknown."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int = -1
+
+
+OnDelivery = Callable[[MoldauError | None, Delivered | None], object]
+"""Called with the failure and None, or with None and where the record is."""
+
+
+class NotDelivered(KafkaError):
+    """Records were not delivered, and nobody had asked for their results. `count` is their number, `first` the first
+    failure."""
+
+    def __init__(self, count: int, first: MoldauError):
+        code = first.code if isinstance(first, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        many = "1 record was" if count == 1 else f"{count} records were"
+        super().__init__(code, f"{many} not delivered: {first}")
+        self.count = count
+        self.first = first
+
+
+class Delivery:
+    """The future result of sending one record: call `result`, or await it."""
+
+    __slots__ = ("_batch", "_index", "_timestamp_ms", "_tp")
+
+    def __init__(self, tp: TopicPartition, batch: Batch, index: int, timestamp_ms: int = -1):
+        self._tp = tp
+        self._batch = batch
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+
+    def __repr__(self) -> str:
+        place = f"topic={self.topic!r}, partition={self.partition}"
+        batch, index = self._placed()
+        if not batch.outcome.done():
+            return f"<Delivery {place}, waiting>"
+        failure = batch.outcome.exception()
+        if failure is not None:
+            return f"<Delivery {place}, failed: {failure}>"
+        where = self._delivered(batch.outcome.result(), index)
+        return f"<Delivery {place}, offset={where.offset}, timestamp_ms={where.timestamp_ms}>"
+
+    @property
+    def topic(self) -> str:
+        return self._tp.topic
+
+    @property
+    def partition(self) -> int:
+        return self._tp.partition
+
+    @property
+    def done(self) -> bool:
+        """Whether the record was delivered or has failed."""
+        batch, _ = self._placed()
+        return batch.outcome.done()
+
+    def result(self, timeout_s: float | None = None) -> Delivered:
+        """Wait for the result. Raises `KafkaError` if the delivery failed, `TimeoutError` if it is still open."""
+        while True:
+            batch, index = self._placed()
+            try:
+                outcome = batch.outcome.result(timeout_s)
+            except MoldauError:
+                batch.saw(index)
+                raise
+            if isinstance(outcome, Ack):
+                return self._delivered(outcome, index)
+
+    def exception(self, timeout_s: float | None = None) -> MoldauError | None:
+        """Wait for the result and return the failure; None if the record was delivered. Raises `TimeoutError`."""
+        try:
+            self.result(timeout_s)
+        except MoldauError as failure:
+            return failure
+        return None
+
+    def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
+        """Call `callback(delivery)` once the record was delivered or has failed: on the producer's loop, or at once if
+        that has happened. What it raises is logged."""
+
+        def ended(_: "Future[Any]") -> None:
+            batch, index = self._placed()
+            if not batch.outcome.done():
+                batch.outcome.add_done_callback(ended)  # the batch was split
+                return
+            batch.saw(index)
+            try:
+                callback(self)
+            except Exception:
+                logger.exception("a callback of %r raised", self)
+
+        self._placed()[0].outcome.add_done_callback(ended)
+
+    def __await__(self) -> Generator[Any, None, Delivered]:
+        while True:
+            batch, index = self._placed()
+            try:
+                if batch.outcome.done():
+                    outcome = batch.outcome.result()
+                else:
+                    outcome = yield from asyncio.shield(asyncio.wrap_future(batch.outcome)).__await__()
+            except MoldauError:
+                batch.saw(index)
+                raise
+            if isinstance(outcome, Ack):
+                return self._delivered(outcome, index)
+
+    def _placed(self) -> tuple[Batch, int]:
+        """The batch that now holds the record, and the record's index in it."""
+        batch, index = self._batch, self._index
+        while batch.outcome.done() and batch.outcome.exception() is None:
+            outcome = batch.outcome.result()
+            if isinstance(outcome, Ack):
+                break
+            batch, index = outcome.holding(index)
+        return batch, index
+
+    def _delivered(self, outcome: Any, index: int) -> Delivered:
+        return delivered(self._tp, outcome, index, self._timestamp_ms)
+
+
+def delivered(tp: TopicPartition, ack: Ack, index: int, timestamp_ms: int) -> Delivered:
+    """Where the record at `index` of an acknowledged batch is; `timestamp_ms` is the record's own."""
+    offset = ack.base_offset + index if ack.base_offset >= 0 else -1
+    return Delivered(*tp, offset, ack.append_time_ms if ack.append_time_ms >= 0 else timestamp_ms)
+
+
+def tell(tp: TopicPartition, batch: Batch, outcome: Ack | MoldauError) -> None:
+    """Call the callbacks of the records of a batch that has ended; what they raise is logged."""
+    for index, timestamp_ms, callback in batch.callbacks:
+        try:
+            if isinstance(outcome, Ack):
+                callback(None, delivered(tp, outcome, index, timestamp_ms))
+            else:
+                if getattr(callback, "asked", True):
+                    batch.saw(index)
+                callback(outcome, None)
+        except Exception:
+            logger.exception("the on_delivery callback of a record of %s raised", tp)
+    batch.callbacks = []
+
+
+class Unseen:
+    """The batches that failed and of whose records some have not been asked for; the oldest 1,000 of them."""
+
+    def __init__(self) -> None:
+        self._failed: list[tuple[Batch, MoldauError]] = []
+        self._more = 0
+
+    def add(self, batch: Batch, failure: MoldauError) -> None:
+        if len(self._failed) >= UNSEEN_BATCHES_MAX:
+            self._failed = [(one, why) for one, why in self._failed if one.unseen]
+        if len(self._failed) < UNSEEN_BATCHES_MAX:
+            self._failed.append((batch, failure))
+        else:
+            self._more += batch.unseen
+
+    def clear(self) -> None:
+        """Forget all failures: the caller has been told of them in another way."""
+        self._failed, self._more = [], 0
+
+    def failure(self) -> NotDelivered | None:
+        """The failure to raise; None if all failures were seen."""
+        left = [(batch, why) for batch, why in self._failed if batch.unseen]
+        if not left:
+            return None
+        raised = NotDelivered(sum(batch.unseen for batch, _ in left) + self._more, left[0][1])
+        raised.__cause__ = left[0][1]
+        return raised

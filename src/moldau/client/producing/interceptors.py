@@ -1,0 +1,68 @@
+"""Interceptors of a producer: they see each record before it is sent and what became of it, and may replace it.
+
+As in Kafka, what an interceptor raises is logged and stops nothing: the next one gets the record as it was.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from moldau.client.producing.delivery import Delivered, OnDelivery
+from moldau.client.producing.outgoing import OutgoingRecord
+from moldau.errors import MoldauError
+
+logger = logging.getLogger(__name__)
+
+
+class ProducerInterceptor:
+    """What an interceptor may do; an object with one of these methods will do, too."""
+
+    def on_send(self, record: OutgoingRecord) -> OutgoingRecord:
+        """The record to send instead, in the thread that called `send`, before serializers and partitioner."""
+        return record
+
+    def on_acknowledgement(self, error: MoldauError | None, delivered: Delivered | None) -> None:
+        """What became of a record, before its own callback is called; one of both is None."""
+
+
+class Interceptors:
+    """The interceptors of one producer, in order."""
+
+    def __init__(self, interceptors: Iterable[Any]):
+        each = [*interceptors]
+        self._on_send = [one.on_send for one in each if hasattr(one, "on_send")]
+        self._on_acknowledgement = [one.on_acknowledgement for one in each if hasattr(one, "on_acknowledgement")]
+
+    def sending(
+        self, record: OutgoingRecord, on_delivery: OnDelivery | None
+    ) -> tuple[OutgoingRecord, OnDelivery | None]:
+        """The record to send, and the callback that tells the interceptors before the caller."""
+        for intercept in self._on_send:
+            try:
+                changed = intercept(record)
+                if not isinstance(changed, OutgoingRecord):
+                    raise TypeError(f"on_send returned {changed!r}, not an OutgoingRecord")
+                record = changed
+            except Exception:
+                logger.exception("an interceptor raised on a record of topic %s, which is sent as it was", record.topic)
+        if self._on_acknowledgement:
+            on_delivery = Acknowledging(self._on_acknowledgement, on_delivery)
+        return record, on_delivery
+
+
+class Acknowledging:
+    """Tells the interceptors what became of a record, then its caller. `asked`: whether the caller left a callback."""
+
+    def __init__(self, interceptors: list[OnDelivery], on_delivery: OnDelivery | None):
+        self._interceptors = interceptors
+        self._on_delivery = on_delivery
+        self.asked = on_delivery is not None
+
+    def __call__(self, error: MoldauError | None, delivered: Delivered | None) -> None:
+        for intercept in self._interceptors:
+            try:
+                intercept(error, delivered)
+            except Exception:
+                logger.exception("an interceptor raised on an acknowledgement")
+        if self._on_delivery is not None:
+            self._on_delivery(error, delivered)

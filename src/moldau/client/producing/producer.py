@@ -1,0 +1,197 @@
+"""The synchronous producer, `Producer`: an `AsyncProducer` on a loop in a thread of its own.
+
+`send` runs in the caller's thread up to the batch; the loop sends the batches.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from moldau.client import unclosed
+from moldau.client.background import LoopThread
+from moldau.client.producing.async_producer import AsyncProducer as AsyncProducer
+from moldau.client.producing.batching import BufferFull
+from moldau.client.producing.delivery import Delivery, OnDelivery
+from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord
+from moldau.client.producing.producer_metrics import ProducerMetrics
+from moldau.client.producing.producer_settings import ProducerSettings
+from moldau.client.producing.table_delivery import TableDelivery
+from moldau.client.producing.transacting import GroupOffsets
+from moldau.client.producing.transaction import Transaction
+from moldau.client.settings import configured
+from moldau.names import GroupMetadata
+
+if TYPE_CHECKING:
+    from moldau.client.producing.columnar import RecordColumns
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Producer:
+    """The synchronous form of `AsyncProducer`. Use it in a with-statement, which delivers all records before it exits
+    and raises `NotDelivered` if some failed and nobody asked for their results. Threads may share it; a process that
+    was forked makes its own."""
+
+    @configured(ProducerSettings)
+    def __init__(self, settings: ProducerSettings):
+        self._core = core = AsyncProducer(settings)
+        self._thread = thread = LoopThread("moldau-producer")
+        core.appender.wake = partial(thread.soon, core.wake)
+        thread.start()
+        thread.run(core.start())
+        unclosed.watch(thread, partial(_finish, core, thread), partial(core.refuse, unclosed.FORKED))
+
+    def __repr__(self) -> str:
+        return repr(self._core).replace("AsyncProducer", "Producer", 1)
+
+    def __enter__(self) -> "Producer":
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        self.close(unclosed.EXIT_S if failed else None)
+        failure = self._core.unseen.failure()
+        if failure is not None and failed is None:
+            raise failure
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: GivenHeaders = (),
+        on_delivery: OnDelivery | None = None,
+    ) -> Delivery:
+        """As `AsyncProducer.send`; blocks only for the metadata of a new topic and while the buffer is full.
+        `on_delivery` is called in the producer's thread, where nothing may wait: `send` to a new topic, or while the
+        buffer is full, raises there."""
+        core = self._core
+        if core.interceptors is not None:
+            record = OutgoingRecord(topic, value, key, partition, timestamp_ms, headers)
+            record, on_delivery = core.interceptors.sending(record, on_delivery)
+            topic, value, key, partition, timestamp_ms, headers = record
+        route, now_s = core.routes.get(topic), core.now_s()
+        if route is None or partition is not None or route.until_s < now_s:
+            route = core.known_route(topic, partition) or self._thread.run(core.find_route(topic, partition))
+        try:
+            return core.appender.place(route, now_s, value, key, partition, timestamp_ms, headers, on_delivery)
+        except BufferFull as full:
+            return self._when_there_is_room(partial(core.appender.append, *full.record))
+
+    def send_table(
+        self,
+        topic: str,
+        table: Any,
+        *,
+        key: Any = BY_NAME,
+        value: Any = BY_NAME,
+        partition: Any = BY_NAME,
+        timestamp: Any = BY_NAME,
+        headers: Any = BY_NAME,
+    ) -> TableDelivery:
+        """As `AsyncProducer.send_table`; columns are encoded in the caller's thread. Call `result` of the
+        `TableDelivery` to wait for the broker."""
+        return self._send_rows(
+            topic, self._core.appender.table_columns(table, key, value, partition, timestamp, headers)
+        )
+
+    def send_many(self, topic: str, values: Any, keys: Any = None) -> TableDelivery:
+        """Send a list or array of values, each with the key at its place in `keys`, faster than one by one. Returns and
+        raises what `send_table` does."""
+        return self._send_rows(topic, self._core.appender.list_columns(values, keys))
+
+    def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
+        core, highest = self._core, columns.highest_partition
+        route = core.known_route(topic, highest) or self._thread.run(core.find_route(topic, highest))
+        batches = []
+        for batch in core.appender.encode(route, columns):
+            tp = route.partitions[batch.partition]
+            append = partial(core.appender.append_encoded, tp, batch, core.now_s())
+            batches.append((tp, self._when_there_is_room(append)))
+            self._thread.soon(core.wake)
+        return TableDelivery(batches)
+
+    def _when_there_is_room(self, place: Callable[[], T]) -> T:
+        accumulator = self._core.accumulator
+        deadline = time.monotonic() + self._core.settings.max_block_ms / 1000
+        while True:
+            try:
+                return place()
+            except BufferFull:
+                if time.monotonic() > deadline or self._thread.is_current:
+                    raise self._core.full() from None
+            with accumulator.waiting_for_room():
+                self._thread.soon(self._core.wake)
+                with accumulator.space:
+                    accumulator.space.wait(0.1)
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until each record sent so far is delivered or has failed. Raises `TimeoutError` after `timeout_s`; the
+        records stay on their way."""
+        self._thread.run(self._core.flush(timeout_s))
+
+    def transaction(self) -> Transaction:
+        """A transaction for a with-statement: it is committed at the end of the block, and aborted by an exception.
+        Needs the setting `transactional_id`."""
+        return Transaction(self)
+
+    def init_transactions(self) -> None:
+        """As `AsyncProducer.init_transactions`."""
+        self._thread.run(self._core.init_transactions())
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction, which `send` needs. Raises `KafkaError`."""
+        self._thread.run(self._core.begin_transaction())
+
+    def commit_transaction(self) -> None:
+        """As `AsyncProducer.commit_transaction`."""
+        self._thread.run(self._core.commit_transaction())
+
+    def abort_transaction(self) -> None:
+        """Drop what was not sent yet and abort the transaction. Raises `KafkaError`."""
+        self._thread.run(self._core.abort_transaction())
+
+    def send_offsets_to_transaction(self, offsets: GroupOffsets, group: str | GroupMetadata) -> None:
+        """As `AsyncProducer.send_offsets_to_transaction`."""
+        self._thread.run(self._core.send_offsets_to_transaction(offsets, group))
+
+    def metrics(self) -> ProducerMetrics:
+        """What the producer has counted since it was made."""
+        return self._core.metrics()
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Deliver the waiting records for at most `timeout_s`, then stop. Records that are not delivered by then fail;
+        failures that nobody asked for are logged."""
+        unclosed.forget(self._thread)
+        if self._thread.running:
+            try:
+                self._thread.run(self._core.close(timeout_s))
+            finally:
+                self._thread.stop()
+
+
+def _finish(core: AsyncProducer, thread: LoopThread, timeout_s: float) -> None:
+    """Deliver what a producer still holds that nobody closed before the interpreter exits."""
+    waiting, name = core.accumulator.records, core.settings.client_id
+    if waiting:
+        logger.warning(
+            "%s: the program ends with %d records that are not delivered yet, and waits for them for up to %.0f s:"
+            " close the producer, or use it in a with-statement",
+            name,
+            waiting,
+            timeout_s,
+        )
+        try:
+            thread.run(core.flush(timeout_s))
+        except TimeoutError:
+            logger.error("%s: %d records were lost: they were not acknowledged in time", name, core.accumulator.records)
+    failure = core.unseen.failure()
+    if failure is not None:
+        core.unseen.clear()
+        logger.error("%s: %s", name, failure)

@@ -1,0 +1,378 @@
+"""The producer's sender: takes due batches, sends them to the leaders, and completes them when the replies arrive.
+
+The sender is one task on one loop. `_pump` decides and sends without awaiting. Connecting, refreshing metadata and
+requesting a producer id run as separate tasks that wake the pump when they finish, so that one slow broker does not
+delay the others.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
+from moldau.client.producing.batching import Accumulator, Ack, Batch, Identity, PartitionQueue
+from moldau.client.producing.delivery import Unseen, tell
+from moldau.client.producing.producer_metrics import Counters
+from moldau.client.producing.producer_settings import ProducerSettings
+from moldau.client.producing.transacting import ProducerTransactions
+from moldau.client.routing import Router
+from moldau.errors import ErrorCode, KafkaError, MoldauError, ProtocolViolation
+from moldau.names import TopicPartition
+from moldau.peers.link import Link
+from moldau.protocol.apis import INIT_PRODUCER_ID, PRODUCE
+from moldau.protocol.codec import read_reply
+from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
+from moldau.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from moldau.records.batch import TRANSACTIONAL_BIT
+from moldau.records.compression import CODECS
+
+logger = logging.getLogger(__name__)
+
+Taken = dict[TopicPartition, tuple[PartitionQueue, Batch]]
+
+
+class Sender:
+    """Sends the batches of an `Accumulator`. Call `start` on the loop of its router."""
+
+    def __init__(
+        self,
+        router: Router,
+        accumulator: Accumulator,
+        settings: ProducerSettings,
+        unseen: Unseen,
+        transactions: ProducerTransactions | None = None,
+    ):
+        self._router = router
+        self._accumulator = accumulator
+        self._settings = settings
+        self._acks = settings.acks_number
+        self._idempotent = settings.is_idempotent
+        self._codec = CODECS[settings.compression_type]
+        self.counters = Counters()
+        self._unseen = unseen
+        self._transactions = transactions
+        self._identity: Identity | None = None
+        self._links: dict[int, Link] = {}
+        self._waiting_for: dict[str, asyncio.Task[None]] = {}
+        self._backoffs: dict[str, Backoff] = {}
+        self._awake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+        self._loop = asyncio.get_running_loop()
+
+    def start(self) -> None:
+        self._task = self._loop.create_task(self._run())
+
+    def wake(self) -> None:
+        """Check again for due batches. Call on the loop only."""
+        self._awake.set()
+
+    async def close(self) -> None:
+        """Stop; batches that are not acknowledged fail."""
+        self._closing = True
+        tasks = [t for t in (self._task, *self._waiting_for.values()) if t is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        closed = "the producer was closed before the broker acknowledged the record"
+        self._fail_all(KafkaError(ErrorCode.NETWORK_EXCEPTION, closed))
+
+    def _fail_all(self, failure: KafkaError) -> None:
+        for tp, batch in self._accumulator.unacknowledged():
+            self._settle(tp, batch, failure)
+
+    async def _run(self) -> None:
+        try:
+            await self._send_until_closed()
+        except asyncio.CancelledError:
+            left = self._accumulator.records
+            if left and not self._closing:
+                line = "%s: the event loop ended with %d records that are not delivered: use the producer in async with"
+                logger.warning(line, self._router.client_id, left)
+            raise
+        except Exception as fault:
+            logger.exception(
+                "%s: the producer met a fault of its own and fails all its records", self._router.client_id
+            )
+            self._fail_all(
+                KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the producer met a fault of its own: {fault!r}")
+            )
+            with self._accumulator.lock:
+                self._accumulator.queues.clear()
+            self._identity = None  # the sequences of its batches are lost
+            self._task = self._loop.create_task(self._run())
+
+    async def _send_until_closed(self) -> None:
+        while True:
+            self._awake.clear()
+            due_s = self._pump(self._loop.time())
+            timeout_s = 1.0 if due_s is None else max(due_s - self._loop.time(), 0.0)
+            try:
+                async with asyncio.timeout(min(timeout_s, 1.0)):
+                    await self._awake.wait()
+            except TimeoutError:
+                pass
+
+    def _pump(self, now_s: float) -> float | None:
+        """Send all due batches. Returns the time when the next batch is due, None if unknown."""
+        for queue, batch in self._accumulator.expired(now_s):
+            queue.gave_up(batch)
+            about = f"{queue.tp}: not acknowledged within the delivery time-out after {batch.attempts} attempts"
+            latest = self._router.retries.latest
+            why = f"; the last failure: {latest}" if latest else ""
+            self._settle(queue.tp, batch, KafkaError(ErrorCode.REQUEST_TIMED_OUT, about + why))
+        while True:
+            sent, earliest = self._round(now_s)
+            if not sent:
+                return earliest
+
+    def _round(self, now_s: float) -> tuple[bool, float | None]:
+        """Send at most one request to each leader. Returns whether one was sent, and when the next batch is due."""
+        earliest: float | None = None
+        by_leader: dict[int, list[PartitionQueue]] = {}
+        unled: dict[str, None] = {}
+        unknown: list[TopicPartition] = []
+        with self._accumulator.lock:
+            hurry = self._accumulator.pressing
+            queues = list(self._accumulator.queues.values())
+        for queue in queues:
+            due_s = queue.due_s(now_s, hurry, self._idempotent)
+            if due_s is None:
+                continue
+            if due_s > now_s:
+                earliest = due_s if earliest is None else min(earliest, due_s)
+                continue
+            if self._transactions is not None and not self._transactions.covers(queue.tp):
+                unknown.append(queue.tp)
+                continue
+            leader = self._router.view.leader(queue.tp)
+            if isinstance(leader, ErrorCode):
+                unled[queue.tp.topic] = None
+            else:
+                by_leader.setdefault(leader, []).append(queue)
+        if unled:
+            self._background("refreshing metadata", lambda: self._ask_who_leads(list(unled)))
+        if unknown and self._transactions is not None:
+            add = self._transactions.add
+            self._background("adding partitions to the transaction", lambda: add(unknown))
+        if by_leader and self._idempotent and self._producer is None:
+            self._background("requesting a producer id", self._introduce)
+            return False, earliest
+        sent = [self._send_to(leader, ready) for leader, ready in by_leader.items()]
+        return any(sent), earliest
+
+    def _send_to(self, leader: int, ready: list[PartitionQueue]) -> bool:
+        link = self._links.get(leader)
+        if link is None or link.closed:
+            self._background(f"connecting to broker {leader}", lambda: self._connect(leader))
+            return False
+        limit = self._settings.max_in_flight_requests_per_connection
+        if link.connection.in_flight >= limit or not link.connection.writable:
+            return False
+        taken: Taken = {}
+        size = 0
+        with self._accumulator.lock:
+            for queue in ready:
+                batch = self._accumulator.take(queue, self._producer)
+                taken[queue.tp] = queue, batch
+                size += batch.size
+                if size >= self._settings.max_request_size:
+                    break
+        try:
+            self._post(link, taken)
+        except MoldauError as refused:
+            self._failed(taken, refused)
+        return True
+
+    def _post(self, link: Link, taken: Taken) -> None:
+        topics: dict[str, TopicProduceData] = {}
+        attributes = TRANSACTIONAL_BIT if self._transactions is not None else 0
+        for tp, (_, batch) in taken.items():
+            data = PartitionProduceData(
+                index=tp.partition, records=memoryview(batch.bytes_to_send(self._codec, attributes))
+            )
+            topics.setdefault(tp.topic, TopicProduceData(name=tp.topic)).partition_data.append(data)
+        timeout_ms = self._router.request_timeout_ms
+        request = ProduceRequest(
+            transactional_id=self._settings.transactional_id,
+            acks=self._acks,
+            timeout_ms=timeout_ms,
+            topic_data=list(topics.values()),
+        )
+        self.counters.requests += 1
+        if self._acks == 0:
+            link.post_unanswered(PRODUCE, request)
+            for queue, batch in taken.values():
+                queue.acknowledged(batch)
+                self._settle(queue.tp, batch, Ack(-1, -1))
+            return
+        version = link.versions.of(PRODUCE)
+        sent_s = self._loop.time()
+        reply = link.post(PRODUCE, request, timeout_ms)
+        reply.add_done_callback(lambda reply: self._replied(reply, version, link, taken, sent_s))
+
+    def _replied(
+        self, reply: asyncio.Future[memoryview], version: int, link: Link, taken: Taken, sent_s: float
+    ) -> None:
+        try:
+            response: ProduceResponse = read_reply(PRODUCE, version, reply.result())
+        except ProtocolViolation as violation:
+            link.connection.close()
+            self._failed(
+                taken, KafkaError(ErrorCode.NETWORK_EXCEPTION, f"a broker sent an invalid Produce reply: {violation}")
+            )
+        except KafkaError as failure:
+            self._failed(taken, failure)
+        else:
+            self.counters.replied(self._loop.time() - sent_s)
+            results = {TopicPartition(t.name, p.index): p for t in response.responses for p in t.partition_responses}
+            for tp, (queue, batch) in taken.items():
+                self._result(queue, batch, results.get(tp))
+        self._awake.set()
+
+    def _result(self, queue: PartitionQueue, batch: Batch, result: PartitionProduceResponse | None) -> None:
+        error = ErrorCode.NETWORK_EXCEPTION if result is None else error_of(result.error_code)
+        if result is not None and error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            if self._backoffs:
+                self._backoffs.pop(str(queue.tp), None)
+            queue.acknowledged(batch)
+            self._settle(queue.tp, batch, Ack(result.base_offset, result.log_append_time_ms))
+            return
+        details = result.error_message if result is not None and result.error_message else sentence(error)
+        self._fail(queue, batch, KafkaError(error, f"{queue.tp}: {details}"))
+
+    def _failed(self, taken: Taken, failure: MoldauError) -> None:
+        for queue, batch in taken.values():
+            self._fail(queue, batch, failure)
+
+    def _fail(self, queue: PartitionQueue, batch: Batch, failure: MoldauError) -> None:
+        """Handle a failed attempt: split the batch, send it again (perhaps in a new epoch), or fail it for good."""
+        code = failure.code if isinstance(failure, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        if code in STALE_METADATA:
+            self._router.stale(queue.tp.topic)
+        backoff = self._backoff(str(queue.tp))
+        may_retry = batch.attempts <= self._settings.retries
+        if self._transactions is not None and self._transactions.giving_up:
+            may_retry = False
+        with self._accumulator.lock:
+            parts = queue.split(batch, code)
+            if parts is not None:
+                batch.outcome.set_result(parts)
+                return
+            is_first = not queue.again  # batches that fail together wait once
+            wait_ms = backoff.next_ms() if is_first else 0
+            not_before_s = self._loop.time() + wait_ms / 1000 if is_first else queue.not_before_s
+            again = queue.failed(batch, code, not_before_s, may_retry)
+            if queue.renew and queue.exhausted:
+                self._identity = None
+        if again:
+            self.counters.records_retried += batch.count
+            if is_first:
+                backoff.say(failure, wait_ms)
+        else:
+            self._settle(queue.tp, batch, failure)
+
+    @property
+    def _producer(self) -> Identity | None:
+        return self._identity if self._transactions is None else self._transactions.identity
+
+    def _settle(self, tp: TopicPartition, batch: Batch, outcome: Ack | MoldauError) -> None:
+        if batch.outcome.done():
+            return
+        self._accumulator.release(batch)
+        if isinstance(outcome, Ack):
+            self.counters.records_delivered += batch.count
+            self.counters.batches_delivered += 1
+            self.counters.bytes_delivered += len(batch.encoded or b"")
+            batch.outcome.set_result(outcome)
+        else:
+            self.counters.records_failed += batch.count
+            self._unseen.add(batch, outcome)
+            if self._transactions is not None:
+                self._transactions.batch_failed(outcome)
+            batch.outcome.set_exception(outcome)
+        batch.encoded, batch.rows = None, []  # a caller may keep the delivery for long
+        if batch.callbacks:
+            tell(tp, batch, outcome)
+
+    def _backoff(self, about: str) -> Backoff:
+        """The waits between attempts at the named action; kept until the action succeeds."""
+        if about not in self._backoffs:
+            first_ms, last_ms = self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms
+            self._backoffs[about] = self._router.backoff(about, min(first_ms, last_ms), last_ms)
+        return self._backoffs[about]
+
+    def _background(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Run a coroutine as a task, one at a time for each name; the pump runs again when it ends."""
+        if name not in self._waiting_for:
+            self._waiting_for[name] = self._loop.create_task(self._guarded(name, work))
+
+    async def _guarded(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        try:
+            await work()
+            self._backoffs.pop(name, None)
+        except KafkaError as failure:
+            backoff = self._backoff(name)
+            wait_ms = backoff.next_ms()
+            if failure.retriable:
+                backoff.say(failure, wait_ms)
+            else:
+                self.give_up(failure)
+            await asyncio.sleep(wait_ms / 1000)
+        finally:
+            del self._waiting_for[name]
+            self._awake.set()
+
+    def give_up(self, failure: KafkaError, topic: str | None = None) -> None:
+        """Fail all waiting batches, or those of one topic: the broker has refused the producer id, the version or the
+        topic for good, or the transaction is aborted."""
+        hopeless: list[tuple[TopicPartition, Batch]] = []
+        with self._accumulator.lock:
+            for queue in self._accumulator.queues.values():
+                if topic is None or queue.tp.topic == topic:
+                    hopeless += [(queue.tp, batch) for batch in (*queue.again, *queue.waiting)]
+                    for batch in queue.again:
+                        queue.gave_up(batch)
+                    queue.again.clear()
+                    queue.waiting.clear()
+        for tp, batch in hopeless:
+            self._settle(tp, batch, failure)
+
+    async def _ask_who_leads(self, topics: list[str]) -> None:
+        """Refresh the metadata. Batches of a refused topic fail; a topic without leaders is retried after a wait."""
+        await self._router.refresh(topics, create=True)
+        for topic in topics:
+            why = self._router.view.missing.get(topic)
+            if why is not None:
+                refused = KafkaError(why, f"topic {topic}: {sentence(why)}")
+                if why.retriable:
+                    raise refused
+                self.give_up(refused, topic)
+                continue
+            view = self._router.view.topics.get(topic)
+            if view is None or any(p.leader < 0 for p in view.partitions.values()):
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic} has no leader")
+
+    async def _connect(self, leader: int) -> None:
+        try:
+            self._links[leader] = await self._router.broker(leader)
+        except KafkaError:
+            self._links.pop(leader, None)
+            self._router.view.topics.clear()
+            raise
+
+    async def _introduce(self) -> None:
+        link = await self._router.any()
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
+        reply = await link.call(INIT_PRODUCER_ID, request, self._router.request_timeout_ms)
+        if reply.error_code:
+            error = error_of(reply.error_code)
+            raise KafkaError(error, f"the broker assigned no producer id: {sentence(error)}")
+        self._identity = Identity(reply.producer_id, reply.producer_epoch)

@@ -1,0 +1,135 @@
+"""Transactions as blocks: `with producer.transaction() as t`, and `async with` for the asyncio producer.
+
+The end of the block commits, an exception aborts. If a record could not be delivered, the commit fails, the transaction
+is aborted and the block raises `TransactionAbortable`: the producer may begin the next transaction.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Protocol, Self
+
+from moldau.client.producing.transacting import GroupOffsets
+from moldau.errors import ConfigError, KafkaError, TransactionAbortable
+from moldau.names import GroupMetadata, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+NOT_ABORTED = "the transaction could not be aborted, the coordinator will do it after its time-out: %s"
+
+
+class Consumes(Protocol):
+    """What a transaction asks of a consumer to commit its positions."""
+
+    def assignment(self) -> list[TopicPartition]: ...
+
+    def position(self, tp: TopicPartition) -> int: ...
+
+    def group_metadata(self) -> GroupMetadata: ...
+
+
+class ConsumesAsync(Protocol):
+    """The same of a consumer on asyncio."""
+
+    def assignment(self) -> list[TopicPartition]: ...
+
+    async def position(self, tp: TopicPartition) -> int: ...
+
+    def group_metadata(self) -> GroupMetadata: ...
+
+
+class _Producer(Protocol):
+    def begin_transaction(self) -> None: ...
+
+    def commit_transaction(self) -> None: ...
+
+    def abort_transaction(self) -> None: ...
+
+    def send_offsets_to_transaction(self, offsets: GroupOffsets, group: str | GroupMetadata) -> None: ...
+
+
+class _AsyncProducer(Protocol):
+    async def begin_transaction(self) -> None: ...
+
+    async def commit_transaction(self) -> None: ...
+
+    async def abort_transaction(self) -> None: ...
+
+    async def send_offsets_to_transaction(self, offsets: GroupOffsets, group: str | GroupMetadata) -> None: ...
+
+
+class Transaction:
+    """One transaction of a `Producer`; made by its `transaction`."""
+
+    def __init__(self, producer: _Producer):
+        self._producer = producer
+
+    def __enter__(self) -> Self:
+        self._producer.begin_transaction()
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        if failed is not None:
+            self._abort()
+            return
+        try:
+            self._producer.commit_transaction()
+        except TransactionAbortable:
+            self._abort()
+            raise
+
+    def send_offsets(self, offsets: Consumes | GroupOffsets, group: str | GroupMetadata | None = None) -> None:
+        """Commit offsets of a group with the transaction: the positions of a consumer, or the given ones of the named
+        group. Raises `KafkaError`."""
+        if not isinstance(offsets, Mapping):
+            group = group or offsets.group_metadata()
+            offsets = {tp: offsets.position(tp) for tp in offsets.assignment()}
+        self._producer.send_offsets_to_transaction(offsets, _named(group))
+
+    def _abort(self) -> None:
+        try:
+            self._producer.abort_transaction()
+        except KafkaError as failure:
+            logger.warning(NOT_ABORTED, failure)
+
+
+class AsyncTransaction:
+    """One transaction of an `AsyncProducer`; made by its `transaction`."""
+
+    def __init__(self, producer: _AsyncProducer):
+        self._producer = producer
+
+    async def __aenter__(self) -> Self:
+        await self._producer.begin_transaction()
+        return self
+
+    async def __aexit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        if failed is not None:
+            await self._abort()
+            return
+        try:
+            await self._producer.commit_transaction()
+        except TransactionAbortable:
+            await self._abort()
+            raise
+
+    async def send_offsets(
+        self, offsets: ConsumesAsync | GroupOffsets, group: str | GroupMetadata | None = None
+    ) -> None:
+        """Commit offsets of a group with the transaction: the positions of a consumer, or the given ones of the named
+        group. Raises `KafkaError`."""
+        if not isinstance(offsets, Mapping):
+            group = group or offsets.group_metadata()
+            offsets = {tp: await offsets.position(tp) for tp in offsets.assignment()}
+        await self._producer.send_offsets_to_transaction(offsets, _named(group))
+
+    async def _abort(self) -> None:
+        try:
+            await self._producer.abort_transaction()
+        except KafkaError as failure:
+            logger.warning(NOT_ABORTED, failure)
+
+
+def _named(group: str | GroupMetadata | None) -> str | GroupMetadata:
+    if group is None:
+        raise ConfigError("send_offsets needs the group of these offsets: its id, or consumer.group_metadata()")
+    return group

@@ -1,0 +1,141 @@
+"""What became of a record: results, callbacks, and failures that nobody asked for."""
+
+import asyncio
+
+import pytest
+
+from harness.brokers import Broker
+from harness.patience import stretched
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.delivery import Delivered, NotDelivered, OnDelivery
+from moldau.client.producing.producer import AsyncProducer, Producer
+from moldau.errors import MessageTooLarge
+from tests.client.producing.test_producer import paused, values
+
+NOON_MS = 1_356_998_400_000
+
+
+def test_a_callback_is_told_where_the_record_is_or_why_it_failed(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, configs={"max.message.bytes": "1000"})
+    told: list[tuple[object, object]] = []
+    with Producer(bootstrap, batch_size=200) as producer:
+        for size in (10, 5_000, 20):
+            producer.send(topic, b"x" * size, timestamp_ms=NOON_MS, on_delivery=lambda *outcome: told.append(outcome))
+    assert [where for _, where in told if where] == [
+        Delivered(topic, 0, 0, NOON_MS),
+        Delivered(topic, 0, 1, NOON_MS),
+    ]
+    assert [type(error) for error, where in told if where is None] == [MessageTooLarge]
+
+
+def test_callbacks_follow_their_records_when_a_batch_is_split(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, configs={"max.message.bytes": "1000"})
+    told: dict[int, object] = {}
+
+    def note(number: int) -> OnDelivery:
+        return lambda error, where: told.update({number: error or (where and where.offset)})
+
+    with Producer(bootstrap, linger_ms=60_000) as producer:
+        for number in range(100):
+            producer.send(topic, b"%0100d" % number, on_delivery=note(number))
+    assert told == {number: number for number in range(100)}
+
+
+def test_what_a_callback_raises_is_logged_and_the_next_one_runs(
+    bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[object] = []
+    with Producer(bootstrap) as producer:
+        producer.send(topic, b"x", on_delivery=lambda error, where: 1 / 0)  # type: ignore[arg-type]
+        producer.send(topic, b"x", on_delivery=lambda error, where: told.append(where))
+    assert len(told) == 1
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_delivery_has_the_brokers_time_if_the_topic_says_so(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, configs={"message.timestamp.type": "LogAppendTime"})
+    with Producer(bootstrap) as producer:
+        assert producer.send(topic, b"x", timestamp_ms=NOON_MS).result(stretched(10)).timestamp_ms > NOON_MS
+
+
+def test_a_with_statement_raises_a_failure_that_nobody_asked_for(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, configs={"max.message.bytes": "1000"})
+
+    def run() -> None:
+        with Producer(bootstrap, batch_size=200) as producer:
+            for size in (10, 5_000, 5_000, 20):
+                producer.send(topic, b"x" * size)
+
+    with pytest.raises(NotDelivered, match=r"2 records were not delivered: ") as raised:
+        run()
+    assert isinstance(raised.value.first, MessageTooLarge)
+    assert len(values(bootstrap, topic)) == 2
+
+
+@pytest.mark.parametrize("look", ["result", "exception", "add_done_callback", "on_delivery"])
+def test_a_failure_that_somebody_has_seen_is_not_raised_again(bootstrap: str, topic: str, look: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, configs={"max.message.bytes": "1000"})
+    seen: list[object] = []
+    with Producer(bootstrap) as producer:
+        on_delivery = (lambda error, where: seen.append(error)) if look == "on_delivery" else None
+        delivery = producer.send(topic, b"x" * 5_000, on_delivery=on_delivery)
+        if look == "result":
+            with pytest.raises(MessageTooLarge):
+                delivery.result(stretched(10))
+        elif look == "exception":
+            assert isinstance(delivery.exception(stretched(10)), MessageTooLarge)
+        elif look == "add_done_callback":
+            delivery.add_done_callback(lambda done: seen.append(done.exception(0)))
+    if look in ("on_delivery", "add_done_callback"):
+        assert [type(one) for one in seen] == [MessageTooLarge]
+
+
+def test_an_async_with_statement_raises_a_failure_that_nobody_asked_for(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, configs={"max.message.bytes": "1000"})
+
+    async def run(looked: bool) -> None:
+        async with AsyncProducer(bootstrap) as producer:
+            delivery = await producer.send(topic, b"x" * 5_000)
+            if looked:
+                with pytest.raises(MessageTooLarge):
+                    await delivery
+
+    asyncio.run(run(looked=True))
+    with pytest.raises(NotDelivered, match="1 record was not delivered"):
+        asyncio.run(run(looked=False))
+
+
+def test_an_exception_in_a_with_statement_is_not_replaced_and_what_was_sent_arrives(bootstrap: str, topic: str) -> None:
+    def run() -> None:
+        with Producer(bootstrap, linger_ms=60_000) as producer:
+            producer.send(topic, b"sent before")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run()
+    assert values(bootstrap, topic) == [b"sent before"]
+
+
+def test_a_flush_that_takes_too_long_says_how_many_records_are_left(broker: Broker, topic: str) -> None:
+    with Producer(broker.address) as producer:
+        producer.send(topic, b"before").result(stretched(10))
+        with paused(broker):
+            late = producer.send(topic, b"late")
+            with pytest.raises(TimeoutError, match=r"after 0\.1 s 1 records were not acknowledged"):
+                producer.flush(0.1)
+        assert late.result(stretched()).offset == 1
+
+
+def test_representations_say_what_a_delivery_and_a_producer_are(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap, linger_ms=60_000, client_id="shop") as producer:
+        delivery = producer.send(topic, b"x", timestamp_ms=NOON_MS)
+        assert repr(delivery) == f"<Delivery topic='{topic}', partition=0, waiting>"
+        assert repr(producer) == f"<Producer 'shop' at {bootstrap}, 1 record waiting>"
+    assert repr(delivery) == f"<Delivery topic='{topic}', partition=0, offset=0, timestamp_ms={NOON_MS}>"
+    assert repr(producer) == f"<Producer 'shop' at {bootstrap}, this producer is closed>"
