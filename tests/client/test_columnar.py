@@ -1,0 +1,34 @@
+"""Columns become batches, partition by partition and portion by portion."""
+
+import pyarrow as pa
+import pytest
+
+from moldau.client import columnar
+from moldau.client.partitioning import positive_hash
+from moldau.records.rows import iterate
+
+
+@pytest.mark.parametrize("portion_bytes", [100, columnar.SPLIT_BYTES])
+def test_rows_of_each_partition_keep_their_order_through_all_portions(
+    portion_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columnar, "SPLIT_BYTES", portion_bytes)
+    monkeypatch.setattr(columnar, "SPLIT_BATCHES", 1)
+    rows = range(3_000)
+    keys = [None if row % 7 == 0 else b"k%d" % (row % 91) for row in rows]
+    named = [row % 3 if row % 5 == 0 else -1 for row in rows]
+    columns = columnar.RecordColumns(
+        pa.array(keys, pa.binary()),
+        pa.array([b"%d" % row for row in rows]),
+        pa.array([5] * len(rows), pa.int64()),
+        None,
+        pa.array(named, pa.int32()),
+    )
+    found: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    for batch in columnar.encoded_batches(columns, 3, lambda _: 2, batch_bytes=300, codec=0):
+        found[batch.partition] += [int(record.value or b"") for record in iterate(batch.data)]
+    expected: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    for row, key, partition in zip(rows, keys, named, strict=True):
+        chosen = partition if partition >= 0 else 2 if key is None else positive_hash(key) % 3
+        expected[chosen].append(row)
+    assert found == expected
