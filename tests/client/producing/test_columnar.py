@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from moldau.client import columnar
-from moldau.client.partitioning import positive_hash
+from moldau.client.producing import columnar
+from moldau.client.producing.partitioning import positive_hash
 from moldau.records.rows import iterate
 
 
