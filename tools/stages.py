@@ -82,9 +82,9 @@ CRASH_POINTS = (("python", "-m", "tests.crash_points", "--points", "20000", "--j
 
 STAGES = (
     Stage("lint", 2, commands=LINT),
-    Stage("unit", 8, commands=COMPILED, tests=("tests",), options=(*PARALLEL, *COVERAGE), long=True),
+    Stage("unit", 10, commands=COMPILED, tests=("tests",), options=(*PARALLEL, *COVERAGE), long=True),
     Stage("interpreted", 2, tests=("tests/records",), options=PARALLEL, environment=AS_FILES, again=True),
-    Stage("clients", 8, tests=("tests/clients",), options=PARALLEL),
+    Stage("clients", 12, tests=("tests/clients",), options=PARALLEL),
     Stage("transactions", 6, tests=("tests/clients/transactions",), options=PARALLEL, long=True),
     Stage("differential", 6, tests=("tests/differential",)),
     Stage("agreement", 4, tests=("tests/agreement",)),
