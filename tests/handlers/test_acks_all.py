@@ -17,10 +17,10 @@ HOUR_MS = 3_600_000
 
 
 def in_sync(replica: Replica, *brokers: int) -> None:
-    """The cluster decides that these are in sync."""
+    """The cluster decides that the partition has two replicas, and that these are in sync."""
     leadership = replica.leadership
     isr = tuple(BrokerId(broker) for broker in brokers)
-    replica.lead(leadership.leader, leadership.leader_epoch, isr)
+    replica.lead(leadership.leader, leadership.leader_epoch, isr, replica_count=2)
 
 
 def request(*parts: tuple[str, int, bytes], timeout_ms: int = HOUR_MS, acks: int = ALL) -> ProduceRequest:
@@ -101,6 +101,7 @@ def test_a_batch_that_too_few_replicas_have_in_the_end_is_told_so(tmp_path: Path
         await alive.make("a", min_insync_replicas=2)
         replica, wire = alive.replica("a"), await alive.dial()
         refused = [(0, ErrorCode.NOT_ENOUGH_REPLICAS, -1)]
+        in_sync(replica, 1)
         assert outcomes(await wire.ask(PRODUCE, 9, request(("a", 0, batch(b"x"))))) == refused
         in_sync(replica, 1, FOLLOWER)
         wire.send(PRODUCE, 9, request(("a", 0, batch(b"x"))))

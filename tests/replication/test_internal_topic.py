@@ -136,6 +136,9 @@ def test_fewer_replicas_than_the_topic_asks_for_take_nothing(tmp_path: Path) -> 
         shown = internal.begin(0, 7, 0)
         raised = Alteration("min.insync.replicas", OpType.SET, "2")
         assert await cluster.configs.alter_topic(OFFSETS_TOPIC, [raised]) is None
+        replica = alive.replica(OFFSETS_TOPIC)
+        leadership = replica.leadership
+        replica.lead(leadership.leader, leadership.leader_epoch, leadership.isr, replica_count=2)
         for asked in (
             internal.append(0, records(b"x")),
             internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=0), shown),

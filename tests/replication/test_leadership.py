@@ -30,6 +30,16 @@ def test_the_slowest_in_sync_holds_the_watermark():
     assert not partition.reached(ME, Offset(20))
 
 
+def test_fewer_replicas_than_min_insync_replicas_must_all_be_in_sync():
+    partition = leading((ME,))
+    assert not partition.has_too_few_in_sync(1)
+    assert not partition.has_too_few_in_sync(3)
+    partition.lead(ME, LeaderEpoch(0), (ME,), Offset(0), replica_count=2)
+    assert partition.has_too_few_in_sync(3)
+    partition.lead(ME, LeaderEpoch(0), (ME, OTHER), Offset(0), replica_count=2)
+    assert not partition.has_too_few_in_sync(3)
+
+
 def test_who_left_the_isr_holds_nobody_back():
     partition = leading((ME, OTHER), 10)
     partition.lead(ME, LeaderEpoch(0), (ME,), Offset(10))

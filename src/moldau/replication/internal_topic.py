@@ -50,7 +50,7 @@ class InternalTopic:
     def _taking(self, partition: int) -> Replica:
         """Coordinators write as producers with acks=all do: `min.insync.replicas` holds for them too."""
         replica = self._replica(partition)
-        if len(replica.leadership.isr) < replica.config.min_insync_replicas:
+        if replica.leadership.has_too_few_in_sync(replica.config.min_insync_replicas):
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         return replica
 

@@ -10,13 +10,14 @@ NOBODY = BrokerId(-1)
 
 
 class Leadership:
-    __slots__ = ("_alone", "_ends", "high_watermark", "isr", "leader", "leader_epoch", "local")
+    __slots__ = ("_alone", "_ends", "high_watermark", "isr", "leader", "leader_epoch", "local", "replica_count")
 
     def __init__(self, local: BrokerId, high_watermark: Offset):
         self.local = local
         self.leader = NOBODY
         self.leader_epoch = LeaderEpoch(-1)
         self.isr: tuple[BrokerId, ...] = ()
+        self.replica_count = 1
         self.high_watermark = high_watermark
         self._ends: dict[BrokerId, Offset] = {}
         self._alone = False
@@ -25,9 +26,21 @@ class Leadership:
     def leads(self) -> bool:
         return self.leader == self.local
 
-    def lead(self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...], log_end: Offset) -> bool:
-        """Apply the leader, epoch and ISR that the cluster decided. True if the watermark moved."""
-        self.leader, self.leader_epoch, self.isr = leader, leader_epoch, isr
+    def has_too_few_in_sync(self, min_insync_replicas: int) -> bool:
+        """Whether acks=all is refused. A partition with fewer replicas than `min.insync.replicas` needs all it has, as
+        in Kafka."""
+        return len(self.isr) < min(min_insync_replicas, self.replica_count)
+
+    def lead(
+        self,
+        leader: BrokerId,
+        leader_epoch: LeaderEpoch,
+        isr: tuple[BrokerId, ...],
+        log_end: Offset,
+        replica_count: int = 1,
+    ) -> bool:
+        """Apply the leader, epoch, ISR and number of replicas that the cluster decided. True if the watermark moved."""
+        self.leader, self.leader_epoch, self.isr, self.replica_count = leader, leader_epoch, isr, replica_count
         self._alone = isr == (self.local,)
         return self.reached(self.local, log_end) if self.leads else False
 

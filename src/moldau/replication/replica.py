@@ -100,12 +100,14 @@ class Replica:
         self._flushes = config.flush_messages < FLUSH_NEVER
         self._may_leave_loop = self._flushes or self._recompresses
 
-    def lead(self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...]) -> None:
-        """Apply the leader, epoch and ISR that the cluster decided."""
+    def lead(
+        self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...], replica_count: int = 1
+    ) -> None:
+        """Apply the leader, epoch, ISR and number of replicas that the cluster decided."""
         leadership = self.leadership
         if (leadership.leader, leadership.leader_epoch) != (leader, leader_epoch):
             self.waiters.wake()
-        if leadership.lead(leader, leader_epoch, isr, self.log.log_end_offset):
+        if leadership.lead(leader, leader_epoch, isr, self.log.log_end_offset, replica_count):
             self.waiters.moved(None, leadership.high_watermark)
 
     def follower_reached(self, follower: BrokerId, log_end: Offset) -> None:
@@ -172,7 +174,7 @@ class Replica:
         leadership = self.leadership
         if leadership.leader != leadership.local:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if acks_all and len(leadership.isr) < self.config.min_insync_replicas:
+        if acks_all and leadership.has_too_few_in_sync(self.config.min_insync_replicas):
             return ErrorCode.NOT_ENOUGH_REPLICAS
         return None
 
@@ -229,7 +231,7 @@ class Replica:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if leadership.high_watermark <= last_offset:
             return None
-        if len(leadership.isr) < self.config.min_insync_replicas:
+        if leadership.has_too_few_in_sync(self.config.min_insync_replicas):
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
 

@@ -281,7 +281,7 @@ class Replicas:
                 replica.configure(config)
             isr = tuple(BrokerId(broker) for broker in partition.isr)
             leader, epoch = BrokerId(partition.leader), LeaderEpoch(partition.leader_epoch)
-            replica.lead(leader, epoch, isr)
+            replica.lead(leader, epoch, isr, len(partition.replicas))
 
 
 def _sync_names(folders: Iterable[LogFolder]) -> None:

@@ -108,6 +108,7 @@ GOOD: tuple[Step, ...] = (
     step("produce a wrong largest time", PRODUCE, 8, to("plain", batch(b"x", b"y", max_timestamp=T0 + 999))),
     step("produce with bytes after the batch", PRODUCE, 8, to("plain", batch(b"before") + b"after")),
     step("produce nothing to nothing", PRODUCE, 8, {"acks": -1, "timeout_ms": 5000, "topic_data": []}),
+    step("produce to fewer replicas than min.insync.replicas", PRODUCE, 8, to("cautious", batch(b"x"))),
     step("produce in no time", PRODUCE, 8, to("plain", batch(b"x"), timeout_ms=0)),
     step("produce in less than no time", PRODUCE, 8, to("plain", batch(b"x"), timeout_ms=-1)),
 )

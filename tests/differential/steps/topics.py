@@ -101,6 +101,7 @@ CREATING: tuple[Step, ...] = (
             "topics": [
                 new("compacted", cleanup_policy="compact"),
                 new("stamped", message_timestamp_type="LogAppendTime"),
+                new("cautious", min_insync_replicas="2"),
                 new("small", max_message_bytes="500"),
                 new("strict", message_timestamp_after_max_ms="1000", message_timestamp_before_max_ms="3600000000"),
                 new("doomed", 2),
