@@ -69,10 +69,10 @@ def test_others_are_served_while_a_batch_is_looked_into(tmp_path: Path, monkeypa
         wire, other = await filled(alive, 8), await alive.dial()
         over, decompress = threading.Event(), compression.decompress
 
-        def slow(codec: int, data: Any, limit: int) -> Any:
+        def slow(codec: int, data: Any, limit: int, *arena: Any) -> Any:
             if limit > INLINE_BYTES:
                 assert over.wait(stretched(20))
-            return decompress(codec, data, limit)
+            return decompress(codec, data, limit, *arena)
 
         monkeypatch.setattr(compression, "decompress", slow)
         askers = [wire, *[await alive.dial() for _ in range(9)]]
@@ -97,11 +97,11 @@ def test_a_topic_that_is_deleted_meanwhile_is_led_by_nobody(tmp_path: Path, monk
         begun, over = threading.Event(), threading.Event()
         decompress = compression.decompress
 
-        def slow(codec: int, data: Any, limit: int) -> Any:
+        def slow(codec: int, data: Any, limit: int, *arena: Any) -> Any:
             if limit > INLINE_BYTES:
                 begun.set()
                 assert over.wait(stretched(20))
-            return decompress(codec, data, limit)
+            return decompress(codec, data, limit, *arena)
 
         monkeypatch.setattr(compression, "decompress", slow)
         answer = asyncio.ensure_future(ask(wire, 7, *[at(NOW_MS + 5, number) for number in range(3)]))

@@ -40,9 +40,9 @@ def test_only_a_step_inflates_much(codec: int, tmp_path: Path, monkeypatch: pyte
     inflated = []
     decompress = compression.decompress
 
-    def noting(codec: int, data: Any, limit: int) -> Any:
+    def noting(codec: int, data: Any, limit: int, *arena: Any) -> Any:
         inflated.append(limit)
-        return decompress(codec, data, limit)
+        return decompress(codec, data, limit, *arena)
 
     monkeypatch.setattr(compression, "decompress", noting)
     search, step = first_step(log, NOW_MS + 4321)
