@@ -1,6 +1,7 @@
 """`moldau.testing.Broker`: a broker in the test's process that starts, restarts, crashes and leaves nothing behind."""
 
 import asyncio
+import logging
 import gc
 import os
 import socket
@@ -160,6 +161,22 @@ def test_a_request_in_flight_is_not_answered_by_a_killed_broker() -> None:
         broker.create_topic("t")
         consumer.subscribe(["t"])
         consumer.poll(0)
+        broker.kill()
+        assert not broker.running
+
+
+def test_what_fails_because_the_broker_is_killed_is_no_fault_of_it() -> None:
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            logging.getLogger("moldau.work").error("cut off", exc_info=RuntimeError("cut off"))
+
+    with Broker() as broker:
+        life = broker._life
+        assert life is not None
+        life._loop.call_soon_threadsafe(lambda: life._loop.create_task(work()))
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), life._loop).result()
         broker.kill()
         assert not broker.running
 

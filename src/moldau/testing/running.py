@@ -2,13 +2,14 @@
 
 A life ends by `stop`, as by SIGTERM, or by `kill`, as by SIGKILL: connections break, nothing more is written, no marker
 of a clean stop is left. Either way no thread, task, socket or file of it remains. What went wrong in its thread is kept
-in `failures`.
+in `failures`, except what fails because the broker was killed.
 """
 
 import asyncio
 import concurrent.futures
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from moldau.broker import Broker
@@ -37,7 +38,7 @@ class Life:
         self._thread = threading.Thread(target=self._run, name="moldau-testing-broker", daemon=True)
         self._loop: ShiftedLoop
         self._broker: Broker
-        self._is_killed = False
+        self._is_killed = self._is_broken_off = False
         self._over: asyncio.Event
 
     @property
@@ -78,7 +79,7 @@ class Life:
         self._thread.join()
 
     def _run(self) -> None:
-        heard = _Failures(self.failures, threading.get_ident())
+        heard = _Failures(self._failed, threading.get_ident())
         _moldau.addHandler(heard)
         try:
             with asyncio.Runner(loop_factory=self._make_loop) as runner:
@@ -99,8 +100,13 @@ class Life:
         return loop
 
     def _heard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        self.failures.append(context.get("exception") or RuntimeError(context["message"]))
-        loop.default_exception_handler(context)
+        self._failed(context.get("exception") or RuntimeError(context["message"]))
+        if not self._is_broken_off:
+            loop.default_exception_handler(context)
+
+    def _failed(self, error: BaseException) -> None:
+        if not self._is_broken_off:
+            self.failures.append(error)
 
     async def _live(self) -> None:
         disk = UnflushedDisk() if self._is_temporary else RealDisk()
@@ -124,6 +130,7 @@ class Life:
 
     def _break_off(self) -> None:
         """Close the listeners and break the connections; the tasks are cancelled when the loop closes."""
+        self._is_broken_off = True
         for server in self._loop.servers:
             server.close()
         for connection in list(self._broker.server.connections):
@@ -131,13 +138,13 @@ class Life:
 
 
 class _Failures(logging.Handler):
-    """Keeps the exceptions that the broker's thread logs as errors: faults of the broker, not of its clients."""
+    """Passes on the exceptions that the broker's thread logs as errors: faults of the broker, not of its clients."""
 
-    def __init__(self, failures: list[BaseException], thread: int):
+    def __init__(self, failed: Callable[[BaseException], None], thread: int):
         super().__init__(logging.ERROR)
-        self._failures = failures
+        self._failed = failed
         self._thread_id = thread
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.thread == self._thread_id and record.exc_info and record.exc_info[1] is not None:
-            self._failures.append(record.exc_info[1])
+            self._failed(record.exc_info[1])
