@@ -1,8 +1,8 @@
 """`moldau.testing.Broker`: a broker in the test's process that starts, restarts, crashes and leaves nothing behind."""
 
 import asyncio
-import logging
 import gc
+import logging
 import os
 import socket
 import threading
