@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 
 from harness.patience import wait_until
 from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
-from moldau.demo.streams import STARTED_TOO_SLOWLY, STARTS_MAX
+from moldau.demo.streams import run_to_end
 from moldau.names import TopicPartition
 from moldau.pipeline import source
 
@@ -59,16 +58,7 @@ class Collector:
             .option("checkpointLocation", str(self._checkpoint))
             .trigger(availableNow=True)
         )
-        for start in range(1, STARTS_MAX + 1):
-            query = writer.start()
-            try:
-                query.awaitTermination()
-                break
-            except StreamingQueryException as error:
-                if start == STARTS_MAX or STARTED_TOO_SLOWLY not in str(error):
-                    raise
-            finally:
-                query.stop()
+        run_to_end(lambda _: writer.start())
         return [batch for _, batch in sorted(batches.items()) if batch]
 
 

@@ -2,8 +2,8 @@
 as far as the shares of `range` allow; pure.
 
 Topics with the same subscribers and number of partitions stay shared out alike: of each number, a member gets the
-partition of every topic or of none, as long as all of them have a replica in its rack. What is left is given out in
-order. Source: KIP-881, and the assignments of Apache Kafka's Java client.
+partition of every topic or of none, as long as all of them have a replica in its rack. The other partitions are given
+out in order. Source: KIP-881, and the assignments of Apache Kafka's Java client.
 """
 
 from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ from moldau.names import TopicPartition
 
 
 class Claim(NamedTuple):
-    """What a member owned last, and the generation in which it was assigned that; -1 if the member does not know."""
+    """The partitions that a member owned last, and the generation of that assignment; -1 if it is unknown."""
 
     partitions: Sequence[TopicPartition] = ()
     generation: int = -1

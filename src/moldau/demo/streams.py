@@ -6,6 +6,7 @@ time is the record's timestamp.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +16,7 @@ from pyspark.sql import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 FLIGHT = "origin string, dest string, carrier string, dep_delay double, arr_delay double"
 WEATHER = "origin string, wind_speed double, precip double, visib double"
@@ -120,32 +122,40 @@ def top_destinations(flights: "DataFrame", airports: "DataFrame", k: int = 10) -
 
 
 def answer(question: "DataFrame", name: str, checkpoint: Path) -> Answer:
-    """Run a query over the records that exist now (Trigger.AvailableNow) and collect the complete result.
-
-    The query is restarted with a new checkpoint if the Python process of its source started too slowly for Spark.
-    """
+    """Run a query over the records that exist now (Trigger.AvailableNow) and collect the complete result. If it is
+    restarted, it has a new checkpoint."""
     began = time.monotonic()
-    for start in range(1, STARTS_MAX + 1):
-        query = (
+    progress = run_to_end(
+        lambda number: (
             question.writeStream.format("memory")
             .queryName(name)
             .outputMode("complete")
-            .option("checkpointLocation", str(checkpoint if start == 1 else checkpoint / f"start-{start}"))
+            .option("checkpointLocation", str(checkpoint if number == 1 else checkpoint / f"start-{number}"))
             .trigger(availableNow=True)
             .start()
         )
-        try:
-            query.awaitTermination()
-            break
-        except StreamingQueryException as error:
-            if start == STARTS_MAX or STARTED_TOO_SLOWLY not in str(error):
-                raise
-        finally:
-            progress = query.recentProgress
-            query.stop()
+    )
     seconds = time.monotonic() - began
     rows = [row.asDict() for row in question.sparkSession.table(name).collect()]
     return Answer(rows, sum(step["numInputRows"] for step in progress), len(progress), seconds)
+
+
+def run_to_end(start: "Callable[[int], StreamingQuery]") -> list[Any]:
+    """Await the query that `start` starts, and return its progress. It is started again, with the number of the start
+    from 1, if the Python process of its source started too slowly for Spark. Raises `StreamingQueryException`."""
+    number = 1
+    while True:
+        query = start(number)
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if number == STARTS_MAX or STARTED_TOO_SLOWLY not in str(error):
+                raise
+            number += 1
+        else:
+            return list(query.recentProgress)
+        finally:
+            query.stop()
 
 
 def _parsed(rows: "DataFrame", schema: str) -> "DataFrame":

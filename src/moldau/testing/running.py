@@ -1,8 +1,8 @@
 """One life of a broker under test: its thread, its event loop, and how both end.
 
 A life ends by `stop`, as by SIGTERM, or by `kill`, as by SIGKILL: connections break, nothing more is written, no marker
-of a clean stop is left. Either way no thread, task, socket or file of it remains. What went wrong in its thread is kept
-in `failures`, except what fails because the broker was killed.
+of a clean stop is left. Either way no thread, task, socket or file of it remains. `failures` keeps the errors of
+its thread, except those that come from the kill.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the parts of an admin client share: which broker is asked, what is repeated, and the outcome of each item.
+"""Shared by the parts of an admin client: the choice of the broker, the retries, and the outcome of each item.
 
 A request about several topics or groups has an outcome for each: `Outcomes` maps a name to None, or to the error that
 the broker answered for it. Messages are taken from `Api.messages`, which imports them when they are first used: a

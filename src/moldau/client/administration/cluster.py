@@ -42,7 +42,7 @@ class VersionRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Features:
-    """What a broker supports, and the versions in force in the cluster, by the feature's name (KIP-584). `epoch` is -1
+    """The features that a broker supports, and the versions in force in the cluster, by name (KIP-584). `epoch` is -1
     if the broker has none."""
 
     supported: dict[str, VersionRange]
