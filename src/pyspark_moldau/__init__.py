@@ -1,5 +1,5 @@
 """Makes `format("moldau")` known to Spark, which looks for a DefaultSource in top-level packages named pyspark_*."""
 
-from moldau.pipeline.source import MoldauSource as DefaultSource
+from moldau.pipeline.data_source import MoldauSource as DefaultSource
 
 __all__ = ["DefaultSource"]

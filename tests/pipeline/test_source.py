@@ -13,7 +13,10 @@ from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
 from moldau.demo.streams import run_to_end
 from moldau.names import TopicPartition
-from moldau.pipeline import source
+from moldau.pipeline.data_source import MoldauSource
+from moldau.pipeline.positions import DataLost
+from moldau.pipeline.source import reading
+from moldau.pipeline.source.schema import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -155,8 +158,8 @@ def test_what_cannot_be_read_is_said_in_one_sentence(
 def test_batches_are_bounded(bootstrap: str, new_topic: NewTopic, produce: Produce, monkeypatch: Any) -> None:
     topic = new_topic()
     produce(topic, numbered(0, 5000))
-    monkeypatch.setattr(source, "BATCH_ROWS", 700)
-    reader = source.MoldauSource({"bootstrapServers": bootstrap, "subscribe": topic}).reader(source.SCHEMA)
+    monkeypatch.setattr(reading, "BATCH_ROWS", 700)
+    reader = MoldauSource({"bootstrapServers": bootstrap, "subscribe": topic}).reader(SCHEMA)
     (partition,) = reader.partitions()
     sizes = [batch.num_rows for batch in reader.read(partition)]
     assert sum(sizes) == 5000 and max(sizes) <= 700
@@ -185,7 +188,7 @@ def test_available_now_does_not_read_what_comes_after_its_start(
 ) -> None:
     topic = new_topic()
     produce(topic, numbered(0, 4))
-    reader = source.MoldauSource({"bootstrapServers": bootstrap, "subscribe": topic}).streamReader(source.SCHEMA)
+    reader = MoldauSource({"bootstrapServers": bootstrap, "subscribe": topic}).streamReader(SCHEMA)
     reader.prepareForTriggerAvailableNow()
     produce(topic, numbered(4, 4))
     start = {topic: {"0": 1}}
@@ -198,7 +201,7 @@ def test_available_now_does_not_read_what_comes_after_its_start(
 def test_a_stream_starts_at_latest_unless_told_otherwise(bootstrap: str, new_topic: NewTopic, produce: Produce) -> None:
     topic = new_topic()
     produce(topic, numbered(0, 4))
-    reader = source.MoldauSource({"bootstrapServers": bootstrap, "subscribe": topic}).streamReader(source.SCHEMA)
+    reader = MoldauSource({"bootstrapServers": bootstrap, "subscribe": topic}).streamReader(SCHEMA)
     assert reader.initialOffset() == {topic: {"0": 4}}
 
 
@@ -225,13 +228,13 @@ def test_records_that_expire_between_planning_and_reading_are_handled_the_same_w
     topic = new_topic()
     produce(topic, numbered(0, 10))
     options = {"bootstrapServers": bootstrap, "subscribe": topic}
-    strict = source.MoldauSource(options).reader(source.SCHEMA)
-    lenient = source.MoldauSource({**options, "failOnDataLoss": "false"}).reader(source.SCHEMA)
+    strict = MoldauSource(options).reader(SCHEMA)
+    lenient = MoldauSource({**options, "failOnDataLoss": "false"}).reader(SCHEMA)
     (planned,) = strict.partitions()
     with Admin(bootstrap) as admin:
         admin.delete_records({TopicPartition(topic, 0): 6})
     assert sum(batch.num_rows for batch in lenient.read(planned)) == 4
-    with pytest.raises(source.DataLost, match="Offsets 0 to 5"):
+    with pytest.raises(DataLost, match="Offsets 0 to 5"):
         list(strict.read(planned))
 
 
@@ -241,15 +244,15 @@ def test_a_topic_that_is_gone_or_made_anew_is_data_loss_for_a_stream(
     topic = new_topic()
     produce(topic, numbered(0, 2))
     options = {"bootstrapServers": bootstrap, "subscribePattern": f"{topic}|other-{topic}"}
-    strict = source.MoldauSource(options).streamReader(source.SCHEMA)
-    lenient = source.MoldauSource({**options, "failOnDataLoss": "false"}).streamReader(source.SCHEMA)
+    strict = MoldauSource(options).streamReader(SCHEMA)
+    lenient = MoldauSource({**options, "failOnDataLoss": "false"}).streamReader(SCHEMA)
     ahead, gone = {topic: {"0": 7}}, {f"other-{topic}": {"0": 3}}
     limit = strict.getDefaultReadLimit()
-    with pytest.raises(source.DataLost, match="ends at offset 2, before 7"):
+    with pytest.raises(DataLost, match="ends at offset 2, before 7"):
         strict.latestOffset(ahead, limit)
     assert lenient.latestOffset(ahead, limit) == ahead
-    with pytest.raises(source.DataLost, match="is gone"):
+    with pytest.raises(DataLost, match="is gone"):
         strict.latestOffset(gone, limit)
-    with pytest.raises(source.DataLost, match="is gone"):
+    with pytest.raises(DataLost, match="is gone"):
         strict.partitions({}, gone)
     assert lenient.partitions({}, gone) == []
