@@ -20,8 +20,9 @@ class Turning:
 
     def request(self, after_s: float) -> None:
         self.now_s += after_s
-        self.polling.arrived(self.now_s)
-        self.polling.served(self.now_s)
+        if self.now_s < self.polling.follows_until:
+            self.polling.stay_awake()
+        self.polling.follows_until = self.now_s + WINDOW_S
 
     def turns_until_it_sleeps(self, each_s: float) -> int:
         turns = 0

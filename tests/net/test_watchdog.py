@@ -110,7 +110,8 @@ class Clocks:
 
     def turn(self, wall_s: float, processor_s: float) -> None:
         began = self.wall_s
-        self.watchdog.began(began)
+        if began > self.watchdog.mark_due_at:
+            self.watchdog.mark(began)
         self.wall_s += wall_s
         self.processor_s += processor_s
         self.watchdog.ended(began, self.wall_s, burn)

@@ -22,10 +22,11 @@ def processors() -> int:
 
 
 class BusyPolling:
-    """Busy polling for all connections of one loop. Each connection reports when (by `now`) a request, or room for more
-    of a reply, has `arrived`, and when it was `served`."""
+    """Busy polling for all connections of one loop. A request, or room for more of a reply, follows closely on the one
+    before if it arrives (by `now`) before `follows_until`: the connection then calls `stay_awake`. After serving it,
+    the connection sets `follows_until` to `window_s` from then."""
 
-    __slots__ = ("_call_soon", "_close", "_polling", "_served_at", "_window_s", "now")
+    __slots__ = ("_call_soon", "_polling", "follows_until", "now", "window_s")
 
     def __init__(
         self,
@@ -35,22 +36,18 @@ class BusyPolling:
     ):
         self._call_soon = loop.call_soon
         self.now = now
-        self._window_s = window_s
-        self._served_at = -window_s
-        self._close = False
+        self.window_s = window_s
+        self.follows_until = 0.0
         self._polling = False
 
-    def arrived(self, at: float) -> None:
-        self._close = at - self._served_at < self._window_s
-
-    def served(self, at: float) -> None:
-        self._served_at = at
-        if self._close and not self._polling:
+    def stay_awake(self) -> None:
+        """Keep the loop turning until `follows_until` has passed."""
+        if not self._polling:
             self._polling = True
             self._call_soon(self._turn)
 
     def _turn(self) -> None:
-        if self.now() - self._served_at < self._window_s:
+        if self.now() < self.follows_until:
             self._call_soon(self._turn)
         else:
             self._polling = False

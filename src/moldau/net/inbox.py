@@ -33,7 +33,8 @@ class Inbox:
         self._own: bytearray | mmap = bytearray()
         self.room = 0
         """The size of the buffer."""
-        self._filled = 0
+        self.filled = 0
+        """How many bytes it holds."""
         self._borrowed: bytearray | None = None
         self._window = memoryview(self._own)
         self._at = self._end = 0
@@ -42,15 +43,15 @@ class Inbox:
     def buffer(self, shared: memoryview) -> memoryview | None:
         """Where the next read goes: the shared buffer, the unfinished frame's own, or None while the pool has no
         room."""
-        if not self._filled:
+        if not self.filled:
             return shared[:SMALL_BYTES] if self._pool.short else shared
-        if self._filled == self.room and not self._grow():
+        if self.filled == self.room and not self._grow():
             return None
-        return memoryview(self._own)[self._filled : self.room]
+        return memoryview(self._own)[self.filled : self.room]
 
     def _grow(self) -> bool:
-        need = 4 + self._checked(self._own, 0) if self._filled >= 4 else SMALL_BYTES
-        target = min(need, max(SMALL_BYTES, 4 * self._filled)) if need > self._filled else self._filled + SMALL_BYTES
+        need = 4 + self._checked(self._own, 0) if self.filled >= 4 else SMALL_BYTES
+        target = min(need, max(SMALL_BYTES, 4 * self.filled)) if need > self.filled else self.filled + SMALL_BYTES
         borrowed = self._pool.borrow() if FREE_BYTES < need <= GIANT_BYTES and self._borrowed is None else None
         if borrowed is not None:
             target = need
@@ -61,7 +62,7 @@ class Inbox:
                 pool.hand_back(borrowed)
             return False
         grown = borrowed or (mmap(-1, target) if target >= MAPPED_BYTES else bytearray(target))
-        grown[: self._filled] = memoryview(self._own)[: self._filled]
+        grown[: self.filled] = memoryview(self._own)[: self.filled]
         self._hand_back()
         self._own, self.room, self._borrowed = grown, target, borrowed
         return True
@@ -73,9 +74,9 @@ class Inbox:
 
     def arrived(self, shared: memoryview, count: int) -> None:
         """`count` bytes (0 to look again at what was parked) were read into what `buffer(shared)` gave."""
-        if self._filled:
-            self._filled += count
-            self._window, self._end = memoryview(self._own), self._filled
+        if self.filled:
+            self.filled += count
+            self._window, self._end = memoryview(self._own), self.filled
         else:
             self._window, self._end = shared, count
         self._at = 0
@@ -84,7 +85,7 @@ class Inbox:
         """The frame, without its size, if what was just read is exactly one and nothing was here before: by far the
         commonest. It is handed out, and nothing is left to `park`. None otherwise, and `arrived` is to be called.
         """
-        if self._filled or count < 4:
+        if self.filled or count < 4:
             return None
         (size,) = _size(shared, 0)
         if not size == count - 4 <= self.size_max:
@@ -116,9 +117,9 @@ class Inbox:
         if at:
             self.finished_some = True
         if at == end:
-            if self._filled:
+            if self.filled:
                 self._clear()
-        elif not self._filled:
+        elif not self.filled:
             self._keep(bytearray(self._window[at:end]))
         elif at:
             left = bytearray(self._window[at:end])
@@ -128,7 +129,7 @@ class Inbox:
 
     def _keep(self, left: bytearray) -> None:
         self._own = left
-        self.room = self._filled = len(left)
+        self.room = self.filled = len(left)
         self._seen = -1
         fresh = self._pool.fresh
         if self.counted or len(left) > FRESH_BYTES:
@@ -140,10 +141,10 @@ class Inbox:
 
     def holds_frame(self) -> bool:
         """Whether what was parked begins with a whole frame, or with a size that `frames` refuses."""
-        if self._filled < 4:
+        if self.filled < 4:
             return False
         (size,) = _size(self._own, 0)
-        return not 0 <= size <= self.size_max or self._filled >= 4 + size
+        return not 0 <= size <= self.size_max or self.filled >= 4 + size
 
     def _checked(self, buffer: bytearray | mmap, at: int) -> int:
         size: int = _size(buffer, at)[0]
@@ -153,13 +154,13 @@ class Inbox:
 
     def look(self) -> int:
         """The bytes that arrived since the last look; -1 if the frame began, or `unmute` was called, since."""
-        moved = self._filled - self._seen if self._seen >= 0 else -1
-        self._seen = self._filled
+        moved = self.filled - self._seen if self._seen >= 0 else -1
+        self._seen = self.filled
         return moved
 
     def stands_still(self) -> bool:
         """Whether nothing has arrived since the last look, though it could."""
-        return self._seen == self._filled and not self.muted and not self.owner.has_sent_more()
+        return self._seen == self.filled and not self.muted and not self.owner.has_sent_more()
 
     def unmute(self) -> None:
         """The connection is read from again."""
@@ -168,7 +169,7 @@ class Inbox:
     def _clear(self) -> None:
         self._hand_back()
         self._own = bytearray()
-        self.room = self._filled = 0
+        self.room = self.filled = 0
         self._seen = -1
         if self.counted:
             self._pool.give_back(self)

@@ -172,11 +172,12 @@ class SocketOutbox:
             self._loop.add_writer(self._fd, self._writable)
 
     def _writable(self) -> None:
-        if self._busy_polling is not None:
-            self._busy_polling.arrived(self._busy_polling.now())
+        polling = self._busy_polling
+        if polling is not None and polling.now() < polling.follows_until:
+            polling.stay_awake()
         all_left = self._pump()
-        if self._busy_polling is not None:
-            self._busy_polling.served(self._busy_polling.now())
+        if polling is not None:
+            polling.follows_until = polling.now() + polling.window_s
         if all_left:
             if self._fd >= 0 and self._waiting:
                 self._waiting = False

@@ -258,9 +258,8 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self.active_at = self.loop.time()
         began = self._stopwatch()
-        self._watchdog.began(began)
-        if self._busy_polling is not None:
-            self._busy_polling.arrived(began)
+        if began > self._watchdog.mark_due_at:
+            self._watchdog.mark(began)
         if self._heavy:  # what it brings waits for its turn, so that this read costs the others little
             self.inbox.arrived(self.server.shared, nbytes)
             self.inbox.park()
@@ -268,8 +267,11 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._serve(nbytes, began + SHARE_S - self._spent_s)
         ended = self._stopwatch()
-        if self._busy_polling is not None:
-            self._busy_polling.served(ended)
+        polling = self._busy_polling
+        if polling is not None:
+            if began < polling.follows_until:
+                polling.stay_awake()
+            polling.follows_until = ended + polling.window_s
         spent_s = self._spent_s + ended - began
         self._spent_s = spent_s if nbytes == self._read_bytes_max else 0.0  # libuv repeats a full read at once
         if spent_s > SHARE_S:
@@ -290,13 +292,8 @@ class Connection(asyncio.BufferedProtocol):
                 inbox.park()
             else:
                 later = self._handle_frames((frame,), ready, share_ends_at)
-        except ProtocolViolation as violation:
-            log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, violation)
-            self._close_after(ready)
-            return
-        except Exception:
-            log.exception("a request from %s:%d failed", self.peer.host, self.peer.port)
-            self._close_after(ready)
+        except Exception as error:
+            self._refuse(error, ready)
             return
         if isinstance(later, Muting):
             self._mute(later.ms)
@@ -388,13 +385,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         try:
             answer = task.result()
-        except (asyncio.CancelledError, ProtocolViolation) as violation:
-            log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, violation)
-            self._close_after([])
-            return
-        except Exception:
-            log.exception("a request from %s:%d failed", self.peer.host, self.peer.port)
-            self._close_after([])
+        except (asyncio.CancelledError, Exception) as error:
+            self._refuse(error, [])
             return
         if isinstance(answer, Muting):
             self._mute(answer.ms)
@@ -413,9 +405,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._busy = False
         self.active_at = self.loop.time()
-        self._spent_s, began = 0.0, self._stopwatch()
-        self._serve(0, began + SHARE_S)
-        self._heavy = self._stopwatch() - began > SHARE_S / 2
+        self._spent_s, self._heavy = 0.0, False
+        if self.inbox.filled:
+            began = self._stopwatch()
+            self._serve(0, began + SHARE_S)
+            self._heavy = self._stopwatch() - began > SHARE_S / 2
         self.resume()
 
     def _pause_reading(self) -> None:
@@ -466,8 +460,12 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self.close()
 
-    def _close_after(self, ready: list[Piece]) -> None:
-        """Send what was answered before, then close."""
+    def _refuse(self, error: BaseException, ready: list[Piece]) -> None:
+        """A request raised this error: send what was answered before it, then close."""
+        if isinstance(error, asyncio.CancelledError | ProtocolViolation):
+            log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, error)
+        else:
+            log.error("a request from %s:%d failed", self.peer.host, self.peer.port, exc_info=error)
         if self._send(ready):
             self.close()
         else:

@@ -55,7 +55,7 @@ class Watchdog:
         self.longest_ms = 0.0
         self._clock = clock
         self._processor_clock = processor_clock
-        self._marked_at = self._marked_processor_s = 0.0
+        self.mark_due_at = self._marked_at = self._marked_processor_s = 0.0
         self._collection_began = 0.0
         self._collections: deque[tuple[float, float]] = deque(maxlen=8)
         self._line_at = -LINE_S
@@ -83,10 +83,9 @@ class Watchdog:
         if self._collecting in gc.callbacks:
             gc.callbacks.remove(self._collecting)
 
-    def began(self, at: float) -> None:
-        """A turn begins, at this time of the clock."""
-        if at - self._marked_at > MARK_S:
-            self._marked_at, self._marked_processor_s = at, self._processor_clock()
+    def mark(self, at: float) -> None:
+        """Read the processor time. To be called where a turn begins, at this time of the clock, after `mark_due_at`."""
+        self.mark_due_at, self._marked_at, self._marked_processor_s = at + MARK_S, at, self._processor_clock()
 
     def ended(self, began: float, at: float, callback: Any) -> None:
         """The turn that `began` then is over. `callback` is only looked at to name it: see `namers`."""
@@ -95,7 +94,8 @@ class Watchdog:
 
     def _run(self, callback: Callable[..., Any], *args: Any) -> None:
         began = self._clock()
-        self.began(began)
+        if began > self.mark_due_at:
+            self.mark(began)
         try:
             callback(*args)
         finally:
