@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as sf
 
+from moldau.pipeline.streams import join_table, json_events, latest_by_key, records, tumbling, windowed
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -52,22 +54,12 @@ class Answer:
 
 def stream_of(spark: "SparkSession", bootstrap: str, topic: str, schema: str, records_per_trigger: int) -> "DataFrame":
     """A topic's JSON values as a stream from the first record on, with the record's timestamp as `at`."""
-    rows = (
-        spark.readStream.format("moldau")
-        .option("bootstrapServers", bootstrap)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", records_per_trigger)
-        .load()
-    )
-    return _parsed(rows, schema)
+    return json_events(records(spark, bootstrap, topic, maxOffsetsPerTrigger=records_per_trigger), schema)
 
 
 def table_of(spark: "SparkSession", bootstrap: str, topic: str, schema: str) -> "DataFrame":
     """A topic as a table: the newest value of each key. A null value deletes its key, as compaction would."""
-    rows = spark.read.format("moldau").option("bootstrapServers", bootstrap).option("subscribe", topic).load()
-    newest = rows.groupBy("key").agg(sf.max_by(sf.struct("value", "timestamp"), "offset").alias("newest"))
-    return _parsed(newest.select("newest.*").where("value IS NOT NULL"), schema)
+    return json_events(latest_by_key(records(spark, bootstrap, topic, stream=False)), schema)
 
 
 def windowed_counts(flights: "DataFrame", window: str = "1 hour", zone: str = "America/New_York") -> "DataFrame":
@@ -75,11 +67,8 @@ def windowed_counts(flights: "DataFrame", window: str = "1 hour", zone: str = "A
 
     `start` is the window's start in UTC as text; `day` and `hour` are the same moment on the clocks of `zone`.
     """
-    counted = (
-        flights.withWatermark("at", "1 day")
-        .groupBy(sf.window("at", window).alias("window"), "origin")
-        .agg(sf.count("*").alias("departures"), sf.count_if(sf.isnull("dep_delay")).alias("cancelled"))
-    )
+    counts = {"departures": sf.count("*"), "cancelled": sf.count_if(sf.isnull("dep_delay"))}
+    counted = windowed(flights, "at", tumbling(window), counts, by="origin", delay="1 day")
     start = sf.col("window.start")
     local = sf.from_utc_timestamp(start, zone)
     return counted.select(
@@ -97,11 +86,9 @@ def delays_in_weather(flights: "DataFrame", weather: "DataFrame", airlines: "Dat
         _class("visib", VISIBILITY).alias("visibility"), _class("precip", RAIN).alias("rain"),
         _class("wind_speed", WIND).alias("wind"),
     )  # fmt: skip
-    joined = (
-        flights.withColumn("weather_hour", sf.date_trunc("hour", "at"))
-        .join(sf.broadcast(hourly), ["origin", "weather_hour"], "left")
-        .join(sf.broadcast(airlines.select("carrier", sf.col("name").alias("airline"))), "carrier", "left")
-    )
+    with_hour = flights.withColumn("weather_hour", sf.date_trunc("hour", "at"))
+    in_weather = join_table(with_hour, hourly, ["origin", "weather_hour"])
+    joined = join_table(in_weather, airlines.select("carrier", sf.col("name").alias("airline")), "carrier")
     return joined.groupBy("carrier", "airline", "visibility", "rain", "wind").agg(
         sf.count("*").alias("flights"),
         sf.count("dep_delay").alias("departed"),
@@ -112,9 +99,8 @@ def delays_in_weather(flights: "DataFrame", weather: "DataFrame", airlines: "Dat
 
 def top_destinations(flights: "DataFrame", airports: "DataFrame", k: int = 10) -> "DataFrame":
     """The k destinations with the most flights, with their mean arrival delay."""
-    named = flights.join(
-        sf.broadcast(airports.select(sf.col("faa").alias("dest"), sf.col("name").alias("airport"))), "dest", "left"
-    )
+    names = airports.select(sf.col("faa").alias("dest"), sf.col("name").alias("airport"))
+    named = join_table(flights, names, "dest")
     counted = named.groupBy("dest", "airport").agg(
         sf.count("*").alias("flights"), sf.avg("arr_delay").alias("arrival_delay_minutes")
     )
@@ -156,11 +142,6 @@ def run_to_end(start: "Callable[[int], StreamingQuery]") -> list[Any]:
             return list(query.recentProgress)
         finally:
             query.stop()
-
-
-def _parsed(rows: "DataFrame", schema: str) -> "DataFrame":
-    value = sf.from_json(sf.col("value").cast("string"), schema).alias("value")
-    return rows.select(value, sf.col("timestamp").alias("at")).select("value.*", "at")
 
 
 def _class(column: str, classes: Classes) -> Any:
