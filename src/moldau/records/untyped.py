@@ -51,7 +51,7 @@ def address(value: Any) -> Any:
     return value
 
 
-def declare(_: Any, value: Any) -> Any:
+def declare(_: Any, value: Any = None, visibility: str = "private") -> Any:
     return value
 
 

@@ -1,7 +1,7 @@
 """From the arguments of `send` to a record in a batch: serializers, checks, the choice of the partition.
 
 Nothing here waits, and any thread may call it: what cannot go on raises (`BufferFull`) and leaves the waiting to the
-producers. This is the way of every record, so each step is skipped by one test where it has nothing to do.
+producers. A record of bytes or text whose batch is open goes shorter, through `OpenBatches.put` of its `Route`.
 """
 
 import itertools
@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moldau.client.producing.batching import RECORD_OVERHEAD_BYTES, Accumulator, Batch, BufferFull, Headers
+from moldau.client.producing.batching import Accumulator, Batch, BufferFull, Headers
 from moldau.client.producing.delivery import Delivery, OnDelivery
 from moldau.client.producing.outgoing import GivenHeaders, NoSuchPartition, check_timestamp, checked_headers, content
 from moldau.client.producing.partitioning import Sticky, positive_hash
 from moldau.client.producing.producer_settings import Partitioner, ProducerSettings
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.names import TopicPartition
+from moldau.records import columns
+from moldau.records.columns import RECORD_SIZE_MAX
 from moldau.records.compression import CODECS
 from moldau.runtime import Runtime
 
@@ -23,15 +25,15 @@ if TYPE_CHECKING:
     from moldau.client.producing.columnar import EncodedBatch, RecordColumns
 
 
-class Route:
-    """The partitions of one topic, as `send` uses them until `until_s`."""
+class Route(columns.OpenBatches):
+    """The partitions of one topic, as `send` uses them until `until_s`; each batch that it opens looks."""
 
-    __slots__ = ("count", "partitions", "sticky", "turns", "until_s")
+    __slots__ = ("count", "partitions", "turns", "until_s")
 
-    def __init__(self, topic: str, count: int, sticky: Sticky, until_s: float):
+    def __init__(self, topic: str, count: int, until_s: float, **ways: Any):
+        super().__init__(count, make=Delivery, **ways)
         self.count = count
         self.partitions = [TopicPartition(topic, number) for number in range(count)]
-        self.sticky = sticky
         self.turns = itertools.count()
         self.until_s = until_s
 
@@ -55,7 +57,17 @@ class Appender:
 
     def route(self, topic: str, count: int, until_s: float) -> Route:
         """A route to a topic with this number of partitions."""
-        return Route(topic, count, self.sticky(topic), until_s)
+        settings = self._settings
+        by_itself = settings.transactional_id is None and not settings.interceptors and self._choose is None
+        return Route(
+            topic,
+            count,
+            until_s,
+            sticky=self.sticky(topic),
+            now_ms=self._now_ms,
+            plain=columns.COMPILED and by_itself and not (self._key_serializer or self._value_serializer),
+            hashes=not self._ignores_keys,
+        )
 
     def place(
         self,
@@ -85,20 +97,17 @@ class Appender:
             elif key is not None and not self._ignores_keys:
                 partition = positive_hash(key) % route.count
             else:
-                size = RECORD_OVERHEAD_BYTES + len(value) if value else RECORD_OVERHEAD_BYTES
-                sticky = route.sticky
-                if sticky.left > 0 and sticky.chosen < route.count:
-                    sticky.left -= size
-                    partition = sticky.chosen
-                else:
-                    partition = sticky.partition(route.count, size)
+                partition = self.sticky(route.partitions[0].topic).partition(
+                    route.count, RECORD_SIZE_MAX + len(value or b"")
+                )
         elif partition >= route.count:
             raise NoSuchPartition(route.partitions[0].topic, partition, route.count)
-        return self.append(route.partitions[partition], key, value, timestamp_ms, pairs, now_s, on_delivery)
+        return self.append(route, partition, key, value, timestamp_ms, pairs, now_s, on_delivery)
 
     def append(
         self,
-        tp: TopicPartition,
+        route: Route,
+        partition: int,
         key: bytes | None,
         value: bytes | None,
         timestamp_ms: int,
@@ -107,19 +116,19 @@ class Appender:
         on_delivery: OnDelivery | None,
     ) -> Delivery:
         """Put a checked record into its batch. Raises `BufferFull`."""
+        tp = route.partitions[partition]
         try:
             with self.accumulator.lock:
                 if self.check_open is not None:
                     self.check_open()
-                batch, index, opens = self.accumulator.append(tp, key, value, timestamp_ms, headers, now_s)
-                if on_delivery is not None:
-                    batch.callbacks.append((index, timestamp_ms, on_delivery))
+                batch, index, opens = self.accumulator.append(tp, key, value, timestamp_ms, headers, now_s, on_delivery)
+                route.open[partition] = batch
         except BufferFull as full:
-            full.record = tp, key, value, timestamp_ms, headers, now_s, on_delivery
+            full.record = route, partition, key, value, timestamp_ms, headers, now_s, on_delivery
             raise
         if opens:
             self.wake()
-        return Delivery(tp, batch, index, timestamp_ms)
+        return Delivery(batch, index, timestamp_ms)
 
     def table_columns(
         self, table: Any, key: Any, value: Any, partition: Any, timestamp: Any, headers: Any

@@ -115,14 +115,19 @@ class AsyncProducer:
         Raises `TypeError` or `ValueError` for a wrong record, and `KafkaError` if the topic can be neither found nor
         created, has no such partition, if the record is too large, or if the buffer stayed full for `max_block_ms`.
         """
-        if self.interceptors is not None:
-            record = OutgoingRecord(topic, value, key, partition, timestamp_ms, headers)
-            record, on_delivery = self.interceptors.sending(record, on_delivery)
-            topic, value, key, partition, timestamp_ms, headers = record
         if self._yield:  # a batch was opened: the sender has its turn, however tight the caller's loop is
             self._yield = False
             await asyncio.sleep(0)
         route = self.routes.get(topic)
+        if route is not None:
+            delivery: Delivery | None = route.put(value, key, partition, timestamp_ms, headers, on_delivery)
+            if delivery is not None:
+                return delivery
+        if self.interceptors is not None:
+            record = OutgoingRecord(topic, value, key, partition, timestamp_ms, headers)
+            record, on_delivery = self.interceptors.sending(record, on_delivery)
+            topic, value, key, partition, timestamp_ms, headers = record
+            route = self.routes.get(topic)
         if route is None or partition is not None or route.until_s < self.now_s():
             route = self.known_route(topic, partition) or await self.find_route(topic, partition)
         try:

@@ -1,7 +1,8 @@
 """Records waiting to be sent: one queue of batches for each partition, and the rules for when a batch may be sent.
 
-The module holds no socket and no clock; `now_s` is the loop's time. Producers append under `lock` from any thread; the
-sender takes batches on its loop. Invariants, for each partition:
+The module holds no socket and no clock; `now_s` is the loop's time. Producers append under `lock` from any thread, or
+to a batch that is open already without it (`records/columns/filling`); the sender seals batches and takes them on its
+loop. Invariants, for each partition:
 
 - Batches are sent in the order they were filled. After a failure they are sent again in the same order.
 - With idempotence, a batch that was sent keeps its producer id, epoch and sequence until it is acknowledged or known
@@ -24,16 +25,15 @@ from typing import Any, NamedTuple
 
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
-from moldau.records.batch import HEADER_SIZE, encode_batch, read_header, stamp
+from moldau.records.batch import HEADER_SIZE, NO_PRODUCER_ID, encode_batch, read_header, stamp, write_batch
+from moldau.records.columns import CALLBACK_BYTES, NO_HEADERS, RECORD_SIZE_MAX, OpenBatch, header_block
 from moldau.records.rows import iterate
 
 MAX_IN_FLIGHT = 5
 """The default of `max.in.flight.requests.per.connection`."""
 LAST_EPOCH = 32767
-RECORD_OVERHEAD_BYTES = 24
-"""What a record takes in a batch beside its key, value and headers, at most."""
-ROW_BYTES = 128
-"""What the objects of a record, and those of a header, take in memory beside that, until they are encoded."""
+FIRST_BYTES = 1024
+"""The memory of a new batch; it grows fourfold until it has `batch.size`."""
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _LOST_SEQUENCE = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 _PRODUCER_AT = 43
@@ -76,13 +76,12 @@ class Identity(NamedTuple):
     epoch: int
 
 
-class Batch:
-    """Records of one partition that are sent in one piece and succeed or fail together."""
+class Batch(OpenBatch):
+    """Records of one partition that are sent in one piece and succeed or fail together. `held` is the memory that is
+    reserved for them."""
 
     __slots__ = (
         "attempts",
-        "callbacks",
-        "count",
         "deadline_s",
         "due_s",
         "encoded",
@@ -90,27 +89,41 @@ class Batch:
         "identity",
         "order",
         "outcome",
-        "rows",
         "seen",
         "sequence",
-        "size",
+        "stamped",
+        "tp",
     )
 
-    def __init__(self, due_s: float, deadline_s: float):
-        self.rows: list[tuple[bytes | None, bytes | None, int, Headers]] = []
+    def __init__(self, tp: TopicPartition, due_s: float, deadline_s: float, capacity: int = 0):
+        super().__init__(HEADER_SIZE, capacity)
+        self.tp = tp
         self.encoded: bytearray | None = None
-        self.count = 0
-        self.size = self.held = HEADER_SIZE
+        self.held = capacity
         self.due_s = due_s
         self.deadline_s = deadline_s
         self.order: tuple[int, ...] = ()
         self.attempts = 0
         self.identity: Identity | None = None
         self.sequence = -1
-        self.callbacks: list[tuple[int, int, Callable[..., object]]] = []
+        self.stamped: tuple[Identity | None, int] = (None, -1)
         self.seen: set[int] | None = None
         self.outcome: Future[Ack | Parts] = Future()
         self.outcome.set_running_or_notify_cancel()  # a caller that stops waiting cannot cancel it
+
+    @classmethod
+    def of_encoded(cls, tp: TopicPartition, due_s: float, deadline_s: float, encoded: bytearray, count: int) -> "Batch":
+        """A batch that is encoded already."""
+        batch = cls(tp, due_s, deadline_s)
+        batch.seal()
+        batch.encoded, batch.count, batch.held = encoded, count, len(encoded)
+        return batch
+
+    @property
+    def size(self) -> int:
+        """Its bytes, before compression where it is not encoded yet."""
+        size: int = self.filled if self.encoded is None else len(self.encoded)
+        return size
 
     def saw(self, index: int) -> None:
         """Note that the caller of the record at `index` knows that it failed."""
@@ -121,18 +134,31 @@ class Batch:
     @property
     def unseen(self) -> int:
         """The number of records of which no caller knows that they failed."""
-        return self.count - len(self.seen or ())
+        count: int = self.count
+        return count - len(self.seen or ())
 
     def bytes_to_send(self, codec: int, attributes: int = 0) -> bytearray:
         """The batch's bytes for the Produce request, encoded on the first call and stamped with producer id, epoch and
         sequence. `attributes` are bits of the header that are set beside the batch's own."""
         if self.encoded is None:
-            self.encoded = encode_batch(self.rows, codec=codec)
-            self.rows = []
-        if self.identity is not None:
+            self.encoded = write_batch(
+                self.taken(),
+                count=self.count,
+                base_timestamp=self.base_timestamp,
+                max_timestamp=self.max_timestamp,
+                codec=codec,
+                attributes=attributes,
+                producer_id=NO_PRODUCER_ID if self.identity is None else self.identity.producer_id,
+                producer_epoch=-1 if self.identity is None else self.identity.epoch,
+                base_sequence=self.sequence,
+                room=HEADER_SIZE,
+            )
+            self.stamped = self.identity, self.sequence
+        elif self.identity is not None and self.stamped != (self.identity, self.sequence):
             _PRODUCER.pack_into(self.encoded, _PRODUCER_AT, *self.identity, self.sequence)
             header = read_header(self.encoded)
             stamp(self.encoded, header.attributes | attributes, header.max_timestamp)
+            self.stamped = self.identity, self.sequence
         return self.encoded
 
 
@@ -175,6 +201,7 @@ class PartitionQueue:
             batch = self.again.pop(0)
         else:
             batch = self.waiting.popleft()
+            batch.seal()
             batch.order = (self.orders,)
             self.orders += 1
             if identity is not None:
@@ -225,16 +252,21 @@ class PartitionQueue:
         """
         if code not in _TOO_LARGE or batch.count < 2:
             return None
-        rows = batch.rows or [(r.key, r.value, r.timestamp_ms, r.headers) for r in iterate(batch.encoded or b"")]
-        middle = len(rows) // 2
-        parts = Parts(Batch(batch.due_s, batch.deadline_s), Batch(batch.due_s, batch.deadline_s))
-        for number, (part, start, stop) in enumerate(((parts[0], 0, middle), (parts[1], middle, len(rows)))):
-            part.rows, part.count = rows[start:stop], stop - start
-            part.size = batch.size * stop // len(rows) - batch.size * start // len(rows)
+        encoded = batch.bytes_to_send(0)
+        rows = [(r.key, r.value, r.timestamp_ms, r.headers) for r in iterate(encoded)]
+        middle, codec = len(rows) // 2, read_header(encoded).codec
+        halves = (rows[:middle], 0, middle), (rows[middle:], middle, len(rows))
+        parts = Parts(
+            *(
+                Batch.of_encoded(batch.tp, batch.due_s, batch.deadline_s, encode_batch(half, codec=codec), len(half))
+                for half, *_ in halves
+            )
+        )
+        for number, (part, (_, start, stop)) in enumerate(zip(parts, halves, strict=True)):
             part.held = batch.held * stop // len(rows) - batch.held * start // len(rows)
+            part.callbacks, part.timestamps = batch.callbacks[start:stop], batch.timestamps[start:stop]
             part.order, part.attempts, part.identity = (*batch.order, number), batch.attempts, batch.identity
             part.sequence = batch.sequence + start & 0x7FFFFFFF if batch.sequence >= 0 else batch.sequence
-            part.callbacks = [(at - start, ms, call) for at, ms, call in batch.callbacks if start <= at < stop]
             insort(self.again, part, key=lambda b: b.order)
         self.in_flight.remove(batch)
         self.not_before_s = 0.0
@@ -303,41 +335,61 @@ class Accumulator:
         timestamp_ms: int,
         headers: Headers,
         now_s: float,
+        callback: Callable[..., object] | None = None,
     ) -> tuple[Batch, int, bool]:
         """Add a record. Returns its batch, its index in the batch, and whether to wake the sender. Call under `lock`.
 
         Raises `BufferFull`, and `KafkaError(MESSAGE_TOO_LARGE)` for a record larger than the whole buffer.
         """
-        size = RECORD_OVERHEAD_BYTES + (len(key) if key else 0) + (len(value) if value else 0)
-        for name, content in headers:
-            size += len(name) + (len(content) if content else 0) + 8
-        queue = self.queues.get(tp)
-        if queue is None:
-            queue = self.queues[tp] = PartitionQueue(tp, self._in_flight_max, self._may_renew)
+        block = header_block(headers) if headers else NO_HEADERS
+        size = RECORD_SIZE_MAX + (len(key) if key else 0) + (len(value) if value else 0) + len(block)
+        if callback is not None:
+            size += CALLBACK_BYTES
+        needed = HEADER_SIZE + size
+        self._check_size(needed)
+        queue = self._queue(tp)
         batch = queue.waiting[-1] if queue.waiting else None
-        opens = batch is None or batch.encoded is not None or batch.size + size > self._batch_bytes
-        held = size + ROW_BYTES * (1 + len(headers))
-        self._reserve(held + (HEADER_SIZE if opens else 0))
-        if batch is None or opens:
-            batch = Batch(now_s + self._linger_s, now_s + self._delivery_s)
-            queue.waiting.append(batch)
-        batch.rows.append((key, value, timestamp_ms, headers))
-        batch.size += size
-        batch.held += held
-        batch.count += 1
-        return batch, batch.count - 1, opens
+        if batch is not None and not batch.sealed:
+            index = batch.put(key, value, timestamp_ms, block, callback)
+            if index < 0 and batch.filled + size <= self._batch_bytes:
+                self._grow(batch, size)
+                index = batch.put(key, value, timestamp_ms, block, callback)
+            if index >= 0:
+                return batch, index, False
+        capacity = self._reserve(needed, min(FIRST_BYTES, self._batch_bytes))
+        if batch is not None:
+            batch.seal()
+        batch = Batch(tp, now_s + self._linger_s, now_s + self._delivery_s, capacity)
+        queue.waiting.append(batch)
+        index = batch.put(key, value, timestamp_ms, block, callback)
+        assert index == 0
+        if needed > self._batch_bytes:
+            batch.seal()  # a record that is larger than a batch is alone in its own
+        return batch, index, True
+
+    def _grow(self, batch: Batch, size: int) -> None:
+        """Give a batch room for `size` more bytes, and for more if the buffer has them."""
+        more = batch.filled + size - batch.capacity
+        if more > 0:
+            more = self._reserve(more, min(3 * batch.capacity, self._batch_bytes - batch.capacity))
+            batch.held += more
+            batch.grow(batch.capacity + more)
 
     def append_encoded(self, tp: TopicPartition, encoded: bytearray, count: int, now_s: float) -> Batch:
         """Add a batch that is already encoded. Call under `lock`. Raises `BufferFull`."""
         self._reserve(len(encoded))
+        queue = self._queue(tp)
+        if queue.waiting:
+            queue.waiting[-1].seal()
+        batch = Batch.of_encoded(tp, now_s, now_s + self._delivery_s, encoded, count)
+        queue.waiting.append(batch)
+        return batch
+
+    def _queue(self, tp: TopicPartition) -> PartitionQueue:
         queue = self.queues.get(tp)
         if queue is None:
             queue = self.queues[tp] = PartitionQueue(tp, self._in_flight_max, self._may_renew)
-        batch = Batch(now_s, now_s + self._delivery_s)
-        batch.encoded, batch.count = encoded, count
-        batch.size = batch.held = len(encoded)
-        queue.waiting.append(batch)
-        return batch
+        return queue
 
     @property
     def pressing(self) -> bool:
@@ -361,14 +413,21 @@ class Accumulator:
         self.queues[queue.tp] = self.queues.pop(queue.tp)
         return queue.take(identity)
 
-    def _reserve(self, size: int) -> None:
+    def _reserve(self, needed: int, wanted: int = 0) -> int:
+        """Reserve memory: what is wanted if there is as much, and at least what is needed. Returns how much."""
+        self._check_size(needed)
+        free = self.buffer_bytes - self.held_bytes
+        if needed > free:
+            raise BufferFull(f"the producer's buffer is full: {self.held_bytes} bytes are not acknowledged yet")
+        size = max(needed, min(wanted, free))
+        self.held_bytes += size
+        return size
+
+    def _check_size(self, size: int) -> None:
         if size > self.buffer_bytes:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"a record that takes {size} bytes does not fit into the producer's buffer"
             )
-        if self.held_bytes + size > self.buffer_bytes:
-            raise BufferFull(f"the producer's buffer is full: {self.held_bytes} bytes are not acknowledged yet")
-        self.held_bytes += size
 
     def release(self, batch: Batch) -> None:
         """Free the buffer space of a finished batch and wake the callers that wait for space."""

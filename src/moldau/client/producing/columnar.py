@@ -10,9 +10,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moldau.client.producing.batching import RECORD_OVERHEAD_BYTES
 from moldau.records.arrow import from_columns, source_of
-from moldau.records.columns import by_partition
+from moldau.records.columns import RECORD_SIZE_MAX, by_partition
 
 SPLIT_BYTES, SPLIT_BATCHES = 16 * 1024 * 1024, 8
 """Rows are sorted by partition in portions of about this size, or of this many batches for each partition."""
@@ -46,7 +45,7 @@ class RecordColumns(NamedTuple):
     def size(self) -> int:
         """Approximate size of these rows in a batch, in bytes, without headers. Arrow counts only the slice's bytes."""
         contents = sum(column.nbytes for column in (self.keys, self.values) if column is not None)
-        return len(self.timestamps_ms) * RECORD_OVERHEAD_BYTES + int(contents)
+        return len(self.timestamps_ms) * RECORD_SIZE_MAX + int(contents)
 
     def with_chosen(self, choose: Callable[[bytes | None], int]) -> "RecordColumns":
         """These columns, with a partition that `choose(key)` returned in each row that names none."""

@@ -8,11 +8,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, NamedTuple
 
 from moldau.client.producing.batching import Ack, Batch
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
+from moldau.records.columns import RecordPlace, acknowledge
 
 logger = logging.getLogger(__name__)
 
@@ -45,16 +47,10 @@ class NotDelivered(KafkaError):
         self.first = first
 
 
-class Delivery:
+class Delivery(RecordPlace):
     """The future result of sending one record: call `result`, or await it."""
 
-    __slots__ = ("_batch", "_index", "_timestamp_ms", "_tp")
-
-    def __init__(self, tp: TopicPartition, batch: Batch, index: int, timestamp_ms: int = -1):
-        self._tp = tp
-        self._batch = batch
-        self._index = index
-        self._timestamp_ms = timestamp_ms
+    __slots__ = ()
 
     def __repr__(self) -> str:
         place = f"topic={self.topic!r}, partition={self.partition}"
@@ -69,11 +65,13 @@ class Delivery:
 
     @property
     def topic(self) -> str:
-        return self._tp.topic
+        topic: str = self._batch.tp.topic
+        return topic
 
     @property
     def partition(self) -> int:
-        return self._tp.partition
+        partition: int = self._batch.tp.partition
+        return partition
 
     @property
     def done(self) -> bool:
@@ -143,7 +141,7 @@ class Delivery:
         return batch, index
 
     def _delivered(self, outcome: Any, index: int) -> Delivered:
-        return delivered(self._tp, outcome, index, self._timestamp_ms)
+        return delivered(self._batch.tp, outcome, index, self._timestamp_ms)
 
 
 def delivered(tp: TopicPartition, ack: Ack, index: int, timestamp_ms: int) -> Delivered:
@@ -152,19 +150,25 @@ def delivered(tp: TopicPartition, ack: Ack, index: int, timestamp_ms: int) -> De
     return Delivered(*tp, offset, ack.append_time_ms if ack.append_time_ms >= 0 else timestamp_ms)
 
 
-def tell(tp: TopicPartition, batch: Batch, outcome: Ack | MoldauError) -> None:
+_make: Any = partial(tuple.__new__, Delivered)
+
+
+def tell(batch: Batch, outcome: Ack | MoldauError) -> None:
     """Call the callbacks of the records of a batch that has ended; what they raise is logged."""
-    for index, timestamp_ms, callback in batch.callbacks:
-        try:
-            if isinstance(outcome, Ack):
-                callback(None, delivered(tp, outcome, index, timestamp_ms))
-            else:
-                if getattr(callback, "asked", True):
-                    batch.saw(index)
+    callbacks, timestamps = batch.callbacks, batch.timestamps
+    batch.callbacks, batch.timestamps = [], []
+    if isinstance(outcome, Ack):
+        raised = partial(logger.exception, "the on_delivery callback of a record of %s raised", batch.tp)
+        acknowledge(callbacks, timestamps, *outcome, batch.tp, _make, raised)
+        return
+    for index, callback in enumerate(callbacks):
+        if callback is not None:
+            if getattr(callback, "asked", True):
+                batch.saw(index)
+            try:
                 callback(outcome, None)
-        except Exception:
-            logger.exception("the on_delivery callback of a record of %s raised", tp)
-    batch.callbacks = []
+            except Exception:
+                logger.exception("the on_delivery callback of a record of %s raised", batch.tp)
 
 
 class Unseen:

@@ -32,13 +32,13 @@ def choose_by_load(waiting: Sequence[int], below: Callable[[int], int]) -> int |
     return next(partition for partition, end in enumerate(sums) if drawn < end)
 
 
-class Sticky:
+class Sticky(columns.Chosen):
     """The sticky partitioner for the records of one topic without a key.
 
     `waiting` returns the number of waiting batches of each of the first n partitions; None for equal shares. `chosen`
     has `left` bytes to go: while that is above 0, a caller may subtract and use it without calling `partition`."""
 
-    __slots__ = ("_random", "_switch_bytes", "_waiting", "chosen", "left")
+    __slots__ = ("_random", "_switch_bytes", "_waiting")
 
     def __init__(self, random: Random, switch_bytes: int, waiting: Callable[[int], Sequence[int]] | None = None):
         self._random = random
@@ -53,7 +53,8 @@ class Sticky:
             self.chosen = self._next(partitions)
             self.left = self._switch_bytes
         self.left -= size
-        return self.chosen
+        chosen: int = self.chosen
+        return chosen
 
     def _next(self, partitions: int) -> int:
         if self._waiting is not None:

@@ -72,6 +72,11 @@ class Producer:
         `on_delivery` is called in the producer's thread, where nothing may wait: `send` to a new topic, or while the
         buffer is full, raises there."""
         core = self._core
+        route = core.routes.get(topic)
+        if route is not None:
+            delivery: Delivery | None = route.put(value, key, partition, timestamp_ms, headers, on_delivery)
+            if delivery is not None:
+                return delivery
         if core.interceptors is not None:
             record = OutgoingRecord(topic, value, key, partition, timestamp_ms, headers)
             record, on_delivery = core.interceptors.sending(record, on_delivery)

@@ -286,6 +286,7 @@ class Sender:
     def _settle(self, tp: TopicPartition, batch: Batch, outcome: Ack | MoldauError) -> None:
         if batch.outcome.done():
             return
+        batch.seal()
         self._accumulator.release(batch)
         if isinstance(outcome, Ack):
             self.counters.records_delivered += batch.count
@@ -298,9 +299,9 @@ class Sender:
             if self._transactions is not None:
                 self._transactions.batch_failed(outcome)
             batch.outcome.set_exception(outcome)
-        batch.encoded, batch.rows = None, []  # a caller may keep the delivery for long
+        batch.encoded, batch.records = None, bytearray()  # a caller may keep the delivery for long
         if batch.callbacks:
-            tell(tp, batch, outcome)
+            tell(batch, outcome)
 
     def _backoff(self, about: str) -> Backoff:
         """The waits between attempts at the named action; kept until the action succeeds."""

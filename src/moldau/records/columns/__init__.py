@@ -1,30 +1,49 @@
 """The one compiled extension: all work that is done per record.
 
 `scanning` checks records on append and before they are read, and finds one by its time; `seeking` passes over batches
-by their headers, `decoding` makes columns and rows of records, `encoding` writes them, `hashing` chooses partitions by
+by their headers, `decoding` makes columns and rows of records, `encoding` writes them, `filling` adds them to a
+batch one by one, `hashing` chooses partitions by
 key, `cleaning` compacts them. All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted
 elsewhere, from the same files.
 """
 
-from moldau.records.columns import cleaning, decoding, encoding, hashing, scanning, seeking
+from moldau.records.columns import cleaning, decoding, encoding, filling, hashing, scanning, seeking
 from moldau.records.columns.cleaning import MASK as HASH_MASK
 from moldau.records.columns.cleaning import choose, copy_chosen, keyed_hash, note_keys
 from moldau.records.columns.decoding import Binary, Columns, decode, refused, rows
 from moldau.records.columns.encoding import Source, encode_columns, encode_rows, header_block
+from moldau.records.columns.filling import (
+    CALLBACK_BYTES,
+    NO_HEADERS,
+    RECORD_SIZE_MAX,
+    Chosen,
+    OpenBatch,
+    OpenBatches,
+    RecordPlace,
+    acknowledge,
+)
 from moldau.records.columns.hashing import by_partition, murmur2, positive_hash
 from moldau.records.columns.scanning import FLAWS, Section, first_timed, measure, plain, scan
 from moldau.records.columns.seeking import seek
 
-COMPILED: bool = all(module.COMPILED for module in (scanning, seeking, decoding, encoding, hashing, cleaning))
+COMPILED: bool = all(module.COMPILED for module in (scanning, seeking, decoding, encoding, filling, hashing, cleaning))
 
 __all__ = [
+    "CALLBACK_BYTES",
     "COMPILED",
     "FLAWS",
     "HASH_MASK",
+    "NO_HEADERS",
+    "RECORD_SIZE_MAX",
     "Binary",
+    "Chosen",
     "Columns",
+    "OpenBatch",
+    "OpenBatches",
+    "RecordPlace",
     "Section",
     "Source",
+    "acknowledge",
     "by_partition",
     "choose",
     "copy_chosen",
