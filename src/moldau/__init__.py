@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.version import VERSION
 
 if TYPE_CHECKING:
-    from moldau import aio, errors
+    from moldau import aio, errors, serializers
     from moldau.client.administration.admin import Admin, NewTopic
     from moldau.client.consuming.consumer import Consumer
     from moldau.client.consuming.deserializing import DeserializationFailed
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from moldau.client.consuming.streams import TopicFilter
     from moldau.client.consuming.table_reading import read_table
     from moldau.client.consuming.truncation import LogTruncated
-    from moldau.client.producing import serializers
     from moldau.client.producing.delivery import Delivered, Delivery, NotDelivered
     from moldau.client.producing.interceptors import ProducerInterceptor
     from moldau.client.producing.outgoing import Header, OutgoingRecord
@@ -75,7 +74,7 @@ _HOMES = {
     "TopicPartition": "moldau.names",
     "read_table": "moldau.client.consuming.table_reading",
 }
-_MODULES = {"aio": "moldau.aio", "errors": "moldau.errors", "serializers": "moldau.client.producing.serializers"}
+_MODULES = {"aio": "moldau.aio", "errors": "moldau.errors", "serializers": "moldau.serializers"}
 
 
 def __getattr__(name: str) -> Any:

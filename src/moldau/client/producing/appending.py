@@ -7,13 +7,14 @@ producers. A record of bytes or text whose batch is open goes shorter, through `
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.client.producing.batching import Accumulator, Batch, BufferFull, Headers
 from moldau.client.producing.delivery import Delivery, OnDelivery
 from moldau.client.producing.outgoing import GivenHeaders, NoSuchPartition, check_timestamp, checked_headers, content
 from moldau.client.producing.partitioning import Sticky, positive_hash
 from moldau.client.producing.producer_settings import Partitioner, ProducerSettings
+from moldau.client.producing.serializers import Serializer, for_topic
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.names import TopicPartition
 from moldau.records import columns
@@ -26,16 +27,25 @@ if TYPE_CHECKING:
 
 
 class Route(columns.OpenBatches):
-    """The partitions of one topic, as `send` uses them until `until_s`; each batch that it opens looks."""
+    """The partitions and serializers of one topic, as `send` uses them until `until_s`; each batch that it opens
+    looks."""
 
-    __slots__ = ("count", "partitions", "turns", "until_s")
+    __slots__ = ("count", "key_serializer", "partitions", "turns", "until_s", "value_serializer")
 
-    def __init__(self, topic: str, count: int, until_s: float, **ways: Any):
+    def __init__(self, topic: str, count: int, until_s: float, serializers: "TopicSerializers", **ways: Any):
         super().__init__(count, make=Delivery, **ways)
         self.count = count
         self.partitions = [TopicPartition(topic, number) for number in range(count)]
         self.turns = itertools.count()
         self.until_s = until_s
+        self.key_serializer, self.value_serializer = serializers
+
+
+class TopicSerializers(NamedTuple):
+    """The serializers of one topic."""
+
+    key: Serializer | None
+    value: Serializer | None
 
 
 class Appender:
@@ -49,8 +59,10 @@ class Appender:
         self._settings = settings
         self._runtime = settings.runtime or Runtime()
         self._now_ms = self._runtime.clock.now_ms
-        self._key_serializer = settings.key_serializer
-        self._value_serializer = settings.value_serializer
+        self._serializers = TopicSerializers(settings.key_serializer, settings.value_serializer)
+        self._bound: dict[str, TopicSerializers] = {}
+        self.binds = any(hasattr(one, "for_topic") for one in self._serializers)
+        """Whether the serializers of a topic are found by `for_topic`, which may block."""
         self._ignores_keys = settings.partitioner_ignore_keys
         self._choose = chooser(settings.partitioner)
         self._sticky: dict[str, Sticky] = {}
@@ -63,11 +75,23 @@ class Appender:
             topic,
             count,
             until_s,
+            self.serializers(topic),
             sticky=self.sticky(topic),
             now_ms=self._now_ms,
-            plain=columns.COMPILED and by_itself and not (self._key_serializer or self._value_serializer),
+            plain=columns.COMPILED and by_itself and self._serializers == (None, None),
             hashes=not self._ignores_keys,
         )
+
+    def serializers(self, topic: str) -> TopicSerializers:
+        """The serializers of a topic; may block the first time if it `binds`."""
+        if not self.binds:
+            return self._serializers
+        bound = self._bound.get(topic)
+        if bound is None:
+            key, value = self._serializers
+            bound = TopicSerializers(for_topic(key, topic, "key"), for_topic(value, topic, "value"))
+            self._bound[topic] = bound
+        return bound
 
     def place(
         self,
@@ -82,10 +106,10 @@ class Appender:
     ) -> Delivery:
         """Check a record and put it into its batch. Raises `TypeError` and `ValueError` for a wrong record, and
         `BufferFull`, whose `record` is for `append`."""
-        if self._value_serializer is not None or (type(value) is not bytes and value is not None):
-            value = content(value, "value", self._value_serializer)
-        if self._key_serializer is not None or (type(key) is not bytes and key is not None):
-            key = content(key, "key", self._key_serializer)
+        if route.value_serializer is not None or (type(value) is not bytes and value is not None):
+            value = content(value, "value", route.value_serializer)
+        if route.key_serializer is not None or (type(key) is not bytes and key is not None):
+            key = content(key, "key", route.key_serializer)
         if timestamp_ms is None:
             timestamp_ms = self._now_ms()
         else:
@@ -131,22 +155,22 @@ class Appender:
         return Delivery(batch, index, timestamp_ms)
 
     def table_columns(
-        self, table: Any, key: Any, value: Any, partition: Any, timestamp: Any, headers: Any
+        self, topic: str, table: Any, key: Any, value: Any, partition: Any, timestamp: Any, headers: Any
     ) -> "RecordColumns":
         """The columns of a table's records, checked. Raises `TypeError` and `ValueError`."""
         need_pyarrow("send_table")
         from moldau.client.producing.outgoing_tables import columns_of_table
 
         return columns_of_table(
-            table, key, value, partition, timestamp, headers, settings=self._settings, now_ms=self._now_ms()
+            table, key, value, partition, timestamp, headers, *self.serializers(topic), now_ms=self._now_ms()
         )
 
-    def list_columns(self, values: Any, keys: Any) -> "RecordColumns":
+    def list_columns(self, topic: str, values: Any, keys: Any) -> "RecordColumns":
         """The columns of records with these values and keys, checked. Raises `TypeError` and `ValueError`."""
         need_pyarrow("send_many")
         from moldau.client.producing.outgoing_tables import columns_of_lists
 
-        return columns_of_lists(values, keys, settings=self._settings, now_ms=self._now_ms())
+        return columns_of_lists(values, keys, *self.serializers(topic), now_ms=self._now_ms())
 
     def encode(self, route: Route, columns: "RecordColumns") -> "Iterator[EncodedBatch]":
         """Encode these columns into batches, one by one, in the calling thread. Raises `NoSuchPartition`."""

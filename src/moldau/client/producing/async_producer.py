@@ -158,14 +158,22 @@ class AsyncProducer:
         Waits while the buffer is full. Raises `TypeError` or `ValueError` for a wrong table, of which nothing is sent
         then, `KafkaError` as `send` does, and `ConfigError` without pyarrow.
         """
+        await self._bind(topic)
         return await self._send_rows(
-            topic, self.appender.table_columns(table, key, value, partition, timestamp, headers)
+            topic, self.appender.table_columns(topic, table, key, value, partition, timestamp, headers)
         )
 
     async def send_many(self, topic: str, values: Any, keys: Any = None) -> TableDelivery:
         """Send a list or array of values, each with the key at its place in `keys`, faster than one by one. Returns and
         raises what `send_table` does."""
-        return await self._send_rows(topic, self.appender.list_columns(values, keys))
+        await self._bind(topic)
+        return await self._send_rows(topic, self.appender.list_columns(topic, values, keys))
+
+    async def _bind(self, topic: str) -> None:
+        """Have the serializers of the topic found outside of the loop. Raises what they raise."""
+        if self.appender.binds:
+            check_topic(topic)
+            await asyncio.to_thread(self.appender.serializers, topic)
 
     async def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
         highest = columns.highest_partition
@@ -340,6 +348,7 @@ class AsyncProducer:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, about) from None
         if self._unusable:
             raise ClientClosed(self._unusable)
+        await self._bind(topic)
         route = self.appender.route(topic, count, self.now_s() + METADATA_MAX_AGE_MS / 1000)
         self.routes[topic] = route
         return route

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from moldau.client.producing.columnar import RecordColumns
 from moldau.client.producing.outgoing import BY_NAME
-from moldau.client.producing.producer_settings import ProducerSettings, Serializer
+from moldau.client.producing.serializers import Serializer
 
 INT32_MAX: Final = 0x7FFFFFFF
 
@@ -23,8 +23,9 @@ def columns_of_table(
     partition: Any,
     timestamp: Any,
     headers: Any,
+    key_serializer: Serializer | None,
+    value_serializer: Serializer | None,
     *,
-    settings: ProducerSettings,
     now_ms: int,
 ) -> RecordColumns:
     """The columns of the records in a table. Raises `TypeError` and `ValueError`."""
@@ -38,18 +39,25 @@ def columns_of_table(
     stamps = _column(rows, "timestamp", timestamp)
     targets = partition if type(partition) is int else _column(rows, "partition", partition)
     return RecordColumns(
-        _contents(_column(rows, "key", key), "key", settings.key_serializer),
-        _contents(values, "value", settings.value_serializer),
+        _contents(_column(rows, "key", key), "key", key_serializer),
+        _contents(values, "value", value_serializer),
         pa.repeat(pa.scalar(now_ms, pa.int64()), count) if stamps is None else _timestamps(stamps, now_ms),
         _headers(_column(rows, "headers", headers)),
         _partitions(targets, count),
     )
 
 
-def columns_of_lists(values: Any, keys: Any, *, settings: ProducerSettings, now_ms: int) -> RecordColumns:
+def columns_of_lists(
+    values: Any,
+    keys: Any,
+    key_serializer: Serializer | None,
+    value_serializer: Serializer | None,
+    *,
+    now_ms: int,
+) -> RecordColumns:
     """The columns of records with these values and keys. Raises `TypeError` and `ValueError`."""
-    contents = _listed(values, "value", settings.value_serializer)
-    names = None if keys is None else _listed(keys, "key", settings.key_serializer)
+    contents = _listed(values, "value", value_serializer)
+    names = None if keys is None else _listed(keys, "key", key_serializer)
     if names is not None and len(names) != len(contents):
         raise ValueError(f"{len(names)} keys were given for {len(contents)} values")
     stamps = pa.repeat(pa.scalar(now_ms, pa.int64()), len(contents))

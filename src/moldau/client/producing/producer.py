@@ -103,13 +103,13 @@ class Producer:
         """As `AsyncProducer.send_table`; columns are encoded in the caller's thread. Call `result` of the
         `TableDelivery` to wait for the broker."""
         return self._send_rows(
-            topic, self._core.appender.table_columns(table, key, value, partition, timestamp, headers)
+            topic, self._core.appender.table_columns(topic, table, key, value, partition, timestamp, headers)
         )
 
     def send_many(self, topic: str, values: Any, keys: Any = None) -> TableDelivery:
         """Send a list or array of values, each with the key at its place in `keys`, faster than one by one. Returns and
         raises what `send_table` does."""
-        return self._send_rows(topic, self._core.appender.list_columns(values, keys))
+        return self._send_rows(topic, self._core.appender.list_columns(topic, values, keys))
 
     def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
         core, highest = self._core, columns.highest_partition

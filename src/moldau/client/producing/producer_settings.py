@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from moldau.client.producing.serializers import Serializer as Serializer
 from moldau.client.settings import INT32_MAX, ClientSettings, one_of, setting, settings
 from moldau.errors import ConfigError
 from moldau.records.compression import CODECS
 
-Serializer = Callable[[Any], bytes | None]
 Partitioner = Callable[[str, bytes | None, int], int]
 IDEMPOTENT_IN_FLIGHT_MAX = 5
 

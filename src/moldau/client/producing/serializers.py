@@ -5,10 +5,21 @@ ones below raise `TypeError` or `ValueError` for a value they do not take, and `
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 Content = bytes | bytearray | memoryview | str | None
 """What a key or value may be without a serializer; text is encoded as UTF-8."""
+
+
+Serializer = Callable[[Any], bytes | None]
+
+
+def for_topic(serializer: Serializer | None, topic: str, field: str) -> Serializer | None:
+    """The serializer of the topic's keys (`field` is `key`) or values. One with a method `for_topic` is asked, which
+    may block: that of a schema registry registers its schema."""
+    bind = getattr(serializer, "for_topic", None)
+    return serializer if bind is None else bind(topic, field)
 
 
 def to_bytes(value: Content) -> bytes | None:

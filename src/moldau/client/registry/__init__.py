@@ -1,0 +1,1 @@
+"""Clients of a schema registry with Confluent's REST interface, and the serializers that use one."""

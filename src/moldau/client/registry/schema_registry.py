@@ -1,0 +1,247 @@
+"""`SchemaRegistry`, the client of a schema registry with Confluent's REST interface: Confluent's, Karapace, Apicurio.
+
+Ids never change their meaning, so schemas by id and ids of registered schemas are kept for good. Everything else is
+asked each time. Any thread may use it; it blocks, for `request_timeout_ms` an address at most.
+"""
+
+import base64
+import ssl
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from moldau.client.registry.failures import RegistryError, SchemaInvalid, SchemaNotFound
+from moldau.client.registry.http import Addresses, split_url
+from moldau.client.registry.names_of_settings import keywords, truth
+from moldau.client.registry.schemas import AVRO, Reference, RegisteredSchema, Schema
+from moldau.errors import ConfigError
+
+REFERENCES_MAX = 1_000
+SETTINGS = (
+    "url", "basic_auth_user_info", "bearer_auth_token", "ssl_ca_location", "ssl_certificate_location",
+    "ssl_key_location", "ssl_verify", "request_timeout_ms",
+)  # fmt: skip
+
+
+class SchemaRegistry:
+    """A client of a schema registry.
+
+        registry = SchemaRegistry("http://localhost:8081")
+        registry.register("orders-value", Schema('{"type": "string"}'))
+
+    The first argument is an address, several with commas between them or as a list (one is asked after the other
+    until one answers), or a mapping with Confluent's names: `url`, `basic.auth.user.info` (`user:password`, also
+    possible in the address), `bearer.auth.token`, `ssl.ca.location`, `ssl.certificate.location`, `ssl.key.location`,
+    `ssl.verify`, `request.timeout.ms`.
+    """
+
+    def __init__(
+        self,
+        url: str | Iterable[str] | Mapping[str, Any],
+        *,
+        basic_auth_user_info: str | None = None,
+        bearer_auth_token: str | None = None,
+        ssl_ca_location: str | None = None,
+        ssl_certificate_location: str | None = None,
+        ssl_key_location: str | None = None,
+        ssl_verify: bool = True,
+        request_timeout_ms: int = 30_000,
+    ):
+        given = {
+            "url": url, "basic_auth_user_info": basic_auth_user_info, "bearer_auth_token": bearer_auth_token,
+            "ssl_ca_location": ssl_ca_location, "ssl_certificate_location": ssl_certificate_location,
+            "ssl_key_location": ssl_key_location, "ssl_verify": ssl_verify, "request_timeout_ms": request_timeout_ms,
+        }  # fmt: skip
+        if isinstance(url, Mapping):
+            given |= {"url": None, **keywords(url, "SchemaRegistry", SETTINGS)}
+        self._given = given
+        self._addresses = _addresses(given)
+        self._by_id: dict[int, Schema] = {}
+        self._registered: dict[tuple[str, Schema, bool], int] = {}
+
+    def __repr__(self) -> str:
+        return f"<SchemaRegistry at {', '.join(self._addresses.urls)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SchemaRegistry, (self._given,)
+
+    def schema(self, schema_id: int) -> Schema:
+        """The schema with this id. Raises `SchemaNotFound` and `RegistryError`."""
+        found = self._by_id.get(schema_id)
+        if found is None:
+            try:
+                found = _schema(self._addresses.ask("GET", f"/schemas/ids/{schema_id}"))
+            except SchemaNotFound as error:
+                raise SchemaNotFound(
+                    f"schema id {schema_id} is not in the schema registry {self._where}", error.status, error.code
+                ) from None
+            self._by_id[schema_id] = found
+        return found
+
+    def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
+        """Register the schema as a version of the subject, unless it is one, and return its id. Raises
+        `SchemaIncompatible`, `SchemaInvalid` and `RegistryError`."""
+        known = self._registered.get((subject, schema, normalize))
+        if known is None:
+            path = f"/subjects/{quote(subject, safe='')}/versions{'?normalize=true' if normalize else ''}"
+            known = _number(self._addresses.ask("POST", path, _body(schema)), "id")
+            self._registered[subject, schema, normalize] = known
+        return known
+
+    def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
+        """The version of the subject that has this schema. Raises `SchemaNotFound` and `RegistryError`."""
+        path = f"/subjects/{quote(subject, safe='')}{'?normalize=true' if normalize else ''}"
+        return _registered(self._addresses.ask("POST", path, _body(schema)))
+
+    def version(self, subject: str, version: int | str = "latest") -> RegisteredSchema:
+        """A version of the subject, a number or `latest`. Raises `SchemaNotFound` and `RegistryError`."""
+        return _registered(self._addresses.ask("GET", f"/subjects/{quote(subject, safe='')}/versions/{version}"))
+
+    def subjects(self) -> list[str]:
+        """All subjects. Raises `RegistryError`."""
+        return [str(one) for one in _list(self._addresses.ask("GET", "/subjects"))]
+
+    def versions(self, subject: str) -> list[int]:
+        """The numbers of the subject's versions. Raises `SchemaNotFound` and `RegistryError`."""
+        return [int(one) for one in _list(self._addresses.ask("GET", f"/subjects/{quote(subject, safe='')}/versions"))]
+
+    def incompatibilities(self, subject: str, schema: Schema, version: int | str = "latest") -> list[str]:
+        """Why the schema may not follow this version of the subject; an empty list if it may. Raises
+        `RegistryError`."""
+        path = f"/compatibility/subjects/{quote(subject, safe='')}/versions/{version}?verbose=true"
+        answer = self._addresses.ask("POST", path, _body(schema))
+        if not isinstance(answer, dict) or "is_compatible" not in answer:
+            raise _strange(answer)
+        said = [str(one) for one in answer.get("messages") or ()]
+        return [] if answer["is_compatible"] else said or ["the registry does not say why"]
+
+    def compatibility(self, subject: str | None = None) -> str:
+        """The compatibility level of a subject, or of the registry: `BACKWARD`, for example. Raises
+        `RegistryError`."""
+        path = "/config" if subject is None else f"/config/{quote(subject, safe='')}?defaultToGlobal=true"
+        answer = self._addresses.ask("GET", path)
+        if not isinstance(answer, dict) or "compatibilityLevel" not in answer:
+            raise _strange(answer)
+        return str(answer["compatibilityLevel"])
+
+    def set_compatibility(self, level: str, subject: str | None = None) -> None:
+        """Set the compatibility level of a subject, or of the registry. Raises `RegistryError`."""
+        path = "/config" if subject is None else f"/config/{quote(subject, safe='')}"
+        self._addresses.ask("PUT", path, {"compatibility": level})
+
+    def delete_subject(self, subject: str) -> list[int]:
+        """Delete all versions of a subject; their ids can still be read. Returns the versions. Raises
+        `RegistryError`."""
+        self._registered = {key: one for key, one in self._registered.items() if key[0] != subject}
+        return [int(one) for one in _list(self._addresses.ask("DELETE", f"/subjects/{quote(subject, safe='')}"))]
+
+    def referenced(self, schema: Schema) -> dict[str, Schema]:
+        """What the schema refers to, by name, with what that refers to before it. Raises `RegistryError`."""
+        found: dict[str, Schema] = {}
+        self._refer(schema, found, ())
+        return found
+
+    def _refer(self, schema: Schema, found: dict[str, Schema], above: tuple[Reference, ...]) -> None:
+        for reference in schema.references:
+            if reference in above or len(found) >= REFERENCES_MAX:
+                raise SchemaInvalid(f"the references of the schema lead back to {reference.name}")
+            if reference.name not in found:
+                other = self.version(reference.subject, reference.version).schema
+                self._refer(other, found, (*above, reference))
+                found[reference.name] = other
+
+    @property
+    def _where(self) -> str:
+        return ", ".join(self._addresses.urls)
+
+
+def _addresses(given: Mapping[str, Any]) -> Addresses:
+    """What the settings say. Raises `ConfigError`."""
+    urls = given["url"]
+    texts = urls.split(",") if isinstance(urls, str) else list(urls or ())
+    pairs = [split_url(str(text).strip()) for text in texts if str(text).strip()]
+    if not pairs:
+        raise ConfigError("SchemaRegistry needs the address of a schema registry, for example http://localhost:8081")
+    user, token = given["basic_auth_user_info"], given["bearer_auth_token"]
+    user = user or next((one for _, one in pairs if one is not None), None)
+    if user and token:
+        raise ConfigError("basic.auth.user.info and bearer.auth.token cannot both be given")
+    if user and ":" not in user:
+        raise ConfigError("basic.auth.user.info is not user:password")
+    headers = {}
+    if user:
+        headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
+    elif token:
+        headers["Authorization"] = f"Bearer {token}"
+    if any(ord(sign) < 32 for value in headers.values() for sign in value):
+        raise ConfigError("bearer.auth.token has characters that a token cannot have")
+    try:
+        timeout_ms = int(given["request_timeout_ms"])
+    except (TypeError, ValueError):
+        timeout_ms = 0
+    if timeout_ms <= 0:
+        raise ConfigError(f"request.timeout.ms={given['request_timeout_ms']!r} is not a number of ms above 0")
+    return Addresses([url for url, _ in pairs], headers, _tls(given), timeout_ms)
+
+
+def _tls(given: Mapping[str, Any]) -> ssl.SSLContext | None:
+    """TLS other than the system's; None where nothing is said. Raises `ConfigError`."""
+    ca, certificate, key = (given[f"ssl_{name}_location"] for name in ("ca", "certificate", "key"))
+    verify = truth("ssl_verify", given["ssl_verify"])
+    if verify and not ca and not certificate:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=ca or None)
+        if certificate:
+            context.load_cert_chain(certificate, key or None)
+    except (OSError, ssl.SSLError) as error:
+        files = " or ".join(str(one) for one in (ca, certificate, key) if one)
+        raise ConfigError(f"{files} cannot be read: {error}") from None
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _body(schema: Schema) -> dict[str, Any]:
+    body: dict[str, Any] = {"schema": schema.text}
+    if schema.kind != AVRO:
+        body["schemaType"] = schema.kind
+    if schema.references:
+        body["references"] = [
+            {"name": one.name, "subject": one.subject, "version": one.version} for one in schema.references
+        ]
+    return body
+
+
+def _schema(answer: Any) -> Schema:
+    try:
+        references = tuple(
+            Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
+            for one in answer.get("references") or ()
+        )
+        return Schema(str(answer["schema"]), str(answer.get("schemaType") or AVRO), references)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _strange(answer) from None
+
+
+def _registered(answer: Any) -> RegisteredSchema:
+    schema = _schema(answer)
+    return RegisteredSchema(str(answer.get("subject")), _number(answer, "version"), _number(answer, "id"), schema)
+
+
+def _number(answer: Any, name: str) -> int:
+    try:
+        return int(answer[name])
+    except (KeyError, TypeError, ValueError):
+        raise _strange(answer) from None
+
+
+def _list(answer: Any) -> list[Any]:
+    if not isinstance(answer, list):
+        raise _strange(answer)
+    return answer
+
+
+def _strange(answer: Any) -> RegistryError:
+    return RegistryError(f"the schema registry's answer is not one of Confluent's interface: {str(answer)[:80]}")

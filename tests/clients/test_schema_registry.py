@@ -1,0 +1,171 @@
+"""Our serializers with a real registry, Apicurio, which keeps its schemas in topics of our broker, and those of
+confluent-kafka at the other end.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from harness.brokers import Broker
+from harness.patience import stretched, wait_until
+from moldau import Consumer, Producer, TopicPartition
+from moldau.serializers import (
+    AvroDeserializer,
+    AvroSerializer,
+    JsonSchemaDeserializer,
+    JsonSchemaSerializer,
+    Reference,
+    Schema,
+    SchemaIncompatible,
+    SchemaInvalid,
+    SchemaNotFound,
+    SchemaRegistry,
+)
+from tests.clients.client import without_ours
+from tests.clients.test_java_client import QUICK_START
+from tests.environments import apicurio, python_with
+
+pytestmark = pytest.mark.foreign
+
+PROGRAM = Path(__file__).parent / "registry" / "confluent.py"
+CONFLUENT = "confluent-kafka[avro,json,schemaregistry]==2.16.0"
+
+RIVER: dict[str, Any] = {
+    "type": "record", "name": "River", "namespace": "cz",
+    "fields": [{"name": "name", "type": "string"}, {"name": "km", "type": ["null", "double"], "default": None}],
+}  # fmt: skip
+JSON_RIVER = {
+    "$schema": "http://json-schema.org/draft-07/schema#", "title": "River", "type": "object",
+    "properties": {"name": {"type": "string"}, "km": {"type": ["number", "null"]}}, "required": ["name"],
+}  # fmt: skip
+RIVERS = [{"name": "Vltava", "km": 430.2}, {"name": "Úpa", "km": None}, {"name": "", "km": 0.0}]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The addresses of a broker and of the registry that keeps its schemas there."""
+    folder = tmp_path_factory.mktemp("registry")
+    jar = apicurio()
+    broker = Broker(folder, {"num.partitions": "1"})
+    broker.start()
+    try:
+        with running(jar, folder, broker.address) as url:
+            yield broker.address, url
+    finally:
+        broker.stop()
+
+
+@contextlib.contextmanager
+def running(jar: Path, folder: Path, address: str) -> Iterator[str]:
+    """The registry in a process of its own, and the address of its interface like Confluent's."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    settings = {
+        "APICURIO_STORAGE_KIND": "kafkasql", "APICURIO_KAFKASQL_BOOTSTRAP_SERVERS": address,
+        "QUARKUS_HTTP_HOST": "127.0.0.1", "QUARKUS_HTTP_PORT": str(port),
+    }  # fmt: skip
+    url, logged = f"http://127.0.0.1:{port}/apis/ccompat/v7", folder / "registry.log"
+    with open(logged, "w") as log:
+        command = ["java", *QUICK_START, "-Xmx400m", "-jar", jar]
+        process = subprocess.Popen(command, cwd=folder, env={**os.environ, **settings}, stdout=log, stderr=log)
+
+    def up() -> bool:
+        assert process.poll() is None, logged.read_text()[-2_000:]
+        with contextlib.suppress(OSError), urlopen(f"{url}/subjects", timeout=stretched(5)) as answer:
+            return bool(answer.status == 200)
+        return False
+
+    try:
+        assert wait_until(up, 120, 0.2), logged.read_text()[-2_000:]
+        yield url
+    finally:
+        process.terminate()
+        process.wait(stretched(60))
+
+
+@pytest.fixture
+def registry(server: tuple[str, str]) -> SchemaRegistry:
+    return SchemaRegistry(server[1])
+
+
+def confluent(verb: str, kind: str, server: tuple[str, str], topic: str, lines: list[Any]) -> list[Any]:
+    done = subprocess.run(
+        [python_with(CONFLUENT), PROGRAM, verb, kind, *server, topic],
+        input="\n".join(map(json.dumps, lines)),
+        capture_output=True,
+        text=True,
+        timeout=stretched(100),
+        env=without_ours(os.environ),
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def ours_read(address: str, topic: str, deserializer: Any) -> list[Any]:
+    with Consumer(address, auto_offset_reset="earliest", value_deserializer=deserializer) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        found: list[Any] = []
+        while len(found) < len(RIVERS):
+            found += [record.value for record in consumer.poll()]
+        return found
+
+
+@pytest.mark.parametrize("kind", ["avro", "json"])
+def test_confluents_client_reads_what_ours_writes(
+    server: tuple[str, str], registry: SchemaRegistry, topic: str, kind: str
+) -> None:
+    made = AvroSerializer(registry, RIVER) if kind == "avro" else JsonSchemaSerializer(registry, JSON_RIVER)
+    with Producer(server[0], value_serializer=made) as producer:
+        for river in RIVERS[:2]:
+            producer.send(topic, river)
+        producer.send_many(topic, RIVERS[2:])
+    assert registry.versions(f"{topic}-value") == [1]
+    assert confluent("read", kind, server, topic, [len(RIVERS)]) == RIVERS
+
+
+@pytest.mark.parametrize("kind", ["avro", "json"])
+def test_ours_reads_what_confluents_client_writes(
+    server: tuple[str, str], registry: SchemaRegistry, topic: str, kind: str
+) -> None:
+    confluent("write", kind, server, topic, [RIVER if kind == "avro" else JSON_RIVER, *RIVERS])
+    made: Any = AvroDeserializer(registry) if kind == "avro" else JsonSchemaDeserializer(registry)
+    assert ours_read(server[0], topic, made) == RIVERS
+
+
+def test_a_schema_that_would_break_readers_is_refused_by_the_registry(registry: SchemaRegistry, topic: str) -> None:
+    first = Schema(json.dumps(RIVER))
+    number = registry.register(f"{topic}-value", first)
+    assert SchemaRegistry(registry._addresses.urls).register(f"{topic}-value", first) == number
+    registry.set_compatibility("BACKWARD", f"{topic}-value")
+    assert registry.compatibility(f"{topic}-value") == "BACKWARD"
+    wrong = Schema(json.dumps({**RIVER, "fields": [*RIVER["fields"], {"name": "depth", "type": "int"}]}))
+    assert registry.incompatibilities(f"{topic}-value", wrong)
+    assert registry.incompatibilities(f"{topic}-value", first) == []
+    with pytest.raises(SchemaIncompatible):
+        registry.register(f"{topic}-value", wrong)
+    with pytest.raises(SchemaInvalid):
+        registry.register(f"{topic}-value", Schema("{"))
+    with pytest.raises(SchemaNotFound):
+        registry.schema(999_999)
+    with pytest.raises(SchemaNotFound):
+        registry.version("nowhere")
+
+
+def test_references_are_resolved_by_both(server: tuple[str, str], registry: SchemaRegistry, topic: str) -> None:
+    registry.register(f"{topic}-river", Schema(json.dumps(RIVER)))
+    gauge = {"type": "record", "name": "cz.Gauge", "fields": [{"name": "river", "type": "cz.River"}]}
+    schema = Schema(json.dumps(gauge), references=(Reference("cz.River", f"{topic}-river", 1),))
+    with Producer(server[0], value_serializer=AvroSerializer(registry, schema)) as producer:
+        for river in RIVERS:
+            producer.send(topic, {"river": river})
+    assert ours_read(server[0], topic, AvroDeserializer(registry)) == [{"river": river} for river in RIVERS]
+    assert confluent("read", "avro", server, topic, [len(RIVERS)]) == [{"river": river} for river in RIVERS]
