@@ -67,13 +67,15 @@ class FakeLog:
             None if verification_guards.is_open(producers, header) else verification_guards.obtain(producers, header, 0)
         )
 
-    async def append_in_transaction(self, partition: int, batch: bytearray, guard: VerificationGuard | None) -> None:
+    async def append_in_transaction(
+        self, partition: int, batch: bytearray, guard: VerificationGuard | None, now_ms: int
+    ) -> None:
         producers, header = self.producers.setdefault(partition, Producers()), read_header(batch)
         refusal = verification_guards.check(producers, header, guard, 0) or producers.check(header)
         if refusal is not None:
             assert isinstance(refusal, ErrorCode)
             raise KafkaError(refusal)
-        await self.append(partition, batch)
+        await self.append(partition, batch, now_ms)
         producers.appended(header, len(self.batches[partition]), 0)
 
     async def append_marker(
@@ -84,10 +86,10 @@ class FakeLog:
         if refusal is not None:
             raise KafkaError(refusal)
         batch = encode_marker(producer_id, epoch, marker.commits, marker.coordinator_epoch, 0)
-        await self.append(partition, batch)
+        await self.append(partition, batch, 0)
         producers.ended(read_header(batch), marker, len(self.batches[partition]), 0)
 
-    async def append(self, partition: int, batch: bytearray) -> None:
+    async def append(self, partition: int, batch: bytearray, now_ms: int) -> None:
         await self.gate.wait()
         if self.sizes_max and len(batch) > self.sizes_max:
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)

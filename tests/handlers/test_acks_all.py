@@ -165,3 +165,23 @@ def test_a_reader_waits_for_the_other_replica_as_well(tmp_path: Path) -> None:
         assert outcomes(await wire.ask(PRODUCE, 9, request(("a", 0, records)))) == [(0, NONE, 0)]
 
     run(scenario, tmp_path)
+
+
+def test_the_high_watermark_stays_where_it_is_when_a_replica_with_less_comes_into_sync(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        replica, wire = alive.replica("a"), await alive.dial()
+        for expected in range(2):
+            assert outcomes(await wire.ask(PRODUCE, 9, request(("a", 0, batch(b"x"))))) == [(0, NONE, expected)]
+        in_sync(replica, 1, FOLLOWER)
+        replica.follower_reached(FOLLOWER, Offset(1))
+        assert replica.high_watermark == 2
+        replica.follower_reached(FOLLOWER, Offset(2))
+        wire.send(PRODUCE, 9, request(("a", 0, batch(b"x"))))
+        await parked(replica)
+        assert replica.high_watermark == 2
+        replica.follower_reached(FOLLOWER, Offset(3))
+        assert await answer(wire) == [(0, NONE, 2)]
+        assert replica.high_watermark == 3
+
+    run(scenario, tmp_path)

@@ -48,9 +48,9 @@ def replica(tmp_path: Path) -> Iterator[Replica]:
     log = open_log(tmp_path / str(TP))
     for epoch, records in ((0, 10), (2, 5), (3, 3)):
         append(log, records, leader_epoch=epoch)
-    state = Leadership(ME, Offset(0))
-    state.lead(ME, LeaderEpoch(LEADER_EPOCH), (ME,), log.log_end_offset)
-    yield Replica(TP, uuid.UUID(int=77), log, config(), state, Runtime())
+    made = Replica(TP, uuid.UUID(int=77), log, config(), Leadership(ME), Offset(0), Runtime())
+    made.lead(ME, LeaderEpoch(LEADER_EPOCH), (ME,))
+    yield made
     log.close()
 
 

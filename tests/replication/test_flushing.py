@@ -44,7 +44,7 @@ def test_what_coordinators_write_is_flushed_as_well(tmp_path: Path):
     async def scenario(alive: Living) -> None:
         await alive.broker.cluster.topics.ensure_offsets_topic()
         topic = InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1000, Runtime())
-        await topic.append(0, keyed())
+        await topic.append(0, keyed(), NOW_MS)
         replica = alive.replica(OFFSETS_TOPIC)
         assert replica.log.recovery_point == replica.high_watermark == 1
 
@@ -64,7 +64,7 @@ def test_a_flush_that_fails_is_no_success_and_is_not_tried_again(tmp_path: Path,
         monkeypatch.setattr(RealFile, "flush", failing)
         topic = InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1000, Runtime())
         with pytest.raises(KafkaError) as raised:
-            await topic.append(0, keyed())
+            await topic.append(0, keyed(), NOW_MS)
         assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
         assert len(flushes) == 1
         wire = await alive.dial()

@@ -11,7 +11,6 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.names import OFFSETS_TOPIC
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, encode_batch
 from moldau.replication.internal_topic import InternalTopic
-from moldau.replication.leadership import NOBODY
 from tests.handlers.living import NOW_MS, Living, run
 
 FEW = {"offsets_topic_num_partitions": 2}
@@ -39,13 +38,13 @@ def test_a_transaction_is_begun_and_ended_among_other_records(codec: str, flush:
     async def scenario(alive: Living) -> None:
         await alive.broker.cluster.topics.ensure_offsets_topic()
         internal, replica = topic(alive), alive.replica(OFFSETS_TOPIC, 1)
-        await internal.append(1, records(b"plain"))
+        await internal.append(1, records(b"plain"), NOW_MS)
         shown = internal.begin(1, 7, 0)
         assert shown is not None
-        await internal.append_in_transaction(1, records(b"x", b"y", producer_id=7, epoch=0), shown)
+        await internal.append_in_transaction(1, records(b"x", b"y", producer_id=7, epoch=0), shown, NOW_MS)
         assert internal.begin(1, 7, 0) is None
-        await internal.append_in_transaction(1, records(b"z", producer_id=7, epoch=0), None)
-        await internal.append(1, records(b"plain"))
+        await internal.append_in_transaction(1, records(b"z", producer_id=7, epoch=0), None, NOW_MS)
+        await internal.append(1, records(b"plain"), NOW_MS)
         assert (replica.last_stable_offset, replica.high_watermark) == (1, 5)
         await internal.append_marker(1, 7, 1, ABORTED, 2)
         assert (replica.last_stable_offset, replica.high_watermark) == (6, 6)
@@ -68,7 +67,7 @@ def test_what_must_not_begin_does_not(tmp_path: Path) -> None:
 
         async def refused(epoch: int, shown: object) -> ErrorCode:
             with pytest.raises(KafkaError) as raised:
-                await internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=epoch), shown)
+                await internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=epoch), shown, NOW_MS)
             return raised.value.code
 
         assert await refused(0, None) is ErrorCode.INVALID_TXN_STATE
@@ -84,7 +83,7 @@ def test_what_must_not_begin_does_not(tmp_path: Path) -> None:
             with pytest.raises(KafkaError) as raised:
                 await internal.append_marker(0, 7, epoch, Marker(True, coordinator_epoch), 2)
             assert raised.value.code is error
-        await internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=5), internal.begin(0, 7, 5))
+        await internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=5), internal.begin(0, 7, 5), NOW_MS)
         assert replica.high_watermark == 3
 
     run(scenario, tmp_path, **FEW)
@@ -97,8 +96,8 @@ def test_what_does_not_fit_is_refused_as_a_whole(tmp_path: Path) -> None:
         large = bytes(2000)
         shown = internal.begin(0, 7, 0)
         for asked in (
-            internal.append(0, records(large)),
-            internal.append_in_transaction(0, records(large, producer_id=7, epoch=0), shown),
+            internal.append(0, records(large), NOW_MS),
+            internal.append_in_transaction(0, records(large, producer_id=7, epoch=0), shown, NOW_MS),
         ):
             with pytest.raises(KafkaError) as raised:
                 await asked
@@ -112,13 +111,13 @@ def test_a_partition_that_is_led_elsewhere_takes_nothing(tmp_path: Path) -> None
     async def scenario(alive: Living) -> None:
         await alive.broker.cluster.topics.ensure_offsets_topic()
         internal = topic(alive)
-        alive.replica(OFFSETS_TOPIC).leadership.leader = NOBODY
+        alive.replica(OFFSETS_TOPIC).leadership.resign()
         with pytest.raises(KafkaError, match="NOT_LEADER"):
             internal.begin(0, 7, 0)
         for partition in (0, 9):
             for asked in (
-                internal.append(partition, records(b"x")),
-                internal.append_in_transaction(partition, records(b"x", producer_id=7, epoch=0), None),
+                internal.append(partition, records(b"x"), NOW_MS),
+                internal.append_in_transaction(partition, records(b"x", producer_id=7, epoch=0), None, NOW_MS),
                 internal.append_marker(partition, 7, 0, COMMITTED, 0),
             ):
                 with pytest.raises(KafkaError, match="NOT_LEADER"):
@@ -140,13 +139,13 @@ def test_fewer_replicas_than_the_topic_asks_for_take_nothing(tmp_path: Path) -> 
         leadership = replica.leadership
         replica.lead(leadership.leader, leadership.leader_epoch, leadership.isr, replica_count=2)
         for asked in (
-            internal.append(0, records(b"x")),
-            internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=0), shown),
+            internal.append(0, records(b"x"), NOW_MS),
+            internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=0), shown, NOW_MS),
         ):
             with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
                 await asked
         assert await cluster.configs.alter_topic(OFFSETS_TOPIC, [raised._replace(value="1")]) is None
-        await internal.append(0, records(b"x"))
+        await internal.append(0, records(b"x"), NOW_MS)
         assert alive.replica(OFFSETS_TOPIC).high_watermark == 1
 
     run(scenario, tmp_path, **FEW)

@@ -6,7 +6,6 @@ from pathlib import Path
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TopicPartition, TransactionMarkers
 from moldau.records.batch import TRANSACTIONAL_BIT
-from moldau.replication.leadership import NOBODY
 from moldau.replication.markers import MarkerWriter
 from moldau.replication.replica import Replica
 from tests.handlers.living import NOW_MS, Living, batch, run
@@ -58,8 +57,8 @@ def test_what_cannot_be_written_says_why_and_keeps_nothing_else_from_it(tmp_path
         await alive.make("a", 3)
         here, elsewhere, offline = (TopicPartition("a", number) for number in range(3))
         gone = TopicPartition("gone", 0)
-        alive.replica("a", 1).leadership.leader = NOBODY
-        alive.broker.replicas._by_name["a"][2] = None
+        alive.replica("a", 1).leadership.resign()
+        del alive.broker.replicas.hosted["a", 2]
         write, _ = writer(alive)
         begin(alive.replica("a"))
         assert await write(markers(gone, offline, elsewhere, TopicPartition("a", 3), here)) == {

@@ -102,7 +102,7 @@ def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_
         produce(first, batch(b"old"), NOW_MS)
         await cluster.topics.delete([("a", None)])
         assert replicas.find("a", None, 0) is None
-        assert not replicas.knows(first.topic_id.bytes)
+        assert first.topic_id.bytes not in replicas.names
         await cluster.topics.create([NewTopic("a", 1, 1)])
         second = replicas.find("a", None, 0)
         assert second is not None

@@ -13,6 +13,7 @@ from moldau.client.administration.admin import AsyncAdmin
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.records.batch import encode_batch
+from moldau.records.validation import check_produce
 from moldau.replication.internal_topic import InternalTopic
 from moldau.replication.replica import Replica
 from moldau.simulation.world import World
@@ -173,7 +174,8 @@ def _batch(world: World) -> bytearray:
 def test_what_was_not_flushed_before_a_crash_is_flushed_before_it_is_seen() -> None:
     async def scenario(world: World) -> None:
         replica, _ = await _begin(world)
-        replica.append_own(_batch(world), world.host("broker").clock.now_ms())
+        batch, now_ms = memoryview(_batch(world)), world.host("broker").clock.now_ms()
+        replica.append(batch, check_produce(batch, replica.rules, now_ms), now_ms)
         assert replica.high_watermark == 0
         world.kill_broker("broker")
         again, _ = await _begin(world)
@@ -187,7 +189,7 @@ def test_a_coordinator_that_begins_anew_knows_what_the_one_before_it_was_about_t
     async def scenario(world: World) -> None:
         replica, topic = await _begin(world)
         world.loop.work_s = lambda: 0.5
-        append = world.loop.create_task(topic.append(0, _batch(world)))
+        append = world.loop.create_task(topic.append(0, _batch(world), world.host("broker").clock.now_ms()))
         await asyncio.sleep(0.1)
         append.cancel()
         assert (replica.high_watermark, replica.log.log_end_offset) == (0, 1)

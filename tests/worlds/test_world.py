@@ -72,9 +72,7 @@ def caught(power_loss: bool) -> bool:
 
 def test_an_answer_before_the_flush_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     async def without_flush(self: Replica, size: int) -> None:
-        leadership = self.leadership
-        if leadership.reached(leadership.local, self.log.log_end_offset):
-            self.waiters.moved(size, leadership.high_watermark)
+        self._reached(self.log.log_end_offset, size)
 
     monkeypatch.setattr(Replica, "flush_if_due", without_flush)
     assert caught(power_loss=True)

@@ -66,7 +66,7 @@ class InternalLog(Protocol):
     def read_all(self, partition: int) -> AsyncIterator[Buffer]:
         """Whole batches from the start of the log to its end, in chunks."""
 
-    async def append(self, partition: int, batch: bytearray) -> None:
+    async def append(self, partition: int, batch: bytearray, now_ms: int) -> None:
         """Append one batch; returns once it is committed. Raises `KafkaError`."""
 
 
@@ -311,7 +311,7 @@ class CoordinatorRuntime(Generic[M]):
         for records in split_into_batches([record for decision in decisions for record in decision.records]):
             wall_ms = self._clock.now_ms()
             batch = encode_batch([(record.key, record.value, wall_ms, []) for record in records])
-            await self._log.append(led.partition, batch)
+            await self._log.append(led.partition, batch, wall_ms)
             now = self.now()
             for record in records:
                 self._answer(led.machine.apply(record, now))

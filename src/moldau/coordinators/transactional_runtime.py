@@ -30,7 +30,9 @@ class TransactionalLog(InternalLog, Protocol):
         """What the first records of a transaction have to show when they are appended; None if they are not the first.
         It is void once the transaction has begun or ended. Raises `KafkaError`."""
 
-    async def append_in_transaction(self, partition: int, batch: bytearray, guard: VerificationGuard | None) -> None:
+    async def append_in_transaction(
+        self, partition: int, batch: bytearray, guard: VerificationGuard | None, now_ms: int
+    ) -> None:
         """As `append`, for a batch of a producer; also raises INVALID_TXN_STATE and INVALID_PRODUCER_EPOCH."""
 
     async def append_marker(
@@ -78,7 +80,7 @@ class TransactionalRuntime(CoordinatorRuntime[M]):
             producer_id=producer_id,
             producer_epoch=epoch,
         )
-        await self._internal.append_in_transaction(led.partition, batch, guard)
+        await self._internal.append_in_transaction(led.partition, batch, guard, wall_ms)
         now = self.now()
         for record in records:
             self._answer(led.machine.apply_pending(producer_id, record, now))

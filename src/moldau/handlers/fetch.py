@@ -37,6 +37,67 @@ _NONE = ErrorCode.NONE
 
 Asked: TypeAlias = tuple[bool, Fetch, FetchSession | None, Sequence[FetchTopic]]
 """Whether a request names topics by id, the request, its session if it goes on with one, and all topics it is about."""
+Read: TypeAlias = tuple[list[FetchResult], int, list[Replica]]
+"""What the partitions have: one result each, how many bytes are missing (none if something must be told at once), and
+the partitions that may get more."""
+
+
+class Reading:
+    """The partitions of a request are read one by one (`add`), within the limits of its bytes, and of the files that
+    its reply may hold. `read` has the outcome."""
+
+    __slots__ = ("_bytes_left", "_committed", "_files_left", "_hold", "_hosts", "_is_first", "_missing", "_replica_id",
+                 "_replicas", "_results")  # fmt: skip
+
+    def __init__(self, request: Fetch, topics: Sequence[FetchTopic], bytes_max: int, replicas: Replicas):
+        self._replicas = replicas
+        self._replica_id = request.replica_id
+        self._committed = request.isolation_level == READ_COMMITTED
+        self._bytes_left = min(request.max_bytes, bytes_max)
+        self._missing = request.min_bytes if topics else 0
+        is_one = len(topics) == 1 == len(topics[0][2])  # whose file each connection may hold
+        self._hold = None if is_one else replicas.files.hold()
+        self._files_left = 0 if self._hold is None else self._hold.count
+        self._is_first = True  # no partition had a batch so far: the next one's first batch goes out whole
+        self._results: list[FetchResult] = []
+        self._hosts: list[Replica] = []
+
+    def add(self, name: str | None, topic_id: bytes | None, part: FetchPartition) -> None:
+        replicas, (index, leader_epoch, offset, bytes_max) = self._replicas, part
+        replica = replicas.hosted.get((name if topic_id is None else replicas.names.get(topic_id), index))
+        try:
+            if replica is None:
+                raise KafkaError(replicas.absence(name, topic_id, index))
+            if self._replica_id > CONSUMER:  # no other broker could follow this one
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            limit = max(min(bytes_max, self._bytes_left), 0)
+            read = replica.read(offset, limit, self._committed, self._is_first, leader_epoch)
+        except KafkaError as error:
+            self._results.append(_error(part, error.code, error.code in NOT_THERE))
+            self._missing = 0
+            return
+        self._results.append(FetchResult(index, _NONE, *read))
+        self._hosts.append(replica)
+        if read.records is not None:
+            self._is_first = False
+            self._bytes_left -= read.records.length
+            self._missing -= read.records.length
+            self._files_left -= 1
+            if not self._files_left and self._hold is not None:  # it may hold no more: the rest is asked for again
+                self._bytes_left = self._missing = 0
+
+    @property
+    def read(self) -> Read:
+        """The outcome. Files that the reply does not hold are given back; its last slice, which leaves last, holds the
+        others."""
+        hold, results = self._hold, self._results
+        if hold is not None and not self._is_first:
+            hold.shrink(hold.count - self._files_left)
+            last = max(at for at, result in enumerate(results) if result.records is not None)
+            records = results[last].records
+            assert records is not None
+            results[last] = results[last]._replace(records=records._replace(hold=hold))
+        return results, self._missing, self._hosts
 
 
 class FetchHandler:
@@ -60,7 +121,7 @@ class FetchHandler:
         if session is not None and len(session.held) > WIDE:
             return self._in_turns(request, by_id, session)
         topics = request.topics if session is None else turn(session.topics())
-        results, missing, hosts = turn(self._read(request, topics))
+        results, missing, hosts = self._read(request, topics)
         if missing <= 0 or request.max_wait_ms <= 0:
             if request.session_epoch == FINAL_EPOCH:
                 return FetchReply(_NONE, NO_SESSION, topics, results)
@@ -81,7 +142,7 @@ class FetchHandler:
     async def _in_turns(self, request: Fetch, by_id: bool, session: FetchSession | None) -> FetchReply:
         async with self._turns:
             topics = request.topics if session is None else await self._turns.finish(session.topics())
-            results, missing, hosts = await self._turns.finish(self._read(request, topics))
+            results, missing, hosts = await self._turns.finish(self._read_in_turns(request, topics))
         asked = by_id, request, session, topics
         if missing <= 0 or request.max_wait_ms <= 0:
             return await self._turns.run(self._reply(asked, results))
@@ -106,82 +167,28 @@ class FetchHandler:
             waiters = [replica.waiters for replica in hosts]
             results.clear()  # a request that waits holds no file open
             await Wait.for_bytes(missing, deadline - loop.time(), waiters, loop).done
-            results, missing, hosts = await self._turns.run(self._read(request, topics))
+            results, missing, hosts = await self._turns.run(self._read_in_turns(request, topics))
             if missing <= 0 or loop.time() >= deadline:
                 return await self._turns.run(self._reply(asked, results))
 
-    def _read(
-        self, request: Fetch, topics: Sequence[FetchTopic]
-    ) -> Steps[tuple[list[FetchResult], int, list[Replica]]]:
-        """What the partitions have: one result each, how many bytes are missing (none if something must be told at
-        once), and the partitions that may get more."""
-        left = min(request.max_bytes, self._bytes_max)
-        is_one = len(topics) == 1 == len(topics[0][2])  # whose file each connection may hold
-        hold = None if is_one else self._replicas.files.hold()
-        files = 0 if hold is None else hold.count
-        committed = request.isolation_level == READ_COMMITTED
-        missing = request.min_bytes if topics else 0
-        results: list[FetchResult] = []
-        hosts: list[Replica] = []
-        first = True
+    def _read(self, request: Fetch, topics: Sequence[FetchTopic]) -> Read:
+        reading = Reading(request, topics, self._bytes_max, self._replicas)
+        for name, topic_id, parts in topics:
+            for part in parts:
+                reading.add(name, topic_id, part)
+        return reading.read
+
+    def _read_in_turns(self, request: Fetch, topics: Sequence[FetchTopic]) -> Steps[Read]:
+        reading = Reading(request, topics, self._bytes_max, self._replicas)
         for name, topic_id, parts in topics:
             for part in parts:
                 yield
-                found = self._find(name, topic_id, part, request.replica_id)
-                if not isinstance(found, Replica):
-                    results.append(_error(part, found, found in NOT_THERE))
-                    missing = 0
-                    continue
-                result = _read_one(found, part, left, first, committed)
-                results.append(result)
-                hosts.append(found)
-                if result.error:
-                    missing = 0
-                elif result.records is not None:
-                    first = False
-                    left -= result.records.length
-                    missing -= result.records.length
-                    files -= 1
-                    if (
-                        not files and hold is not None
-                    ):  # the reply may hold no more of them: the rest is asked for again
-                        left = missing = 0
-        if hold is not None and not first:
-            hold.shrink(hold.count - files)
-            _keep(hold, results)
-        return results, missing, hosts
-
-    def _find(
-        self, name: str | None, topic_id: bytes | None, part: FetchPartition, replica_id: int
-    ) -> Replica | ErrorCode:
-        replica = self._replicas.find(name, topic_id, part[0])
-        if replica is None:
-            return self._replicas.absence(name, topic_id, part[0])
-        if replica_id > CONSUMER:  # no other broker could follow this one
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return replica.leadership_error(part[1]) or replica
-
-
-def _keep(hold: object, results: list[FetchResult]) -> None:
-    """Give it to the last slice, which leaves last."""
-    for at in reversed(range(len(results))):
-        result = results[at]
-        if result.records is not None:
-            results[at] = result._replace(records=result.records._replace(hold=hold))
-            return
+                reading.add(name, topic_id, part)
+        return reading.read
 
 
 def _is_in_a_session(request: Fetch) -> bool:
     return bool(request.session_id) or request.session_epoch != FINAL_EPOCH
-
-
-def _read_one(replica: Replica, part: FetchPartition, left: int, first: bool, committed: bool) -> FetchResult:
-    """`first`: no partition before it had a batch, so that this one's first goes out whole."""
-    index, _, offset, bytes_max = part
-    try:
-        return FetchResult(index, _NONE, *replica.read(offset, max(min(bytes_max, left), 0), committed, first))
-    except KafkaError as error:
-        return _error(part, error.code)
 
 
 def _error(part: FetchPartition, code: ErrorCode, not_there: bool = False) -> FetchResult:

@@ -76,8 +76,7 @@ Answer: TypeAlias = "list[ProduceResult] | ProduceResponse | None"
 
 class ProduceHandler:
     def __init__(self, replicas: Replicas, runtime: Runtime, verifier: TransactionVerifier, turns: Turns):
-        self._find = replicas.find
-        self._absence = replicas.absence
+        self._replicas = replicas
         self._verifier = verifier
         self._turns = turns
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
@@ -109,16 +108,18 @@ class ProduceHandler:
 
     def _plan(self, request: Produce, version: int, topics: Sequence[ProduceTopic], now_ms: int) -> list[AppendStep]:
         """What is to be done for each partition of these topics."""
-        find = self._find
+        replicas = self._replicas
+        hosted = replicas.hosted
         by_version = _TERMS if request.transactional_id is None else _TRANSACTIONAL_TERMS
         terms = by_version[version].get(request.acks)
         plan: list[AppendStep] = []
         for name, topic_id, parts in topics:
+            topic = name if topic_id is None else replicas.names.get(topic_id)
             for index, records in parts:
                 if terms is None:
                     plan.append(AppendRefusal(index, ErrorCode.INVALID_REQUIRED_ACKS))
-                elif (replica := find(name, topic_id, index)) is None:
-                    plan.append(AppendRefusal(index, self._absence(name, topic_id, index)))
+                elif (replica := hosted.get((topic, index))) is None:
+                    plan.append(AppendRefusal(index, replicas.absence(name, topic_id, index)))
                 else:
                     plan.append(replica.plan(records, terms, now_ms))
         return plan
@@ -173,7 +174,7 @@ def _is_behind(step: AppendStep, outcome: AppendOutcome) -> bool:
         isinstance(step, PlannedAppend)
         and not outcome.error
         and not isinstance(outcome, AppendRefusal)
-        and step.replica.leadership.high_watermark <= outcome.last_offset
+        and step.replica.high_watermark <= outcome.last_offset
     )
 
 

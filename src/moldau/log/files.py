@@ -44,14 +44,14 @@ class Hold:
 
 
 class LazyFile:
-    """A file that is opened on first use. `used`: again since then, or since the last search for one to let go."""
+    """A file that is opened on first use. `file` is the open file if it was used at least twice since it was opened,
+    and since the last search for one to let go: requests take it from there, or else from `get`."""
 
-    __slots__ = ("_files", "_path", "file", "used")
+    __slots__ = ("_files", "_path", "file")
 
     def __init__(self, path: Path, files: "OpenFiles"):
         self._path = str(path)
         self.file: File | None = None
-        self.used = False
         self._files = files
 
     @property
@@ -65,12 +65,10 @@ class LazyFile:
 
     def get(self) -> File:
         """The open file. Hold it no longer than the work at hand."""
-        self.used = True
         return self.file or self._files.open(self)
 
     def create(self) -> File:
         """The open file, made if it is not there."""
-        self.used = True
         return self._files.open(self, create=True)
 
     def let_go(self) -> None:
@@ -90,7 +88,7 @@ class OpenFiles:
         self.held = 0
         self._limit = limit
         self._held_max = held_max
-        self._open: dict[LazyFile, None] = {}
+        self._open: dict[LazyFile, File] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -102,13 +100,13 @@ class OpenFiles:
 
     def open(self, lazy: LazyFile, create: bool = False) -> File:
         with self._lock:
-            file = lazy.file
-            if file is None:
+            file = self._open.get(lazy)
+            if file is not None:
+                lazy.file = file
+            else:
                 if len(self._open) >= self._limit:
                     self._make_room()
-                file = lazy.file = self._open_one(lazy.path, create)
-                lazy.used = False
-                self._open[lazy] = None
+                file = self._open[lazy] = self._open_one(lazy.path, create)
             return file
 
     def _open_one(self, path: Path, create: bool) -> File:
@@ -126,14 +124,10 @@ class OpenFiles:
         for lazy in [*self._open, *self._open]:
             if len(self._open) <= left:
                 return
-            if lazy not in self._open:
-                continue
-            del self._open[lazy]
-            if lazy.used:
-                lazy.used = False
-                self._open[lazy] = None
-            else:
+            file = self._open.pop(lazy, None)
+            if file is not None and lazy.file is not None:
                 lazy.file = None
+                self._open[lazy] = file
 
     def let_go(self, lazy: LazyFile) -> None:
         with self._lock:

@@ -145,11 +145,11 @@ class Log:
         stamp_ms = None
         if self._stamps:
             max_timestamp = stamp_ms = now_ms
+        assign_offsets(data, base, leader_epoch, stamp_ms, max_timestamp)
         try:
             segment = self._active
             if segment.is_full(size, last, max_timestamp, now_ms):
                 segment = self.roll(now_ms)
-            assign_offsets(data, base, leader_epoch, stamp_ms, max_timestamp)
             segment.append(data, last, max_timestamp)
         except OSError as error:
             raise self.serving.fail(error) from error

@@ -192,7 +192,7 @@ class Segment:
         if not self._loaded:
             self.look()
         position, size = self.size, len(batch)
-        self.log.get().write(batch, position)
+        (self.log.file or self.log.get()).write(batch, position)
         self.size = position + size
         if position == 0:
             self._first_timestamp = max_timestamp
@@ -308,7 +308,7 @@ class Segment:
     def _first(self, position: int, offset: int, beyond: int) -> LocatedBatch | None:
         """The first batch from `position` on that ends at or behind `offset` and behind the position `beyond`; None if
         there is none, or one in front of it is damaged."""
-        file, end, wanted = self.log.get(), self.size, SCAN_BYTES
+        file, end, wanted = self.log.file or self.log.get(), self.size, SCAN_BYTES
         while end - position >= HEADER_SIZE:
             chunk = file.read(min(wanted, end - position), position)
             at, last, cut = 0, len(chunk) - HEADER_SIZE, beyond - position
@@ -331,7 +331,8 @@ class Segment:
         if self._cannot_send is None:  # kept, as a slice is made for every request
             self._cannot_send = partial(self._unsendable, fail)
         ahead = partial(self.look_ahead, position + length) if is_cut else None
-        return tuple.__new__(FileSlice, (self.log.get(), position, length, ahead, self._cannot_send, None))
+        file = self.log.file or self.log.get()
+        return tuple.__new__(FileSlice, (file, position, length, ahead, self._cannot_send, None))
 
     def _unsendable(self, fail: Callable[[OSError], object], error: OSError) -> None:
         if error.errno is None:

@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.appended import Appended
 from moldau.log.log import Log
 from moldau.log.producers import verification_guards
-from moldau.names import Offset, VerificationGuard
-from moldau.records.batch import Marker, batches, read_header
-from moldau.records.validation import NO_HEADER, check_own
+from moldau.names import VerificationGuard
+from moldau.records.batch import Marker, batches
+from moldau.records.validation import NO_HEADER
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
@@ -24,7 +23,7 @@ class InternalTopic:
         self._runtime = runtime
 
     def _replica(self, partition: int) -> Replica:
-        replica = self._replicas.find(self.name, None, partition)
+        replica = self._replicas.hosted.get((self.name, partition))
         if replica is None or not replica.leadership.leads:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return replica
@@ -36,8 +35,7 @@ class InternalTopic:
         """
         replica = self._replica(partition)
         if replica.high_watermark < replica.log.log_end_offset:
-            await self._runtime.run(replica.log.flush)
-            replica.leadership.reached(replica.leadership.local, Offset(replica.log.recovery_point))
+            await replica.flush()
         offset = int(replica.log.log_start_offset)
         while offset < replica.log.log_end_offset:
             read: list[bytes] = []
@@ -47,18 +45,9 @@ class InternalTopic:
             offset = next_offset
             yield read.pop()  # drop our reference, so that this frame does not keep the bytes while it is suspended
 
-    def _taking(self, partition: int) -> Replica:
-        """Coordinators write as producers with acks=all do: `min.insync.replicas` holds for them too."""
-        replica = self._replica(partition)
-        if replica.leadership.has_too_few_in_sync(replica.config.min_insync_replicas):
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        return replica
-
-    async def append(self, partition: int, batch: bytearray) -> None:
+    async def append(self, partition: int, batch: bytearray, now_ms: int) -> None:
         """Append one batch; returns once it is committed. Raises `KafkaError`."""
-        replica = self._taking(partition)
-        _raise(replica.append_own(batch, self._runtime.clock.now_ms()))
-        await replica.flush_if_due(len(batch))
+        await self._replica(partition).append_own(batch, now_ms)
 
     def begin(self, partition: int, producer_id: int, epoch: int) -> VerificationGuard | None:
         """The guard for the first records of a producer's transaction in the partition; None if the transaction has
@@ -69,19 +58,13 @@ class InternalTopic:
             return None
         return verification_guards.obtain(producers, header, self._runtime.clock.now_ms())
 
-    async def append_in_transaction(self, partition: int, batch: bytearray, guard: VerificationGuard | None) -> None:
+    async def append_in_transaction(
+        self, partition: int, batch: bytearray, guard: VerificationGuard | None, now_ms: int
+    ) -> None:
         """As `append`, for a transactional batch of a producer, without sequences. Raises `KafkaError`, also:
         INVALID_TXN_STATE if no transaction is open in the partition and `guard` is not the one that `begin` returned
         last; INVALID_PRODUCER_EPOCH."""
-        replica, now_ms = self._taking(partition), self._runtime.clock.now_ms()
-        refusal = verification_guards.check(replica.log.producers, read_header(batch), guard, transaction_version=0)
-        if refusal is not None:
-            raise KafkaError(refusal)
-        checked = check_own(memoryview(batch), replica.rules, now_ms)
-        if checked.error:
-            raise KafkaError(checked.error, checked.message)
-        _raise(replica.append(memoryview(batch), checked, now_ms))
-        await replica.flush_if_due(len(batch))
+        await self._replica(partition).append_own_in_transaction(batch, guard, now_ms)
 
     async def append_marker(
         self, partition: int, producer_id: int, epoch: int, marker: Marker, transaction_version: int
@@ -89,12 +72,9 @@ class InternalTopic:
         """End a producer's transaction; returns once the marker is committed. Raises `KafkaError`:
         INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED and what `append` raises."""
         replica, now_ms = self._replica(partition), self._runtime.clock.now_ms()
-        _raise(await replica.append_marker(producer_id, epoch, marker, transaction_version, now_ms))
-
-
-def _raise(appended: Appended) -> None:
-    if appended.error:
-        raise KafkaError(appended.error)
+        appended = await replica.append_marker(producer_id, epoch, marker, transaction_version, now_ms)
+        if appended.error:
+            raise KafkaError(appended.error)
 
 
 def _read(log: Log, offset: int, max_bytes: int, read: list[bytes]) -> int | None:

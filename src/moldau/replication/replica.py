@@ -2,9 +2,10 @@
 
 A client's batch is first planned (`plan`): is it refused at once, must a transaction's coordinator be asked, can the
 loop alone append it? Then it is appended (`produce`): check the batch (records), append it (log), move the high
-watermark (leadership), wake the requests that wait. All of that runs on the loop, except a heavy check and the flush
-that `flush.messages` asks for, which run in the executor (`produce_off_loop`). A write with acks=all is answered once
-the batch is `acknowledged`. `read` is the one place that decides which offsets a reader may see.
+watermark to what is committed (leadership), wake the requests that wait. All of that runs on the loop, except a heavy
+check and the flush that `flush.messages` asks for, which run in the executor (`produce_off_loop`). A write with
+acks=all is answered once the batch is `acknowledged`. `read` is the one place that decides which offsets a reader may
+see.
 """
 
 import uuid
@@ -30,8 +31,16 @@ from moldau.records.batch import (
     read_header,
 )
 from moldau.records.compression import ZSTD
-from moldau.records.validation import INLINE_BYTES, Checked, check_produce, is_told, needs_executor, reached_the_log
-from moldau.replication.leadership import NOBODY, Leadership
+from moldau.records.validation import (
+    INLINE_BYTES,
+    Checked,
+    check_own,
+    check_produce,
+    is_told,
+    needs_executor,
+    reached_the_log,
+)
+from moldau.replication.leadership import Leadership
 from moldau.replication.results import ActiveProducer, AppendRefusal, AppendTerms, ReadResult
 from moldau.replication.topic_rules import KEEPS_CODEC, rules_of
 from moldau.replication.waiting import Waiters
@@ -68,9 +77,11 @@ class PlannedAppend(NamedTuple):
 
 
 class Replica:
+    """`high_watermark`: readers see the records below it. It never goes back while this broker leads."""
+
     __slots__ = (
-        "_flushes", "_may_leave_loop", "_recompresses", "_runtime", "config", "internal", "leadership", "log", "rules",
-        "topic_id", "tp", "waiters",
+        "_flushes", "_may_leave_loop", "_recompresses", "_runtime", "_unready", "config", "high_watermark", "internal",
+        "leadership", "log", "rules", "topic_id", "tp", "waiters",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +91,7 @@ class Replica:
         log: Log,
         config: TopicConfig,
         leadership: Leadership,
+        high_watermark: Offset,
         runtime: Runtime,
     ):
         self.tp = tp
@@ -87,6 +99,7 @@ class Replica:
         self.topic_id = topic_id
         self.log = log
         self.leadership = leadership
+        self.high_watermark = high_watermark
         self.waiters = Waiters()
         self._runtime = runtime
         self.configure(config)
@@ -99,6 +112,16 @@ class Replica:
         self.log.config = config
         self._flushes = config.flush_messages < FLUSH_NEVER
         self._may_leave_loop = self._flushes or self._recompresses
+        self._note_readiness()
+
+    def _note_readiness(self) -> None:
+        """Note why this replica takes no batch now, if so: with acks 0 or 1, and with acks=all."""
+        leader_only = all_in_sync = None
+        if not self.leadership.leads:
+            leader_only = all_in_sync = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif self.leadership.has_too_few_in_sync(self.config.min_insync_replicas):
+            all_in_sync = ErrorCode.NOT_ENOUGH_REPLICAS
+        self._unready: tuple[ErrorCode | None, ErrorCode | None] = (leader_only, all_in_sync)
 
     def lead(
         self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...], replica_count: int = 1
@@ -107,24 +130,38 @@ class Replica:
         leadership = self.leadership
         if (leadership.leader, leadership.leader_epoch) != (leader, leader_epoch):
             self.waiters.wake()
-        if leadership.lead(leader, leader_epoch, isr, self.log.log_end_offset, replica_count):
-            self.waiters.moved(None, leadership.high_watermark)
+        leadership.lead(leader, leader_epoch, isr, replica_count)
+        self._note_readiness()
+        if leadership.leads:
+            self._reached(self.log.log_end_offset)
 
     def follower_reached(self, follower: BrokerId, log_end: Offset) -> None:
         """The log of this follower now ends at `log_end`."""
+        if self.leadership.leads:
+            self._committed(self.leadership.reached(follower, log_end), None)
+
+    def _reached(self, log_end: Offset, size: int | None = None) -> bool:
+        """This replica's log now ends at `log_end`, `size` bytes further. True if the high watermark moved."""
         leadership = self.leadership
-        if leadership.leads and leadership.reached(follower, log_end):
-            self.waiters.moved(None, leadership.high_watermark)
+        return self._committed(log_end if leadership.alone else leadership.reached(leadership.local, log_end), size)
+
+    def _committed(self, offset: Offset, size: int | None) -> bool:
+        """All below this offset is committed: move the high watermark, and wake the requests that waited for it or for
+        the bytes. True if it moved."""
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        waiters = self.waiters
+        if waiters.for_bytes or waiters.until_committed:
+            waiters.moved(size, offset)
+        return True
 
     def leave(self) -> None:
         """This broker no longer hosts the partition: wake its parked requests, and refuse every further write."""
-        self.leadership.leader = NOBODY
+        self.leadership.resign()
+        self._note_readiness()
         self.log.abandon()
         self.waiters.wake()
-
-    @property
-    def high_watermark(self) -> Offset:
-        return self.leadership.high_watermark
 
     @property
     def log_start_offset(self) -> Offset:
@@ -133,7 +170,7 @@ class Replica:
     @property
     def last_stable_offset(self) -> Offset:
         """Every offset below it is committed, and its transaction, if any, has ended."""
-        return self.log.committed.last_stable_offset(self.leadership.high_watermark)
+        return self.log.committed.last_stable_offset(self.high_watermark)
 
     def plan(self, records: memoryview | None, terms: AppendTerms, now_ms: int) -> PlannedAppend | AppendRefusal:
         """Decide which steps the append of a client's batch needs, from little more than its attributes. Nothing is
@@ -162,21 +199,12 @@ class Replica:
         if attributes & CODEC_BITS == ZSTD and not terms.zstd:
             return self._refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if header is not None and not verification_guards.is_open(self.log.producers, header):
-            unready = self._unready(terms.acks_all)
+            unready = self._unready[terms.acks_all]
             if unready is not None:
                 return self._refused(unready)
             guard = verification_guards.obtain(self.log.producers, header, now_ms)
         off_loop = self._flushes or self._is_heavy(records)
         return PlannedAppend(self.tp.partition, self, records, terms, off_loop, header, guard)
-
-    def _unready(self, acks_all: bool) -> ErrorCode | None:
-        """Why this replica takes no batch now."""
-        leadership = self.leadership
-        if leadership.leader != leadership.local:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if acks_all and leadership.has_too_few_in_sync(self.config.min_insync_replicas):
-            return ErrorCode.NOT_ENOUGH_REPLICAS
-        return None
 
     def _is_heavy(self, records: memoryview) -> bool:
         """Whether the check of a batch inflates, or compresses anew, more than the loop may."""
@@ -189,11 +217,9 @@ class Replica:
         """Append a planned batch, which is patched in place, if the state that it was planned on has not changed.
         `checked`: the outcome of the batch's check where that was too heavy for the loop."""
         _, _, records, terms, _, header, guard = planned
-        leadership = self.leadership
-        if leadership.leader != leadership.local or terms.acks_all:
-            unready = self._unready(terms.acks_all)
-            if unready is not None:
-                return self._refused(unready)
+        unready = self._unready[terms.acks_all]
+        if unready is not None:
+            return self._refused(unready)
         if header is not None:
             error = verification_guards.check(self.log.producers, header, guard, terms.transaction_version)
             if error is not None:
@@ -226,14 +252,12 @@ class Replica:
     def acknowledged(self, last_offset: int) -> ErrorCode | None:
         """The answer to a batch that was appended with acks=all, once the in-sync replicas have its last offset; None
         as long as they have not."""
-        leadership = self.leadership
-        if leadership.leader != leadership.local:
+        if not self.leadership.leads:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if leadership.high_watermark <= last_offset:
+        if self.high_watermark <= last_offset:
             return None
-        if leadership.has_too_few_in_sync(self.config.min_insync_replicas):
-            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return ErrorCode.NONE
+        _, too_few_in_sync = self._unready
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if too_few_in_sync else ErrorCode.NONE
 
     def knows_newer_epoch(self, producer_id: int, epoch: int) -> bool:
         """Whether the partition has a batch or marker of this producer with a larger epoch."""
@@ -248,34 +272,53 @@ class Replica:
         """After `size` bytes were appended: flush if `flush.messages` asks for it, and only then let readers see them.
         Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
         if self._is_flush_due:
-            await self._runtime.run(self.log.flush)
-            leadership = self.leadership
-            if leadership.leads and leadership.reached(leadership.local, Offset(self.log.recovery_point)):
-                self.waiters.moved(size, leadership.high_watermark)
+            await self.flush(size)
+
+    async def flush(self, size: int | None = None) -> None:
+        """Flush the log, and let readers see what was flushed. Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
+        await self._runtime.run(self.log.flush)
+        if self.leadership.leads:
+            self._reached(Offset(self.log.recovery_point), size)
 
     def append(self, records: memoryview, checked: Checked, now_ms: int) -> Appended:
         """Append a checked batch, move the watermark, wake the requests that waited for either. Raises
         `KafkaError(KAFKA_STORAGE_ERROR)`."""
-        leadership, log = self.leadership, self.log
-        appended = log.append(records, checked, leadership.leader_epoch, now_ms)
-        if self._flushes and self._is_flush_due:
-            return appended
-        if not appended.error and leadership.reached(leadership.local, log.log_end_offset):
-            waiters = self.waiters
-            if waiters.for_bytes or waiters.until_committed:
-                waiters.moved(checked.size, leadership.high_watermark)
+        appended = self.log.append(records, checked, self.leadership.leader_epoch, now_ms)
+        if not appended.error and not (self._flushes and self._is_flush_due):
+            self._reached(self.log.log_end_offset, checked.size)
         return appended
 
-    def append_own(self, batch: bytearray, now_ms: int) -> Appended:
-        """Append a batch that this broker wrote itself, for an internal topic; it is patched in place.
+    async def append_own(self, batch: bytearray, now_ms: int) -> None:
+        """Append a batch that a coordinator of this broker wrote, as producers with acks=all do; it is patched in
+        place. If `flush.messages` asks for a flush, returns after it.
 
-        Raises `KafkaError`: KAFKA_STORAGE_ERROR, or what is wrong with the batch.
+        Raises `KafkaError`: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR, or what is wrong with the
+        batch.
         """
-        records = memoryview(batch)
-        checked = check_produce(records, self.rules, now_ms)
+        _, unready = self._unready
+        if unready is not None:
+            raise KafkaError(unready)
+        await self._append_own(memoryview(batch), check_produce(memoryview(batch), self.rules, now_ms), now_ms)
+
+    async def append_own_in_transaction(self, batch: bytearray, guard: VerificationGuard | None, now_ms: int) -> None:
+        """As `append_own`, for a batch in a producer's transaction, without sequences. `guard`: the one with which the
+        transaction may begin here. Also raises INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH."""
+        _, unready = self._unready
+        if unready is None:
+            header = read_header(batch)
+            unready = verification_guards.check(self.log.producers, header, guard, transaction_version=0)
+        if unready is not None:
+            raise KafkaError(unready)
+        await self._append_own(memoryview(batch), check_own(memoryview(batch), self.rules, now_ms), now_ms)
+
+    async def _append_own(self, records: memoryview, checked: Checked, now_ms: int) -> None:
         if checked.error:
             raise KafkaError(checked.error, checked.message)
-        return self.append(records, checked, now_ms)
+        appended = self.append(records, checked, now_ms)
+        if appended.error:
+            raise KafkaError(appended.error)
+        if self._flushes:
+            await self.flush_if_due(len(records))
 
     async def append_marker(
         self, producer_id: int, epoch: int, marker: Marker, transaction_version: int, now_ms: int
@@ -293,19 +336,25 @@ class Replica:
         if self._is_flush_due:
             await self._runtime.run(log.flush)
             end = Offset(log.recovery_point)
-        if leadership.leads and leadership.reached(leadership.local, end):
-            log.producers.settle(leadership.high_watermark)
+        if leadership.leads and self._reached(end):
+            log.producers.settle(self.high_watermark)
             self.waiters.wake()
         return appended
 
-    def read(self, offset: int, max_bytes: int, committed: bool, min_one: bool = True) -> ReadResult:
+    def read(
+        self, offset: int, max_bytes: int, committed: bool, min_one: bool = True, leader_epoch: int = -1
+    ) -> ReadResult:
         """Records from the batch that holds `offset` up to the last one this reader may see, with the partition's
         offsets at the same moment. `max_bytes` and `min_one` are those of `Log.read`; `committed`: the isolation level
-        is read_committed.
+        is read_committed; `leader_epoch`: the reader's, see `leadership_error`.
 
-        Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
+        Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE, errors of leadership.
         """
-        log, watermark = self.log, self.leadership.high_watermark
+        if leader_epoch >= 0 or not self.leadership.leads:
+            error = self.leadership_error(leader_epoch)
+            if error is not None:
+                raise KafkaError(error)
+        log, watermark = self.log, self.high_watermark
         stable = log.committed.last_stable_offset(watermark) if log.producers.unsettled else watermark
         records = log.read(offset, max_bytes, stable if committed else watermark, min_one)
         aborted: list[tuple[int, int]] | None = None
@@ -317,7 +366,7 @@ class Replica:
 
     def end(self, committed: bool) -> Offset:
         """The first offset that this reader may not see yet. `committed`: the isolation level is read_committed."""
-        return self.last_stable_offset if committed else self.leadership.high_watermark
+        return self.last_stable_offset if committed else self.high_watermark
 
     def look_up(self, timestamp_ms: int | None, committed: bool) -> Search:
         """Search for the first record at or after a time, or for the first one with the largest timestamp of all where
@@ -334,7 +383,7 @@ class Replica:
     def delete_records_before(self, offset: int) -> Offset:
         """Move the log's start forward to `offset`; returns where it is now. Raises `KafkaError`: OFFSET_OUT_OF_RANGE
         above the high watermark, KAFKA_STORAGE_ERROR."""
-        if not 0 <= offset <= self.leadership.high_watermark:
+        if not 0 <= offset <= self.high_watermark:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         return self.log.delete_records_before(offset)
 

@@ -2,7 +2,7 @@
 
 `follow` creates the logs of partitions assigned to this broker, passes on changed settings and leaderships, and removes
 the logs of deleted topics. It is awaited before a change is answered, so a topic that was created can be written to.
-Every request looks a partition up by name or id: a few subscripts, and no object is created.
+Every request looks its partitions up in `hosted`, after the topic's name in `names` if it has only the id.
 
 A partition whose log folder is offline or missing has no replica here, and is not created anew elsewhere. `absence`
 distinguishes it from a partition that is still being created and from one that does not exist.
@@ -43,30 +43,27 @@ class MissingReplica(NamedTuple):
 
 
 class Replicas:
-    """`local` is this broker's id. No partition is hosted before `load`."""
+    """`local` is this broker's id. No partition is hosted before `load`.
+
+    `hosted` has the replicas by topic name and partition, `names` the names of their topics by id: for reading.
+    """
 
     def __init__(self, local: BrokerId, cluster: Cluster, folders: LogFolders, runtime: Runtime):
         self._local = local
         self._cluster = cluster
         self._folders = folders
         self._runtime = runtime
-        self._by_name: dict[str, list[Replica | None]] = {}
-        self._names: dict[bytes, str] = {}
+        self.hosted: dict[tuple[str | None, int], Replica] = {}
+        self.names: dict[bytes, str] = {}
+        self._sizes: dict[str, int] = {}
+        """How many partitions each topic had when its replicas were last followed."""
         self._following = asyncio.Lock()
         self._unmade: dict[str, None] = {}
 
     def find(self, name: str | None, topic_id: bytes | None, index: int) -> Replica | None:
         """The replica of a topic's partition, by topic id, or by name where the id is None; None if this broker has no
         such replica."""
-        if topic_id is not None:
-            name = self._names.get(topic_id)
-        hosts = self._by_name.get(name) if name is not None else None
-        if hosts is None or not 0 <= index < len(hosts):
-            return None
-        return hosts[index]
-
-    def knows(self, topic_id: bytes) -> bool:
-        return topic_id in self._names
+        return self.hosted.get((name if topic_id is None else self.names.get(topic_id), index))
 
     def absence(self, name: str | None, topic_id: bytes | None, index: int) -> ErrorCode:
         """Why `find` returned None: the topic or partition does not exist, its log folder is offline, or its log is
@@ -78,7 +75,7 @@ class Replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_id is None else ErrorCode.UNKNOWN_TOPIC_ID
         if not 0 <= index < len(topic.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        was_tried = topic.id.bytes in self._names and index < len(self._by_name[topic.name])
+        was_tried = topic.id.bytes in self.names and index < self._sizes[topic.name]
         partition = topic.partitions[index]
         if not was_tried or self._local not in partition.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -95,10 +92,9 @@ class Replicas:
 
     def __iter__(self) -> Iterator[Replica]:
         """Skips replicas that leave during the iteration, so the caller may await between two of them."""
-        for name, hosts in list(self._by_name.items()):
-            for replica in list(hosts):
-                if replica is not None and self._by_name.get(name) is hosts:
-                    yield replica
+        for place, replica in list(self.hosted.items()):
+            if self.hosted.get(place) is replica:
+                yield replica
 
     @property
     def files(self) -> OpenFiles:
@@ -199,8 +195,8 @@ class Replicas:
         missing: list[MissingReplica] = []
         gone: list[TopicPartition] = []
         for name in names:
-            topic, hosts = image.topics.get(name), self._by_name.get(name)
-            if hosts is not None and (topic is None or self._names.get(topic.id.bytes) != name):
+            topic = image.topics.get(name)
+            if name in self._sizes and (topic is None or self.names.get(topic.id.bytes) != name):
                 gone += self._drop(name)
             if topic is not None:
                 missing += [
@@ -224,9 +220,10 @@ class Replicas:
 
     def _drop(self, name: str) -> list[TopicPartition]:
         """Stop serving a topic: wake the requests that wait for it; requests in progress find that it is gone."""
-        hosts = self._by_name.pop(name)
-        self._names = {topic_id: known for topic_id, known in self._names.items() if known != name}
-        found = [replica for replica in hosts if replica is not None]
+        for topic_id in [topic_id for topic_id, known in self.names.items() if known == name]:
+            del self.names[topic_id]
+        places = [(name, number) for number in range(self._sizes.pop(name)) if (name, number) in self.hosted]
+        found = [self.hosted.pop(place) for place in places]
         for replica in found:
             replica.leave()
         return [replica.tp for replica in found]
@@ -260,23 +257,24 @@ class Replicas:
 
     def _host(self, topic: TopicImage) -> None:
         config = self._cluster.metadata.topic_config(topic.name)
-        hosts = self._by_name.setdefault(topic.name, [])
-        self._names[topic.id.bytes] = topic.name
-        hosts += [None] * (len(topic.partitions) - len(hosts))
+        self.names[topic.id.bytes] = topic.name
+        self._sizes[topic.name] = len(topic.partitions)
         for number, partition in enumerate(topic.partitions):
-            replica = hosts[number]
-            tp = replica.tp if replica is not None else TopicPartition(topic.name, number)
+            tp = TopicPartition(topic.name, number)
+            replica = self.hosted.get(tp)
             folder = self._folders.folder_of(tp)
             if folder is None:
                 if replica is not None:
-                    hosts[number] = None
+                    del self.hosted[tp]
                     replica.leave()
                 continue
             log = folder.logs[tp]
             if replica is None:
                 committed = min(folder.high_watermarks.get(tp, 0), log.log_end_offset)
-                leadership = Leadership(self._local, Offset(max(committed, log.log_start_offset)))
-                replica = hosts[number] = Replica(tp, topic.id, log, config, leadership, self._runtime)
+                watermark = Offset(max(committed, log.log_start_offset))
+                leadership = Leadership(self._local)
+                replica = Replica(tp, topic.id, log, config, leadership, watermark, self._runtime)
+                self.hosted[tp] = replica
             elif replica.config != config:
                 replica.configure(config)
             isr = tuple(BrokerId(broker) for broker in partition.isr)

@@ -58,11 +58,11 @@ class PointedLog(FakeLog):
         super().__init__()
         self.points = Points()
 
-    async def append(self, partition: int, batch: bytearray) -> None:
+    async def append(self, partition: int, batch: bytearray, now_ms: int) -> None:
         names = [one.state.label if one else "Gone" for _, one in map(transaction_of, records_of(batch))]
         for name in names:
             await self.points.at(f"before {name}")
-        await super().append(partition, batch)
+        await super().append(partition, batch, now_ms)
         for name in names:
             await self.points.at(f"after {name}")
 
