@@ -100,7 +100,7 @@ class FakeLog:
 
 def coordinator(log: FakeLog, **settings: int) -> GroupCoordinator:
     everything = group_settings(**{"initial_rebalance_delay_ms": 0, **settings})
-    return GroupCoordinator(everything, log, Runtime(clock=LoopClock()), lambda: PARTITIONS)
+    return GroupCoordinator(everything, log, Runtime(clock=LoopClock()), PARTITIONS)
 
 
 async def leading(log: FakeLog, *groups: str, **settings: int) -> GroupCoordinator:

@@ -39,7 +39,7 @@ def answers(*asked: tuple[apis.Api, int, Any], settings: ConsumerGroupSettings |
 
     async def scene() -> list[Any]:
         own = GroupCoordinatorSettings(consumer=settings or ConsumerGroupSettings())
-        groups = GroupCoordinator(own, FakeLog(), Runtime(clock=LoopClock()), lambda: PARTITIONS)
+        groups = GroupCoordinator(own, FakeLog(), Runtime(clock=LoopClock()), PARTITIONS)
         heartbeat, description = ConsumerGroupHeartbeat(groups), ConsumerGroupDescribe(groups, lambda: image)
         said = []
         groups.lead(groups.partition_of("g"))

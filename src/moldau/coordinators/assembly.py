@@ -74,6 +74,7 @@ class Coordinators:
         topic = image.topics.get(OFFSETS_TOPIC)
         if OFFSETS_TOPIC in names and (topic is not None or self._has_groups):
             leaders = [partition.leader for partition in topic.partitions] if topic else []
+            self.groups.partitions = self._offsets_partitions()
             self.groups.lead_only(number for number, leader in enumerate(leaders) if leader == self._config.node_id)
 
     def _lead_transactions(self, image: Image, names: Sequence[str]) -> None:
@@ -81,6 +82,7 @@ class Coordinators:
         if TRANSACTIONS_TOPIC in names and (topic is not None or self._has_transactions):
             partitions = topic.partitions if topic else ()
             node_id = self._config.node_id
+            self.transactions.partitions = self._transaction_partitions()
             self.transactions.lead_only(
                 {number: part.leader_epoch for number, part in enumerate(partitions) if part.leader == node_id}
             )
@@ -119,7 +121,9 @@ class Coordinators:
             ),
         )
         topic = InternalTopic(OFFSETS_TOPIC, self._replicas, config.offsets_load_buffer_size, self._runtime)
-        return GroupCoordinator(settings, topic, self._runtime, self._offsets_partitions, lambda: self._metadata.image)
+        return GroupCoordinator(
+            settings, topic, self._runtime, self._offsets_partitions(), lambda: self._metadata.image
+        )
 
     @cached_property
     def transactions(self) -> "TransactionCoordinator":
@@ -141,7 +145,7 @@ class Coordinators:
             settings,
             topic,
             runtime,
-            self._transaction_partitions,
+            self._transaction_partitions(),
             self._producer_ids.next,
             self.markers,
             lambda: metadata.image,

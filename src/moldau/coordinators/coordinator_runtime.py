@@ -210,7 +210,6 @@ class CoordinatorRuntime(Generic[M]):
                     return answer
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[ticket] = future
-        future.add_done_callback(lambda _: self._waiting.pop(ticket, None))
         self._execute(led, decision)
         return future
 
@@ -244,7 +243,7 @@ class CoordinatorRuntime(Generic[M]):
                 led.task = asyncio.get_running_loop().create_task(self._append_queued(led))
         else:
             self._answer(decision.replies)
-        self._set_timer(led)
+            self._set_timer(led)
 
     async def _append_queued(self, led: LedPartition[M]) -> None:
         """Commit the queued decisions, batch by batch, until the queue is empty."""
@@ -253,6 +252,7 @@ class CoordinatorRuntime(Generic[M]):
                 led.appending = self._next_batch(led)
                 await self._append(led, led.appending)
                 led.appending = []
+                self._set_timer(led)
         except KafkaError as error:
             led.task = None
             self._start_over(led, error)
@@ -287,7 +287,10 @@ class CoordinatorRuntime(Generic[M]):
         if not decisions:
             return
         try:
-            await self._commit(led, decisions)
+            if decisions[0].transaction is None:
+                await self._commit(led, decisions)
+            else:
+                await self._commit_in_transaction(led, decisions[0])
         except KafkaError as error:
             # One of the decisions may be to blame: try them one by one.
             if error.code in NOT_TAKEN and len(decisions) > 1:
@@ -304,7 +307,6 @@ class CoordinatorRuntime(Generic[M]):
             return
         for decision in decisions:
             self._answer(decision.replies)
-        self._set_timer(led)
 
     async def _commit(self, led: LedPartition[M], decisions: list[Decision]) -> None:
         """Append and apply the records. Raises `KafkaError`."""
@@ -315,6 +317,10 @@ class CoordinatorRuntime(Generic[M]):
             now = self.now()
             for record in records:
                 self._answer(led.machine.apply(record, now))
+
+    async def _commit_in_transaction(self, led: LedPartition[M], decision: Decision) -> None:
+        """As `_commit`, for a decision about a producer's transaction: `TransactionalRuntime` can."""
+        raise NotImplementedError
 
     def _refuse(self, decision: Decision, error: ErrorCode) -> None:
         self._answer(decision.take_back(error))

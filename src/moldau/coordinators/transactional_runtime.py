@@ -58,12 +58,10 @@ class TransactionalRuntime(CoordinatorRuntime[M]):
         super().__init__(internal, machine, clock)
         self._internal = internal
 
-    async def _commit(self, led: LedPartition[M], decisions: list[Decision]) -> None:
-        match decisions[0].transaction:
-            case None:
-                await super()._commit(led, decisions)
+    async def _commit_in_transaction(self, led: LedPartition[M], decision: Decision) -> None:
+        match decision.transaction:
             case InTransaction() as transaction:
-                for records in split_into_batches(decisions[0].records):
+                for records in split_into_batches(decision.records):
                     await self._commit_pending(led, records, transaction)
             case TransactionEnd(producer_id, epoch, coordinator_epoch, commits, version):
                 marker = Marker(commits, coordinator_epoch)

@@ -37,7 +37,7 @@ class Members:
         self.image = image_of(*(f"t{number}" for number in range(TOPICS)))
         settings = GroupCoordinatorSettings(consumer=consumer_settings({}))
         runtime = Runtime(clock=LoopClock())
-        self.coordinator = GroupCoordinator(settings, FakeLog(), runtime, lambda: 1, lambda: self.image)
+        self.coordinator = GroupCoordinator(settings, FakeLog(), runtime, 1, lambda: self.image)
 
     async def beat(self, name: str, **pairs: str) -> ConsumerHeartbeatReply:
         answer = self.coordinator.beat(beat_of(name, pairs))

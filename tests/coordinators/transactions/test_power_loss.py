@@ -58,7 +58,7 @@ class Place:
         self.replica.lead(ME, LeaderEpoch(0), (ME,))
         found = SimpleNamespace(hosted={TP: self.replica})
         topic = InternalTopic(OFFSETS_TOPIC, cast(Replicas, found), 500, runtime)
-        self.groups = GroupCoordinator(GroupCoordinatorSettings(), topic, runtime, lambda: 1)
+        self.groups = GroupCoordinator(GroupCoordinatorSettings(), topic, runtime, 1)
         self.groups.lead(0)
         await self.groups.loaded("g")
 

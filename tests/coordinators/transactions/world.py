@@ -112,7 +112,7 @@ class World:
             TransactionSettings(**settings),
             self.log,
             Runtime(clock=LoopClock()),
-            lambda: PARTITIONS,
+            PARTITIONS,
             next_producer_id or self.next_producer_id,
             self.write,
             lambda: self.image,

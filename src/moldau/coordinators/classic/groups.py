@@ -288,9 +288,6 @@ class ClassicGroups:
     def group_ids(self) -> Iterable[str]:
         return self.live
 
-    def find(self, group_id: str) -> ClassicGroup | None:
-        return self.live.get(group_id)
-
     def is_dead(self, group_id: str) -> bool:
         """Whether the group is being deleted."""
         return self.live[group_id].state is ClassicGroupState.DEAD

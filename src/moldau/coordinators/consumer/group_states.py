@@ -39,7 +39,8 @@ class GroupStates:
         yield from self._revive(now)
 
     def _revive(self, now: Now) -> Iterator[int]:
-        self._chain, self._uncommitted, self._last, self.live = DecisionChain(), 0, None, {}
+        self._chain, self._uncommitted, self._last = DecisionChain(), 0, None
+        self.live.clear()
         for group_id, stored in self.stored.items():
             group = self.live[group_id] = stored.copy()
             for member in group.members.values():

@@ -14,7 +14,7 @@ from moldau.coordinators.consumer.changes import GroupChanges, Match
 from moldau.coordinators.consumer.classic_members import ClassicMembers
 from moldau.coordinators.consumer.consumer_members import ConsumerMembers
 from moldau.coordinators.consumer.departures import Adopt, Departures
-from moldau.coordinators.consumer.group import ConsumerGroup, Phase
+from moldau.coordinators.consumer.group import Phase
 from moldau.coordinators.consumer.group_states import GroupStates
 from moldau.coordinators.consumer.member_deadlines import REVOKE, Key, MemberDeadlines
 from moldau.coordinators.consumer.messages import ConsumerGroupSettings, ConsumerHeartbeat, DescribedConsumerGroup
@@ -28,7 +28,10 @@ from moldau.errors import ErrorCode
 
 
 class ConsumerGroups:
-    """`adopt` takes over groups that become classic; `new_id` returns a string that it has never returned before."""
+    """`adopt` takes over groups that become classic; `new_id` returns a string that it has never returned before.
+
+    `stored` has the groups as the log has them, `live` as decided so far.
+    """
 
     name = "consumer"
 
@@ -42,6 +45,7 @@ class ConsumerGroups:
     ):
         self._deadlines = MemberDeadlines(settings)
         self._states = GroupStates(self._deadlines)
+        self.stored, self.live = self._states.stored, self._states.live
         self.changes = GroupChanges(settings, self._states, self._deadlines, image, match)
         self._departures = Departures(self._states, self.changes, image, adopt)
         self._upgrades = Upgrades(self._states, self.changes, self._deadlines, image)
@@ -49,16 +53,6 @@ class ConsumerGroups:
         classic = ClassicMembers(self._states, self.changes, self._departures, self._deadlines, image, new_id)
         self.beat = members.beat
         self.join, self.sync, self.heartbeat, self.leave = classic.join, classic.sync, classic.heartbeat, classic.leave
-
-    @property
-    def stored(self) -> dict[str, ConsumerGroup]:
-        """The groups as the log has them."""
-        return self._states.stored
-
-    @property
-    def live(self) -> dict[str, ConsumerGroup]:
-        """The groups as decided so far."""
-        return self._states.live
 
     # -- from the log
 
@@ -145,9 +139,6 @@ class ConsumerGroups:
     def group_ids(self) -> Iterable[str]:
         """Groups that are stored, or decided on."""
         return dict.fromkeys((*self.stored, *self.live))
-
-    def find(self, group_id: str) -> ConsumerGroup | None:
-        return self.live.get(group_id)
 
     def describe(self, group_id: str) -> DescribedConsumerGroup | None:
         """The group as it is stored; None if it does not exist."""

@@ -66,7 +66,7 @@ class Conversions:
 
     def _remake_as_consumer(self, ask: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Decision:
         out = self._consumer.beat(ask, ticket, now)
-        if self._consumer.find(ask.group_id) is not None:
+        if ask.group_id in self._consumer.live:
             deletion = Decision()
             self._classic.delete(ask.group_id, deletion)
             out.prepend(deletion)

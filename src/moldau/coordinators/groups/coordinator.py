@@ -54,18 +54,18 @@ NOT_READY = frozenset(
 
 
 class GroupCoordinator:
-    """`partitions` returns how many the offsets topic has, or will have once it exists; `image` the current cluster."""
+    """`partitions`: how many the offsets topic has, or will have once it exists; `image` returns the cluster now."""
 
     def __init__(
         self,
         settings: GroupCoordinatorSettings,
         internal: TransactionalLog,
         runtime: Runtime,
-        partitions: Callable[[], int],
+        partitions: int,
         image: Callable[[], Image] = lambda: Image(""),
     ):
         self.settings = settings
-        self._partitions = partitions
+        self.partitions = partitions
         self._resolver = Resolver(Expressions(), image, runtime)
 
         def shard(_: int) -> GroupShard:
@@ -98,7 +98,7 @@ class GroupCoordinator:
         await asyncio.gather(*self._unfinished)
 
     def partition_of(self, group_id: str) -> int:
-        return partition_of(group_id, self._partitions())
+        return partition_of(group_id, self.partitions)
 
     async def loaded(self, group_id: str) -> None:
         """Wait until the group's partition is loaded; raises `KafkaError` if this broker does not lead it."""

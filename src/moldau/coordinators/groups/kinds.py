@@ -5,7 +5,7 @@ A group belongs to one kind at a time. Requests go to the kind that has the grou
 if the request belongs to another kind.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from moldau.coordinators.classic.messages import Join, Leaver, Sync
@@ -17,12 +17,16 @@ from moldau.errors import ErrorCode
 
 
 class GroupKind(Protocol):
-    """The groups of one kind in one partition of the offsets topic. Methods that take a `group_id` require that `find`
-    knows it, except where None or an error says that it does not exist."""
+    """The groups of one kind in one partition of the offsets topic. Methods that take a `group_id` require that it is
+    in `live`, except where None or an error says that it does not exist."""
 
     @property
     def name(self) -> str:
         """As ListGroups spells the type of these groups."""
+
+    @property
+    def live(self) -> Mapping[str, SubscribedGroup]:
+        """The groups as decided so far."""
 
     # -- from the log
 
@@ -75,7 +79,6 @@ class GroupKind(Protocol):
     # -- for reading
 
     def group_ids(self) -> Iterable[str]: ...
-    def find(self, group_id: str) -> SubscribedGroup | None: ...
     def is_empty(self, group_id: str) -> bool:
         """Whether a group of another kind may take the group's place."""
 

@@ -68,7 +68,7 @@ class GroupShard:
     def _kind_of(self, group_id: str) -> GroupKind | None:
         """The kind that has the group; None if the group does not exist."""
         for kind in self._kinds:
-            if kind.find(group_id) is not None:
+            if group_id in kind.live:
                 return kind
         return None
 
@@ -77,11 +77,14 @@ class GroupShard:
     def apply(self, record: InternalRecord, now: Now) -> Replies:
         """A record is committed, or read back. Damaged records, and those of unknown types, are skipped."""
         try:
-            if is_offset(record.key):
-                self._apply_offset(record)
-                return []
-            known = read_record(record)
+            applied = self.offsets.apply(record)
+            known = read_record(record) if applied is None else None
         except ProtocolViolation:
+            return []
+        if applied is not None:
+            # During replay only the offset is noted; `start` makes the groups.
+            if applied.is_there and self.classic.started:
+                self._ensure(str(applied.group, "utf-8"))
             return []
         if known is None:
             return []
@@ -112,12 +115,6 @@ class GroupShard:
         """A producer's transaction has ended. The groups that it named stay, even if it was aborted."""
         self.offsets.end(producer_id, commits)
         return []
-
-    def _apply_offset(self, record: InternalRecord) -> None:
-        """During replay only the offset is noted; `start` makes the groups."""
-        applied = self.offsets.apply(record)
-        if self.classic.started and applied is not None and applied.is_there:
-            self._ensure(str(applied.group, "utf-8"))
 
     def _ensure(self, group_id: str) -> None:
         """Offsets without a group make an empty classic group."""
@@ -223,9 +220,7 @@ class GroupShard:
         out: Decision,
     ) -> None:
         """Commit the offsets that have no error, and reply with the errors of all."""
-        allowed = [new for new, error in zip(offsets, errors, strict=True) if error is ErrorCode.NONE]
-        written = iter(self.offsets.commit(group_id, allowed, retention_ms, now.wall_ms, out))
-        errors = [next(written) if error is ErrorCode.NONE else error for error in errors]
+        self.offsets.commit(group_id, offsets, errors, retention_ms, now.wall_ms, out)
         out.reply(ticket, errors, lambda refusal: [refusal if e is ErrorCode.NONE else e for e in errors])
 
     def end_transaction(self, ending: TransactionEnd, ticket: Ticket, now: Now) -> Decision:
@@ -254,7 +249,7 @@ class GroupShard:
         """The reply is an error for the whole request, and one for each partition."""
         out = Decision()
         kind = self._kind_of(group_id) or self.classic
-        group, error = kind.find(group_id), kind.check_delete_offsets(group_id)
+        group, error = kind.live.get(group_id), kind.check_delete_offsets(group_id)
         if group is None or error is not ErrorCode.NONE:
             out.reply(ticket, (error, []))
             return out
@@ -281,10 +276,9 @@ class GroupShard:
             group_id = self._to_look_at.pop()
             looks += 1 + len(self.offsets.of(group_id))
             kind = self._kind_of(group_id)
-            group = None if kind is None else kind.find(group_id)
-            if kind is None or group is None:
+            if kind is None:
                 continue
-            has_no_offsets = self.offsets.expire(group, now.wall_ms, out)
+            has_no_offsets = self.offsets.expire(kind.live[group_id], now.wall_ms, out)
             if has_no_offsets and kind.is_unused(group_id):
                 kind.delete(group_id, out)
         return self._concluded(out, now)

@@ -45,7 +45,8 @@ class SubscribedGroup(Protocol):
 
 
 class Applied(NamedTuple):
-    """The group of an applied record, as bytes of its key, and whether the group now has the offset."""
+    """The group of an offset's record, as bytes of its key, and whether the group now has the offset. A value of an
+    unknown version changes nothing."""
 
     group: bytes
     is_there: bool
@@ -103,12 +104,15 @@ class CommittedOffsets:
         self._waiting = self.pending.by_group  # empty unless transactions are open
 
     def apply(self, record: InternalRecord) -> Applied | None:
-        """Apply a record whose key is an offset's; None if the version of its value is unknown.
+        """Apply a record; None if its key is not an offset's.
 
         Raises `ProtocolViolation` for a damaged record, and then has changed nothing.
         """
         key, value = record
-        group, place = split_key(key)
+        split = split_key(key)
+        if split is None:
+            return None
+        group, place = split
         offsets = self._by_group.get(group)
         if value is None:
             if offsets is not None and offsets.pop(place, None) is not None and not offsets:
@@ -117,7 +121,7 @@ class CommittedOffsets:
                 self.pending.delete(group, place)
             return Applied(group, False)
         if not is_value(value):
-            return None
+            return Applied(group, False)
         if offsets is None:
             offsets = self._by_group[group] = {}
         offsets[place] = value
@@ -129,11 +133,12 @@ class CommittedOffsets:
         """As `apply`, for a record of a producer's transaction. A tombstone takes effect at once; Kafka writes none in
         transactions."""
         key, value = record
-        if value is None:
+        split = split_key(key)
+        if value is None or split is None:
             return self.apply(record)
-        group, place = split_key(key)
+        group, place = split
         if not is_value(value):
-            return None
+            return Applied(group, False)
         self.pending.add(producer_id, group, place, value)
         return Applied(group, True)
 
@@ -163,15 +168,21 @@ class CommittedOffsets:
         return OffsetsOfGroup(self._by_group.get(group_id.encode(), {}))
 
     def commit(
-        self, group_id: str, offsets: Iterable[NewOffset], retention_ms: int, wall_ms: int, out: Decision
-    ) -> list[ErrorCode]:
-        """Write the offsets into `out`. One error or NONE for each offset."""
-        errors = []
-        for new in offsets:
-            if len(new.metadata) > self.settings.metadata_max_bytes:
-                errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        self,
+        group_id: str,
+        offsets: Iterable[NewOffset],
+        errors: list[ErrorCode],
+        retention_ms: int,
+        wall_ms: int,
+        out: Decision,
+    ) -> None:
+        """Write the offsets that have no error into `out`; `errors` has one or NONE for each, and gets more."""
+        for number, new in enumerate(offsets):
+            if errors[number] is not ErrorCode.NONE:
                 continue
-            errors.append(ErrorCode.NONE)
+            if len(new.metadata) > self.settings.metadata_max_bytes:
+                errors[number] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                continue
             value = OffsetCommitValue(
                 offset=new.offset,
                 leader_epoch=new.leader_epoch,
@@ -181,7 +192,6 @@ class CommittedOffsets:
                 topic_id=new.topic_id,
             )
             out.records.append(offset_record(group_id, new.partition, value))
-        return errors
 
     def _places(self, group_id: str) -> dict[bytes, None]:
         """The places of the group's offsets, committed or waiting for the end of a transaction."""

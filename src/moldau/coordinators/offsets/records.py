@@ -64,8 +64,11 @@ def is_offset(key: bytes) -> bool:
     return key.startswith(_KIND_BYTES)
 
 
-def split_key(key: bytes) -> tuple[bytes, bytes]:
-    """The group and the place in an offset's key. Raises `ProtocolViolation` if it is truncated or not UTF-8."""
+def split_key(key: bytes) -> tuple[bytes, bytes] | None:
+    """The group and the place in an offset's key; None for any other key. Raises `ProtocolViolation` if it is truncated
+    or not UTF-8."""
+    if not key.startswith(_KIND_BYTES):
+        return None
     try:
         group_end = 4 + (key[2] << 8 | key[3])
         end = group_end + 6 + (key[group_end] << 8 | key[group_end + 1])
@@ -193,8 +196,11 @@ def _value_bytes(value: OffsetCommitValue) -> bytes:
 
 
 def read_offset(record: InternalRecord) -> OffsetRecord | None:
-    """Decode a record whose key `is_offset`; None for an unknown version. Raises `ProtocolViolation`."""
-    group, place = split_key(record.key)
+    """Decode a record; None if its key is not an offset's, or the version is unknown. Raises `ProtocolViolation`."""
+    split = split_key(record.key)
+    if split is None:
+        return None
+    group, place = split
     value = None if record.value is None else read_value(record.value)
     if value is None and record.value is not None:
         return None

@@ -40,20 +40,20 @@ ID_BYTES_MAX = 32767
 
 
 class TransactionCoordinator:
-    """`partitions` returns how many `__transaction_state` has, or will have once it exists."""
+    """`partitions`: how many `__transaction_state` has, or will have once it exists."""
 
     def __init__(
         self,
         settings: TransactionSettings,
         internal: InternalLog,
         runtime: Runtime,
-        partitions: Callable[[], int],
+        partitions: int,
         next_producer_id: Callable[[], int | Awaitable[int]],
         write_markers: WriteMarkers,
         image: Callable[[], Image],
     ):
         self.settings = settings
-        self._partitions = partitions
+        self.partitions = partitions
         self._next_producer_id = next_producer_id
         self._producer_ids: list[int] = []
         self._taking: asyncio.Task[bool] | None = None
@@ -105,7 +105,7 @@ class TransactionCoordinator:
             await asyncio.gather(self._taking, return_exceptions=True)
 
     def partition_of(self, transactional_id: str) -> int:
-        return partition_of(transactional_id, self._partitions())
+        return partition_of(transactional_id, self.partitions)
 
     async def loaded(self, transactional_id: str) -> None:
         """Wait until the id's partition is loaded; raises `KafkaError` if this broker does not lead it."""
