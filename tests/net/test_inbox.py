@@ -2,6 +2,7 @@
 declared."""
 
 import struct
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -29,14 +30,14 @@ def framed(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def feed(inbox: Inbox, shared: memoryview, data: bytes) -> int:
-    """Let `data` arrive as one read does: into the buffer the inbox offers. Returns how much of it fitted."""
+def feed(inbox: Inbox, shared: memoryview, data: bytes) -> tuple[int, Iterator[memoryview]]:
+    """Let `data` arrive as one read does: into the buffer the inbox offers. Returns how much of it fitted, and the
+    frames."""
     target = inbox.buffer(shared)
     assert target is not None
     count = min(len(data), len(target))
     target[:count] = data[:count]
-    inbox.arrived(shared, count)
-    return count
+    return count, iter(inbox.frames(shared, count))
 
 
 @given(st.lists(st.binary(max_size=6000), max_size=8), st.lists(st.integers(1, 5000), min_size=1), st.booleans())
@@ -45,52 +46,54 @@ def test_frames_come_out_whole_and_in_order_however_they_arrive(bodies: list[byt
     shared = memoryview(bytearray(SHARED))
     stream, found, turn = b"".join(map(framed, bodies)), [], 0
     while stream:
-        stream = stream[feed(inbox, shared, stream[: cuts[turn % len(cuts)]]) :]
+        count, frames = feed(inbox, shared, stream[: cuts[turn % len(cuts)]])
+        stream = stream[count:]
         turn += 1
-        frames = inbox.frames()
         while (frame := next(frames, None)) is not None:
             found.append(bytes(frame))
             if one_by_one:  # as after a request that is still being answered
-                inbox.park()
+                if inbox.unparked:
+                    inbox.park()
                 shared[:] = b"\xee" * SHARED
-                inbox.arrived(shared, 0)
-                frames = inbox.frames()
-        inbox.park()
+                frames = iter(inbox.frames(shared, 0))
+        if inbox.unparked:
+            inbox.park()
     assert found == bodies
 
 
-def test_one_frame_in_one_read_is_handed_out_at_once_and_nothing_else_is():
+def test_after_one_frame_in_one_read_nothing_is_left_to_park():
     inbox = Inbox(1000, Pool(1 << 22), Nobody())
     shared = memoryview(bytearray(SHARED))
 
-    def only(data: bytes) -> bytes | None:
-        shared[: len(data)] = data
-        found = inbox.only(shared, len(data))
-        return None if found is None else bytes(found)
-
-    assert only(framed(b"one")) == b"one"
-    assert only(framed(b"")) == b""
-    for other in (b"", b"\0\0\0", framed(b"one")[:-1], framed(b"one") + b"\0", framed(b"one") * 2, framed(bytes(1001))):
-        assert only(other) is None
-    feed(inbox, shared, framed(b"half")[:3])
-    inbox.park()
-    assert only(framed(b"one")) is None, "what is parked comes first"
+    for body in (b"one", b""):
+        _, frames = feed(inbox, shared, framed(body))
+        assert not inbox.unparked
+        assert list(map(bytes, frames)) == [body]
+    for other in (framed(b"one") + b"\0", framed(b"one") * 2, framed(b"one")[:-1]):
+        inbox = Inbox(1000, Pool(1 << 22), Nobody())
+        _, frames = feed(inbox, shared, other)
+        assert inbox.unparked
+        found = list(map(bytes, frames))
+        assert found == [b"one"] * (len(other) // len(framed(b"one")))
+        inbox.park()
+    feed(inbox, shared, framed(b""))
+    assert inbox.unparked, "what is parked comes first"
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), (1 << 20) + 1, 2**31 - 1])
 def test_a_size_out_of_range_is_refused_before_anything_is_allocated(size: int):
     inbox = Inbox(1 << 20, Pool(1 << 22), Nobody())
     shared = memoryview(bytearray(SHARED))
-    feed(inbox, shared, struct.pack(">i", size))
+    _, frames = feed(inbox, shared, struct.pack(">i", size))
     with pytest.raises(ProtocolViolation):
-        next(inbox.frames())
+        next(frames)
 
 
 def test_a_declared_giant_costs_what_arrived():
     inbox = Inbox(100 << 20, Pool(64 << 20), Nobody())
     shared = memoryview(bytearray(SHARED))
-    feed(inbox, shared, struct.pack(">i", 50 << 20) + b"x" * 100)
-    assert not list(inbox.frames())
+    _, frames = feed(inbox, shared, struct.pack(">i", 50 << 20) + b"x" * 100)
+    assert not list(frames)
     inbox.park()
     own = inbox.buffer(shared)
     assert own is not None

@@ -55,10 +55,10 @@ class Peer:
             if self.arrived < 4:
                 taken = 4
                 room[:4] = self._header
-            self.inbox.arrived(SHARED, taken)
-            for _ in self.inbox.frames():
+            for _ in self.inbox.frames(SHARED, taken):
                 self.arrived = -taken
-            self.inbox.park()
+            if self.inbox.unparked:
+                self.inbox.park()
             self.arrived += taken
             count -= min(count, taken)
         return True

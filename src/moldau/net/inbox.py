@@ -8,7 +8,7 @@ what giants of all sizes had, long after they are gone.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from mmap import mmap
 
 from moldau.errors import ProtocolViolation
@@ -22,13 +22,15 @@ MAPPED_BYTES = 4 << 20
 class Inbox:
     """The received bytes of one connection that are not served yet.
 
-    The order of calls: `buffer`, `arrived`, `frames` as far as the caller wants, `park`.
+    The order of calls: `buffer`, `frames` as far as the caller wants, and if it is `unparked` then, `park`.
     """
 
     def __init__(self, size_max: int, pool: Pool, owner: Owner):
         self.size_max = size_max
         self.owner = owner
         self.muted = self.finished_some = self.counted = False
+        self.unparked = False
+        """Whether bytes that were not handed out may be left in the shared buffer."""
         self._pool = pool
         self._own: bytearray | mmap = bytearray()
         self.room = 0
@@ -73,32 +75,32 @@ class Inbox:
             self._borrowed = None
 
     def arrived(self, shared: memoryview, count: int) -> None:
-        """`count` bytes (0 to look again at what was parked) were read into what `buffer(shared)` gave."""
+        """`count` bytes were read into what `buffer(shared)` gave, and are not looked at yet: `park` comes next."""
         if self.filled:
             self.filled += count
             self._window, self._end = memoryview(self._own), self.filled
         else:
             self._window, self._end = shared, count
         self._at = 0
+        self.unparked = True
 
-    def only(self, shared: memoryview, count: int) -> memoryview | None:
-        """The frame, without its size, if what was just read is exactly one and nothing was here before: by far the
-        commonest. It is handed out, and nothing is left to `park`. None otherwise, and `arrived` is to be called.
-        """
-        if self.filled or count < 4:
-            return None
-        (size,) = _size(shared, 0)
-        if not size == count - 4 <= self.size_max:
-            return None
-        self.finished_some = True
-        return shared[4:count]
-
-    def frames(self) -> Iterator[memoryview]:
+    def frames(self, shared: memoryview, count: int) -> Iterable[memoryview]:
         """The whole frames that have arrived, without their sizes, each valid until the next is taken. Frames that the
-        caller does not take stay.
+        caller does not take stay. `count` bytes (0 to look again at what was parked) were read into what
+        `buffer(shared)` gave.
 
         Raises `ProtocolViolation` on a size that is negative or beyond the limit.
         """
+        # By far the commonest: what was read is exactly one frame, and nothing was here before.
+        if not self.filled and count >= 4:
+            (size,) = _size(shared, 0)
+            if size == count - 4 <= self.size_max:
+                self.finished_some = True
+                return (shared[4:count],)
+        self.arrived(shared, count)
+        return self._frames()
+
+    def _frames(self) -> Iterator[memoryview]:
         window, at, end, size_max = self._window, self._at, self._end, self.size_max
         while end - at >= 4:
             (size,) = _size(window, at)
@@ -126,6 +128,7 @@ class Inbox:
             self._hand_back()
             self._keep(left)
         self._window, self._at, self._end = memoryview(b""), 0, 0
+        self.unparked = False
 
     def _keep(self, left: bytearray) -> None:
         self._own = left

@@ -14,7 +14,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from moldau.net.busy_polling import BusyPolling
 from moldau.runtime import FileSlice
@@ -61,9 +61,17 @@ def _read(piece: FileSlice) -> bytes:
     return data
 
 
+def _joined(pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """The replies to several requests go out as one piece, unless the last has file slices: the last piece or the one
+    before it is one then."""
+    if len(pieces) < 2 or isinstance(pieces[-1], FileSlice) or isinstance(pieces[-2], FileSlice):
+        return pieces
+    return [b"".join(cast(Sequence[bytes], pieces))]
+
+
 class Outbox(Protocol):
     def send(self, pieces: Sequence[Piece]) -> bool:
-        """Send, or queue, all pieces in order. True if everything has left."""
+        """Send, or queue, all pieces in order; only the last reply has file slices. True if everything has left."""
 
     def is_empty(self) -> bool:
         """Whether everything handed in has left."""
@@ -94,6 +102,8 @@ class SocketOutbox:
         self._waiting = False
 
     def send(self, pieces: Sequence[Piece]) -> bool:
+        if len(pieces) > 1:
+            pieces = _joined(pieces)
         if not self._queue and len(pieces) == 1 and not isinstance(piece := pieces[0], FileSlice):
             try:  # by far the commonest: one small reply and room for it
                 sent = self._sock.send(piece)
@@ -210,7 +220,7 @@ class TransportOutbox:
         self._full = False
 
     def send(self, pieces: Sequence[Piece]) -> bool:
-        self._queue.extend(pieces)
+        self._queue.extend(_joined(pieces))
         return self._pump()
 
     def _pump(self) -> bool:

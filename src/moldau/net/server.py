@@ -16,7 +16,7 @@ import logging
 import socket
 import termios
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -29,7 +29,7 @@ from moldau.net.limits import Limits, addresses
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox
 from moldau.net.pool import Pool
 from moldau.net.watchdog import Watchdog
-from moldau.runtime import Answer, FileSlice, Muting, Reply
+from moldau.runtime import Answer, Muting, Reply
 
 log = logging.getLogger(__name__)
 
@@ -282,23 +282,19 @@ class Connection(asyncio.BufferedProtocol):
     def _serve(self, nbytes: int, share_ends_at: float) -> None:
         """Handle the whole frames that are here, until one cannot be answered at once or the share of this connection
         is used up; `nbytes` are new."""
-        inbox, shared = self.inbox, self.server.shared
+        inbox = self.inbox
         ready: list[Piece] = []
         try:
-            frame = inbox.only(shared, nbytes)
-            if frame is None:
-                inbox.arrived(shared, nbytes)
-                later = self._handle_frames(inbox.frames(), ready, share_ends_at)
+            later = self._handle_frames(nbytes, ready, share_ends_at)
+            if inbox.unparked:
                 inbox.park()
-            else:
-                later = self._handle_frames((frame,), ready, share_ends_at)
         except Exception as error:
             self._refuse(error, ready)
             return
         if isinstance(later, Muting):
             self._mute(later.ms)
             ready += later.reply or ()
-        all_left = not ready or self._send(ready)
+        all_left = not ready or self._outbox.send(ready)
         if self._muted is not None:
             self._pause_reading()
         elif later is not None:
@@ -306,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
         elif not all_left:
             self._busy = True
             self._pause_reading()
-        elif frame is None:  # else the one frame is answered, and nothing is left here
+        elif inbox.filled:
             self._go_on()
 
     def _go_on(self) -> None:
@@ -317,12 +313,12 @@ class Connection(asyncio.BufferedProtocol):
             self._pause_reading()
 
     def _handle_frames(
-        self, frames: Iterable[memoryview], ready: list[Piece], share_ends_at: float
+        self, nbytes: int, ready: list[Piece], share_ends_at: float
     ) -> Awaitable[Reply | Muting] | Muting | None:
         """Append the replies to `ready`; stops at one that is still awaited or mutes the connection (and returned), or
         has files, or at a share of replies or of time."""
         handle, stopwatch, size = self._handle, self._stopwatch, 0
-        for frame in frames:
+        for frame in self.inbox.frames(self.server.shared, nbytes):
             answer = handle(frame)
             if answer is not None:
                 if not isinstance(answer, list):
@@ -371,12 +367,6 @@ class Connection(asyncio.BufferedProtocol):
     def in_flight(self) -> "asyncio.Future[Reply | Muting] | None":
         return self._task
 
-    def _send(self, ready: list[Piece]) -> bool:
-        """Files are only in the last answer, whose last piece but one or last is one of them: others go out as one."""
-        if len(ready) > 1 and not (isinstance(ready[-1], FileSlice) or isinstance(ready[-2], FileSlice)):
-            ready = [b"".join(cast(list[bytes], ready))]
-        return self._outbox.send(ready)
-
     def _answered(self, task: "asyncio.Future[Reply | Muting]") -> None:
         self._task = None
         if self._closed:
@@ -391,7 +381,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(answer, Muting):
             self._mute(answer.ms)
             answer = answer.reply
-        if not answer or self._send(list(answer)):
+        if not answer or self._outbox.send(answer):
             self._room()
 
     def _room(self) -> None:
@@ -466,7 +456,7 @@ class Connection(asyncio.BufferedProtocol):
             log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, error)
         else:
             log.error("a request from %s:%d failed", self.peer.host, self.peer.port, exc_info=error)
-        if self._send(ready):
+        if self._outbox.send(ready):
             self.close()
         else:
             self._busy = self._finishing = True
