@@ -25,7 +25,7 @@ from moldau.config import BrokerConfig
 from moldau.coordinators.assembly import Coordinators
 from moldau.descriptors import share_out
 from moldau.errors import MoldauError, StartInterrupted
-from moldau.handlers.table import BrokerParts, handlers
+from moldau.handlers.table import BrokerParts, Handlers
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
@@ -175,7 +175,7 @@ class Broker:
             runtime,
             turns,
         )
-        dispatch = Dispatch(handlers(parts), self._gate, turns)
+        dispatch = Dispatch(Handlers(parts), self._gate, turns)
         self.watchdog = Watchdog(request_name, runtime.stopwatch)
         self.server = Server(dispatch.connected, self._limits(), self.watchdog, runtime.stopwatch)
         cluster.metadata.subscribe(self._limit)

@@ -5,12 +5,11 @@ usage: python -m tests.end_to_end.holding_broker server start ...
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from moldau import broker
 from moldau.cli import main
-from moldau.handlers.table import BrokerParts, handlers
+from moldau.handlers.table import Handlers
 from moldau.protocol.apis import DESCRIBE_CLUSTER
 from moldau.requests.gate import Handler
 from moldau.requests.session import Call
@@ -45,17 +44,14 @@ def holding(answer: Handler) -> Handler:
     return held
 
 
-def with_holding(
-    original: Callable[[BrokerParts], Mapping[int, Handler]],
-) -> Callable[[BrokerParts], dict[int, Handler]]:
-    def table(parts: BrokerParts) -> dict[int, Handler]:
-        found = dict(original(parts))
-        found[DESCRIBE_CLUSTER.key] = holding(found[DESCRIBE_CLUSTER.key])
-        return found
-
-    return table
+class HoldingHandlers(Handlers):
+    def __missing__(self, key: int) -> Handler:
+        handler = super().__missing__(key)
+        if key == DESCRIBE_CLUSTER.key:
+            handler = self[key] = holding(handler)
+        return handler
 
 
 if __name__ == "__main__":
-    broker.handlers = with_holding(handlers)  # type: ignore[attr-defined,assignment]
+    broker.Handlers = HoldingHandlers  # type: ignore[attr-defined,misc]
     main.main()

@@ -2,9 +2,10 @@
 
 import uuid
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
+from moldau.cluster.metadata_cache import MetadataCache
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.delete_groups import DeleteGroups
@@ -59,7 +60,7 @@ class Group:
             apis.SYNC_GROUP: SyncGroup(groups),
             apis.HEARTBEAT: Heartbeat(groups),
             apis.LEAVE_GROUP: LeaveGroup(groups),
-            apis.OFFSET_COMMIT: OffsetCommit(groups, lambda: self.image),
+            apis.OFFSET_COMMIT: OffsetCommit(groups, cast(MetadataCache, self)),
             apis.OFFSET_FETCH: OffsetFetch(groups, lambda: self.image),
             apis.OFFSET_DELETE: OffsetDelete(groups, lambda: self.image),
             apis.LIST_GROUPS: ListGroups(groups),

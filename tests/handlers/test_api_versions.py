@@ -9,6 +9,7 @@ import pytest
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.errors import ErrorCode, StorageError
 from moldau.handlers.api_versions import api_versions
+from moldau.handlers.table import TABLE
 from moldau.protocol.apis import API_VERSIONS, APIS, INIT_PRODUCER_ID
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -31,6 +32,10 @@ def ask(folder: Path, version: int, *requests: InitProducerIdRequest) -> list[An
 def versions(version: int, name: str = "some-client", software: str = "1.2.3") -> Any:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=software)
     return api_versions(request, call(API_VERSIONS, version))
+
+
+def test_every_api_that_is_advertised_has_a_handler() -> None:
+    assert TABLE.keys() == set(APIS.values())
 
 
 @pytest.mark.parametrize("version", range(API_VERSIONS.low, API_VERSIONS.high + 1))

@@ -26,8 +26,7 @@ def lines_of(caplog: pytest.LogCaptureFixture, scene: Callable[[Group], Coroutin
     async def with_trace(group: Group) -> None:
         handlers = {**group._handlers, apis.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeat(group.coordinator)}
         with caplog.at_level(logging.DEBUG, "moldau.groups"):
-            wrapped = traced({api.key: handler for api, handler in handlers.items()})
-            group._handlers = {api: wrapped[api.key] for api in handlers}
+            group._handlers = {api: traced(api, handler) for api, handler in handlers.items()}
             await scene(group)
 
     play(with_trace)
@@ -35,9 +34,9 @@ def lines_of(caplog: pytest.LogCaptureFixture, scene: Callable[[Group], Coroutin
 
 
 def test_what_is_answered_where_nobody_asked_for_lines_is_what_the_handler_answers() -> None:
-    handlers = {api.key: lambda request, _: request for api in READERS}
+    handlers = [traced(api, lambda request, _: request) for api in READERS]
     assert not logging.getLogger("moldau.groups").isEnabledFor(logging.DEBUG)
-    assert [handler("as it is", None) for handler in traced(handlers).values()] == ["as it is"] * len(READERS)
+    assert [handler("as it is", None) for handler in handlers] == ["as it is"] * len(READERS)
 
 
 def test_a_member_of_a_classic_group_is_followed_from_its_first_join_to_its_leave(

@@ -320,7 +320,7 @@ class CoordinatorRuntime(Generic[M]):
 
     async def _commit_in_transaction(self, led: LedPartition[M], decision: Decision) -> None:
         """As `_commit`, for a decision about a producer's transaction: `TransactionalRuntime` can."""
-        raise NotImplementedError
+        raise AssertionError("only a `TransactionalRuntime` is given such decisions")
 
     def _refuse(self, decision: Decision, error: ErrorCode) -> None:
         self._answer(decision.take_back(error))

@@ -39,10 +39,10 @@ class Line(NamedTuple):
     message: str | None = None
 
 
-def traced(handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
-    """The handlers; those of groups are wrapped so that their answers are logged while the logger is on."""
-    wrapped = {api.key: _Traced(api.name, handlers[api.key], read) for api, read in READERS.items()}
-    return {**handlers, **wrapped}
+def traced(api: apis.Api, handler: Handler) -> Handler:
+    """The handler of this API; one of groups is wrapped so that its answers are logged while the logger is on."""
+    read = READERS.get(api)
+    return handler if read is None else _Traced(api.name, handler, read)
 
 
 class _Traced:

@@ -6,10 +6,10 @@ ILLEGAL_GENERATION before version 9, and GROUP_ID_NOT_FOUND since.
 """
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TypeAlias
 
-from moldau.cluster.image import Image
+from moldau.cluster.metadata_cache import MetadataCache
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit
 from moldau.errors import ErrorCode
@@ -32,15 +32,15 @@ Place: TypeAlias = str | uuid.UUID
 
 
 class OffsetCommit:
-    def __init__(self, coordinator: GroupCoordinator, image: Callable[[], Image]):
+    def __init__(self, coordinator: GroupCoordinator, metadata: MetadataCache):
         self._coordinator = coordinator
-        self._image = image
+        self._metadata = metadata
 
     def __call__(
         self, request: OffsetCommitRequest, call: Call
     ) -> Steps[Steps[OffsetCommitResponse] | Awaitable[Steps[OffsetCommitResponse]]]:
         by_id = call.version >= BY_ID
-        image = self._image()
+        image = self._metadata.image
         answers: dict[tuple[Place, int], list[tuple[int, ErrorCode]]] = {}
         places: list[tuple[Place, int, int]] = []
         offsets: list[NewOffset] = []

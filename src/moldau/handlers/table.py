@@ -18,7 +18,6 @@ from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis
 from moldau.replication.replicas import Replicas
 from moldau.requests.gate import Handler
-from moldau.requests.session import Call
 from moldau.runtime import Runtime
 from moldau.turns import Turns
 
@@ -68,29 +67,20 @@ class HandlerRow(NamedTuple):
         return made
 
 
-class OnFirstUse:
-    """A handler that is made when it is first called."""
+class Handlers(dict[int, Handler]):
+    """Handlers by API key, each made when it is first asked for; it is called with the request's message and its
+    `Call`."""
 
-    __slots__ = ("_handler", "_parts", "_row")
-
-    def __init__(self, row: HandlerRow, parts: BrokerParts):
-        self._row = row
+    def __init__(self, parts: BrokerParts):
+        super().__init__()
         self._parts = parts
-        self._handler: Handler | None = None
+        for api in (apis.PRODUCE, apis.FETCH):
+            self.__missing__(api.key)
 
-    def __call__(self, request: Any, call: Call) -> Any:
-        handler = self._handler
-        if handler is None:
-            handler = self._handler = self._row.make(self._parts)
-        return handler(request, call)
-
-
-def handlers(parts: BrokerParts) -> Mapping[int, Handler]:
-    """Handlers by API key; each is called with the request's message and its `Call`."""
-    made: dict[int, Handler] = {api.key: OnFirstUse(row, parts) for api, row in TABLE.items()}
-    for api in (apis.PRODUCE, apis.FETCH):
-        made[api.key] = TABLE[api].make(parts)
-    return traced(made)
+    def __missing__(self, key: int) -> Handler:
+        api = apis.APIS[key]
+        handler = self[key] = traced(api, TABLE[api].make(self._parts))
+        return handler
 
 
 def _of_produce(parts: BrokerParts) -> tuple[Any, ...]:
@@ -175,7 +165,7 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.FETCH: HandlerRow("moldau.handlers.fetch:FetchHandler", _of_fetch),
     apis.LIST_OFFSETS: HandlerRow("moldau.handlers.list_offsets:ListOffsets", _of_list_offsets),
     apis.METADATA: HandlerRow("moldau.handlers.metadata:Metadata", _topics),
-    apis.OFFSET_COMMIT: HandlerRow("moldau.handlers.offset_commit:OffsetCommit", _groups_and_image),
+    apis.OFFSET_COMMIT: HandlerRow("moldau.handlers.offset_commit:OffsetCommit", lambda p: (p.groups(), p.metadata)),
     apis.OFFSET_FETCH: HandlerRow("moldau.handlers.offset_fetch:OffsetFetch", _groups_and_image),
     apis.FIND_COORDINATOR: HandlerRow("moldau.handlers.find_coordinator:FindCoordinator", _of_find_coordinator),
     apis.JOIN_GROUP: HandlerRow("moldau.handlers.join_group:JoinGroup", _groups),

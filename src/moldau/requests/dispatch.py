@@ -23,12 +23,14 @@ from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.protocol.schema import release
 from moldau.requests.gate import Gate, Handler, Throttled
-from moldau.requests.routes import Route, routes
+from moldau.requests.routes import Route, new_route
 from moldau.requests.session import Call, Session
 from moldau.runtime import Answer, Muting, Reply
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
+NO_RESPONSE: tuple[Any, ...] = (Throttled, GeneratorType, Awaitable)
+"""The types of a handler's answers that are not a response yet."""
 
 
 class Dispatch:
@@ -37,12 +39,21 @@ class Dispatch:
 
     def __init__(self, handlers: Mapping[int, Handler], gate: Gate, turns: Turns):
         self.gate = gate
-        self.routes = routes(handlers)
+        self.routes: dict[int, Route] = {}
+        """Those that were asked for, by key and version in one number."""
+        self._handlers = handlers
         self._turns = turns
 
     def connected(self, peer: Peer, listener: str) -> Handle:
         """A new connection: returns the function that answers its frames."""
         return Requests(self, Session(listener, peer)).answer
+
+    def route(self, kind: int) -> Route | None:
+        """The route for a key and version; None if the version is not supported."""
+        route = self.routes.get(kind)
+        if route is None and (route := new_route(kind, self._handlers)) is not None:
+            self.routes[kind] = route
+        return route
 
     async def wide(self, route: Route, call: Call, frame: Any, at: int) -> Reply | Muting:
         """Read and answer a wide request. `frame` has been copied, and waits for its turn. Raises `ProtocolViolation`
@@ -52,7 +63,7 @@ class Dispatch:
             async with turns:
                 request = await turns.off_loop(partial(route.read_wide, frame, call.version, at))
                 response = await turns.finish(turn(self.gate(request, call, route.handler)))
-                if route.is_response(response):
+                if not isinstance(response, NO_RESPONSE):
                     messages = [request, response]
                     del request, response
                     return await turns.off_loop(lambda: _packed_last(route, call, messages))
@@ -66,7 +77,7 @@ class Dispatch:
     async def throttled(self, route: Route, call: Call, request: Any, throttled: Throttled) -> Muting:
         """The reply to a throttled client: it carries the throttle time, and its connection is muted after it."""
         response, ms = throttled
-        while not route.is_response(response):
+        while isinstance(response, NO_RESPONSE):
             response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
         return Muting(route.pack(call.version, call.correlation_id, request, response, ms), ms)
 
@@ -75,7 +86,7 @@ class Dispatch:
         continues meanwhile."""
         if isinstance(response, Awaitable):
             response = turn(await response)
-            if route.is_response(response) and not (route.is_wide(response) or route.is_wide(request)):
+            if not (isinstance(response, NO_RESPONSE) or route.is_wide(response) or route.is_wide(request)):
                 return route.pack(call.version, call.correlation_id, request, response)
         async with self._turns:
             messages = [request, await self._turns.finish(response)]
@@ -129,10 +140,10 @@ class Requests:
             header = codec.read_header(frame)
             self._expect(header.client_id)
             kind, correlation_id = header.key << 16 | header.version, header.correlation_id
-        route = self._routes.get(kind)
+        route = self._routes.get(kind) or self._dispatch.route(kind)
         if route is None:
             return self._unsupported(frame)
-        key, version, flexible, read, handler, at_once, pack, _, _, _, _, _ = route
+        key, version, flexible, read, handler, at_once, pack, _, _, _, _ = route
         at = skip_tagged_fields(frame, self._at) if flexible else self._at
         session = self._session
         call = _new(Call, (session, key, version, correlation_id, session.client_id))
@@ -147,7 +158,7 @@ class Requests:
             return self._dispatch.throttled(route, call, request, answer)
         if type(answer) is GeneratorType:
             answer = turn(answer)
-        if route.is_response(answer):
+        if not isinstance(answer, NO_RESPONSE):
             return pack(version, correlation_id, request, answer)
         return self._dispatch.later(route, call, request, answer)
 
@@ -158,7 +169,8 @@ class Requests:
         api = APIS[header.key]
         if api is not API_VERSIONS:
             raise ProtocolViolation(f"{api.name} version {header.version}")
-        route = self._routes[api.key << 16]
+        route = self._dispatch.route(api.key << 16)
+        assert route is not None, "ApiVersions is supported from version 0 on"
         call = Call(self._session, api.key, header.version, header.correlation_id, header.client_id)
         request = api.request()
         answer = self._gate(request, call, route.handler)

@@ -1,7 +1,8 @@
 """A `Route` for every API and version: how its requests are read, which handler answers, how its replies are packed.
 
-All messages are read and packed by the tables of `protocol`. Produce and Fetch have, in addition, a reader and a packer
-written by hand for the common case; the packer leaves rare replies to the tables.
+A route is made when it is first asked for, and with it the handler of its API. All messages are read and packed by the
+tables of `protocol`. Produce and Fetch have, in addition, a reader and a packer written by hand for the common case;
+the packer leaves rare replies to the tables.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,23 +41,20 @@ class Route(NamedTuple):
     """Copies a frame into memory of its own, for `read_wide`."""
     read_wide: Callable[[Any, int, int], Any]
     """Like `read`, for a wide request."""
-    is_response: Callable[[Any], bool]
-    """Whether a handler's answer is a response, and not steps or an awaitable."""
     is_wide: Callable[[Any], bool]
     """Whether a request is freed, or a response packed, in the executor: true if it has many elements."""
 
 
-def routes(handlers: Mapping[int, Handler]) -> dict[int, Route]:
-    """All routes by key and version in one number, as in the first four bytes of a request."""
-    missing = APIS.keys() - handlers.keys()
-    assert not missing, f"advertised but not handled: {missing}"
-    made: dict[int, Route] = {}
-    for api in APIS.values():
-        handler: Handler = handlers[api.key].__call__  # type: ignore[operator]  # a bound method costs less to call than its instance
-        route = _by_hand(api, handler) if api in (PRODUCE, FETCH) else _by_table(api, handler)
-        for version in range(max(api.low, api.lowest), api.high + 1):
-            made[api.key << 16 | version] = route._replace(version=version, flexible=api.is_flexible(version))
-    return made
+def new_route(kind: int, handlers: Mapping[int, Handler]) -> Route | None:
+    """The route for a key and version in one number, as in the first four bytes of a request; None if the version is
+    not supported. `handlers`: by key."""
+    key, version = kind >> 16, kind & 0xFFFF
+    api = APIS.get(key)
+    if api is None or not max(api.low, api.lowest) <= version <= api.high:
+        return None
+    handler: Handler = handlers[key].__call__  # type: ignore[operator]  # a bound method costs less to call than its instance
+    route = _by_hand(api, handler) if api in (PRODUCE, FETCH) else _by_table(api, handler)
+    return route._replace(version=version, flexible=api.is_flexible(version))
 
 
 def _by_table(api: Api, handler: Handler) -> Route:
@@ -80,7 +78,6 @@ def _by_table(api: Api, handler: Handler) -> Route:
         read=read,
         copy=bytes,
         read_wide=lambda frame, version, at: codec.read_request(api, version, frame, at),
-        is_response=lambda answer: isinstance(answer, api.response),
         is_wide=is_wide,
         pack=pack,
     )
@@ -102,7 +99,6 @@ def _by_hand(api: Api, handler: Handler) -> Route:
         read=read,
         copy=lambda frame: memoryview(bytearray(frame)),
         read_wide=lambda frame, version, at: read(frame, version, at, ELEMENTS_MAX)._replace(is_wide=True),
-        is_response=lambda answer: answer is None or type(answer) is at_once or isinstance(answer, api.response),
         is_wide=is_wide,
         pack=pack,
     )
