@@ -1,6 +1,7 @@
 """The dialling end against a peer that says whatever the test wants."""
 
 import asyncio
+import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -91,6 +92,42 @@ def test_a_reply_stays_as_it_was_when_later_ones_arrive() -> None:
             for _ in range(100):
                 await ask(connection, b"x" * 5000)
             assert bytes(first[4:]) == b"first"
+
+    asyncio.run(run())
+
+
+def test_a_large_reply_is_received_into_the_memory_its_request_provides() -> None:
+    async def run() -> None:
+        async with connected(echo) as connection:
+            memory = bytearray(100_000)
+            body, number = b"x" * 90_000, connection.next_correlation_id()
+            reply = await connection.send(number, [frame(number, body)], 10_000, lambda size: memoryview(memory)[:size])
+            assert reply.obj is memory
+            assert bytes(reply[4:]) == body
+            assert bytes((await ask(connection, body))[4:]) == body
+
+    asyncio.run(run())
+
+
+def test_the_loop_is_woken_seldom_while_a_large_reply_arrives_and_as_usual_afterwards() -> None:
+    async def in_halves(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reply = frame(*await request(reader))
+        writer.write(reply[: len(reply) // 2])
+        writer.write(reply[len(reply) // 2 :] if (await request(reader))[1] == b"go on" else b"")
+        await reader.read()
+
+    async def run() -> None:
+        async with connected(in_halves) as connection:
+            assert connection._transport is not None
+            endpoint = connection._transport.get_extra_info("socket")
+            reply = ask(connection, b"x" * 700_000)
+            while (bytes_wanted := endpoint.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)) == 1:
+                await asyncio.sleep(0.001)
+            assert READ_BUFFER_BYTES < bytes_wanted < 700_000
+            number = connection.next_correlation_id()
+            connection.send_unanswered([frame(number, b"go on")])
+            assert len(await reply) == 700_004
+            assert endpoint.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
 
     asyncio.run(run())
 

@@ -8,7 +8,6 @@ answers of Kafka 4.3.
 
 from collections.abc import Iterator
 from functools import partial
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from moldau.coordinators.decision import InternalRecord
@@ -16,7 +15,6 @@ from moldau.records import columns
 from moldau.records.batch import NO_PRODUCER_ID, batches, read_marker
 from moldau.records.sections import sections
 
-_key_and_value: Any = itemgetter(3, 4)
 _make: Any = partial(tuple.__new__, InternalRecord)
 
 Buffer = bytes | bytearray | memoryview
@@ -51,7 +49,7 @@ def steps(chunk: Buffer) -> Iterator[Step]:
 def _records(batch: Buffer) -> Iterator[list[InternalRecord]]:
     """The key and value of each record of the batch; records without a key are left out."""
     for section in sections(batch):
-        yield [_make(row) for row in columns.rows(section, _key_and_value) if row[0] is not None]
+        yield [_make(row[3:5]) for row in columns.rows(section) if row[3] is not None]
 
 
 class Replaying:

@@ -24,8 +24,7 @@ KIP-32; the behaviour of Kafka's dump tool.
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records import batch, columns, compression
@@ -58,7 +57,7 @@ assert KEY_AT[0] + 8 == LOG_OVERHEAD + SMALLEST_SIZE
 _START = struct.Struct(">qiIb")
 _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
-_make: Any = partial(tuple.__new__, Record)
+
 _LZ4_MAGIC = bytes.fromhex("04224d18")
 _LZ4_CONTENT_SIZE, _LZ4_DICTIONARY = 0x08, 0x01
 
@@ -224,7 +223,7 @@ def _batch_rows(entry: LogEntry, control: bool, inflated_max: int) -> Iterator[R
         _refuse(entry, f"has {header.count} records, more than the maximum of {BATCH_RECORDS_MAX}")
     try:
         section = section_of(entry.data, 0, header, inflated_max=inflated_max)
-        yield from columns.rows(section, _make)
+        yield from columns.rows(section, Record)
     except KafkaError as error:
         raise Damaged(entry.position, str(error)) from None
 

@@ -6,14 +6,18 @@ ends no longer agree, and the connection is closed. When a connection ends (the 
 waited too long, `close`), each awaited reply fails once, with `KafkaError(NETWORK_EXCEPTION)` or `REQUEST_TIMED_OUT`.
 
 Limits: a reply of more than `max_reply_bytes` closes the connection before anything is allocated for it. Small replies
-are copied out of one read buffer; a reply that does not fit there is received straight into a buffer of its own.
+are copied out of one read buffer; a reply that does not fit there is received straight into a buffer of its own, which
+its request may provide. While such a reply arrives, the kernel wakes the loop once for each `WAKE_BYTES`
+(`SO_RCVLOWAT`), since each turn of the loop costs more than receiving 64 KB.
 """
 
 import asyncio
+import contextlib
 import os
 import socket
 import struct
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple, cast
 
 from moldau.errors import ErrorCode, KafkaError
@@ -21,13 +25,20 @@ from moldau.runtime import Buffer
 
 READ_BUFFER_BYTES = 64 * 1024
 MAX_REPLY_BYTES = 128 * 1024 * 1024
+WAKE_BYTES = 1024 * 1024
 _SIZE = struct.Struct(">i")
+
+
+def fresh(size: int) -> memoryview:
+    """Memory for a large reply, of its own."""
+    return memoryview(bytearray(size))
 
 
 class _Awaited(NamedTuple):
     correlation_id: int
     reply: asyncio.Future[memoryview]
     timer: asyncio.TimerHandle
+    memory: Callable[[int], memoryview]
 
 
 class ClientConnection(asyncio.BufferedProtocol):
@@ -44,6 +55,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._filled = 0
         self._large: memoryview | None = None
         self._large_filled = 0
+        self._socket: socket.socket | None = None
+        self._wake_bytes = 1
         self._writable = asyncio.Event()
         self._writable.set()
         self.closed = False
@@ -63,15 +76,21 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         return self._correlation_id
 
-    def send(self, correlation_id: int, pieces: list[Buffer], timeout_ms: int) -> asyncio.Future[memoryview]:
+    def send(
+        self,
+        correlation_id: int,
+        pieces: list[Buffer],
+        timeout_ms: int,
+        memory: Callable[[int], memoryview] = fresh,
+    ) -> asyncio.Future[memoryview]:
         """Write one whole frame; the future's result is the reply's frame, from the correlation id on, in memory of its
-        own."""
+        own. For a large reply `memory` returns it, given the size."""
         reply: asyncio.Future[memoryview] = self._loop.create_future()
         if self.closed or self._transport is None:
             reply.set_exception(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} is closed"))
             return reply
         timer = self._loop.call_later(timeout_ms / 1000, self._timed_out, timeout_ms)
-        self._awaited.append(_Awaited(correlation_id, reply, timer))
+        self._awaited.append(_Awaited(correlation_id, reply, timer, memory))
         self._transport.writelines(pieces)
         return reply
 
@@ -96,7 +115,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
         while self._awaited:
-            _, reply, timer = self._awaited.popleft()
+            _, reply, timer, _ = self._awaited.popleft()
             timer.cancel()
             if not reply.done():
                 reply.set_exception(failure)
@@ -106,6 +125,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         endpoint = transport.get_extra_info("socket")
         if endpoint is not None and endpoint.family in (socket.AF_INET, socket.AF_INET6):
             endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket = endpoint
 
     def connection_lost(self, exc: Exception | None) -> None:
         why = f": {exc}" if exc else ""
@@ -128,9 +148,19 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._split()
             return
         self._large_filled += nbytes
-        if self._large_filled == len(self._large):
+        left = len(self._large) - self._large_filled
+        self._wake_after(left)
+        if not left:
             whole, self._large = self._large, None
             self._received(whole)
+
+    def _wake_after(self, left: int) -> None:
+        """Have the loop woken when the rest of a reply is there, or enough of it."""
+        wanted = min(max(left, 1), WAKE_BYTES)
+        if wanted != self._wake_bytes and self._socket is not None:
+            self._wake_bytes = wanted
+            with contextlib.suppress(OSError):
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
 
     def _split(self) -> None:
         """Hand out the whole frames in the read buffer; move the rest to its front or into a buffer of its own."""
@@ -143,9 +173,10 @@ class ClientConnection(asyncio.BufferedProtocol):
             end = at + 4 + size
             if end > filled:
                 if size + 4 > READ_BUFFER_BYTES:
-                    self._large = memoryview(bytearray(size))
+                    self._large = (self._awaited[0].memory if self._awaited else fresh)(size)
                     self._large_filled = filled - at - 4
                     self._large[: self._large_filled] = scratch[at + 4 : filled]
+                    self._wake_after(size - self._large_filled)
                     at = filled
                 break
             self._received(memoryview(bytes(scratch[at + 4 : end])))
@@ -160,7 +191,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if not self._awaited or self._awaited[0].correlation_id != correlation_id:
             self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} answered a request that was not next"))
             return
-        _, reply, timer = self._awaited.popleft()
+        _, reply, timer, _ = self._awaited.popleft()
         timer.cancel()
         if not reply.done():
             reply.set_result(frame)

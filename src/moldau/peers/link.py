@@ -5,11 +5,11 @@ link sends requests and reads replies; its owner decides which broker to connect
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
-from moldau.net.connection import MAX_REPLY_BYTES, ClientConnection, dial
+from moldau.net.connection import MAX_REPLY_BYTES, ClientConnection, dial, fresh
 from moldau.peers.address import Address
 from moldau.peers.negotiation import NO_LIMITS, Versions, read_versions, versions_request
 from moldau.protocol.apis import API_VERSIONS, Api
@@ -31,11 +31,18 @@ class Link:
     def closed(self) -> bool:
         return self.connection.closed
 
-    def post(self, api: Api, request: Any, timeout_ms: int = REQUEST_TIMEOUT_MS) -> asyncio.Future[memoryview]:
-        """Send a request now. The future holds the frame of its reply: `codec.read_reply` with `versions.of(api)`."""
+    def post(
+        self,
+        api: Api,
+        request: Any,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+        memory: Callable[[int], memoryview] = fresh,
+    ) -> asyncio.Future[memoryview]:
+        """Send a request now. The future holds the frame of its reply: `codec.read_reply` with `versions.of(api)`; a
+        large reply is received into what `memory` returns, given the size."""
         correlation_id = self.connection.next_correlation_id()
         frame: Buffer = write_request(api, self.versions.of(api), correlation_id, self._client_id, request)
-        return self.connection.send(correlation_id, [frame], timeout_ms)
+        return self.connection.send(correlation_id, [frame], timeout_ms, memory)
 
     def post_unanswered(self, api: Api, request: Any) -> None:
         """Send a request that gets no reply."""
@@ -44,10 +51,16 @@ class Link:
             [write_request(api, self.versions.of(api), correlation_id, self._client_id, request)]
         )
 
-    async def call(self, api: Api, request: Any, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Any:
+    async def call(
+        self,
+        api: Api,
+        request: Any,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+        memory: Callable[[int], memoryview] = fresh,
+    ) -> Any:
         """Send a request and return its reply. Raises `KafkaError(NETWORK_EXCEPTION | REQUEST_TIMED_OUT |
         CORRUPT_MESSAGE)`."""
-        frame = await self.post(api, request, timeout_ms)
+        frame = await self.post(api, request, timeout_ms, memory)
         try:
             return read_reply(api, self.versions.of(api), frame)
         except ProtocolViolation as violation:

@@ -271,7 +271,7 @@ def read_marker(batch: Buffer) -> Marker | None:
         return None
     try:
         section = columns.Section(batch, HEADER_SIZE, size, 1, header.last_offset_delta, 0, 0, None, 0, 1 << 31)
-        ((key, value),) = columns.rows(section, lambda record: record[3:5])
+        ((_, _, _, key, value, _),) = columns.rows(section)
         version, kind = _MARKER_KEY.unpack_from(key or b"")
         _, coordinator_epoch = _MARKER_VALUE.unpack_from(value or b"")
     except (KafkaError, struct.error):

@@ -4,15 +4,14 @@ The broker's data path and the pipeline do not use this module: they handle batc
 (`arrow`).
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeVar
 
 from moldau.records import columns
 from moldau.records.arena import Arena
 from moldau.records.sections import OFFSET_MAX, Buffer, sections
 
-T = TypeVar("T")
+T = TypeVar("T", bound=tuple[Any, ...])
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 
@@ -26,9 +25,6 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]]
-
-
-_make: Any = partial(tuple.__new__, Record)
 
 
 def iterate(
@@ -51,25 +47,25 @@ def iterate(
     for section in sections(
         buffer, start_offset, end_offset, control=control, check_crcs=check_crcs, aborted=aborted, arena=arena
     ):
-        records = columns.rows(section, _make)
+        records = columns.rows(section, Record)
         arena.clear()
         yield from records
 
 
 def lists(
     buffer: Buffer,
-    make: Callable[[tuple[Any, ...]], T],
+    kind: type[T],
     place: object,
     start_offset: int = 0,
     *,
     aborted: Iterable[tuple[int, int]] = (),
     arena: Arena | None = None,
 ) -> Iterator[list[T]]:
-    """As `iterate` from `start_offset` on, a list for each batch that has any records, of what `make` returns for a
-    tuple of a record's fields and `place`."""
+    """As `iterate` from `start_offset` on, a list for each batch that has any records, of tuples of the class `kind`: a
+    record's fields and `place`."""
     arena = Arena() if arena is None else arena
     for section in sections(buffer, start_offset, aborted=aborted, arena=arena):
-        rows = columns.rows(section, make, place)
+        rows = columns.rows(section, kind, place)
         arena.clear()
         if rows:
             yield rows

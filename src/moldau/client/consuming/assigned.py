@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from moldau.client.cluster_view import ClusterView
-from moldau.client.consuming.record import Place, Record, make_record
+from moldau.client.consuming.record import Place, Record
+from moldau.client.consuming.reply_memory import Reply
 from moldau.errors import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
 from moldau.names import TopicPartition
 from moldau.records.arena import Arena
@@ -41,17 +42,6 @@ def no_such_partition(tp: TopicPartition, view: ClusterView) -> NoSuchPartition:
     if topic is None:
         return NoSuchPartition(f"topic {tp.topic} does not exist")
     return NoSuchPartition(f"topic {tp.topic} has no partition {tp.partition}, only 0 to {len(topic.partitions) - 1}")
-
-
-class Reply:
-    """The memory of one Fetch reply. It is free once no partition has records of it left to read."""
-
-    __slots__ = ("leader", "parts", "size")
-
-    def __init__(self, leader: int):
-        self.leader = leader
-        self.parts = 0
-        self.size = 0
 
 
 class Chunk(NamedTuple):
@@ -113,7 +103,7 @@ class Assigned:
         """Continue at this position; fetched records are dropped. `epoch` is that of the record before it, if known."""
         for chunk in (*self.chunks, self._open):
             if chunk is not None:
-                chunk.reply.parts -= 1
+                chunk.reply.part_read()
         self.position = position
         self.fetch_from = position
         self.chunks.clear()
@@ -180,7 +170,7 @@ class Assigned:
         assert self._open is not None and self.position is not None
         self.position = max(self.position, self._open.after)
         self._epoch = self.epoch
-        self._open.reply.parts -= 1
+        self._open.reply.part_read()
         self._open = None
 
     def _next_rows(self) -> bool:
@@ -196,5 +186,5 @@ class Assigned:
                 return False
             self._open = self.chunks.popleft()
             start, aborted = self.position or 0, self._open.aborted
-            self._lists = lists(self._open.records, make_record, self.place, start, aborted=aborted, arena=self._arena)
+            self._lists = lists(self._open.records, Record, self.place, start, aborted=aborted, arena=self._arena)
         return True

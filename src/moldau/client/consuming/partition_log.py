@@ -80,7 +80,7 @@ class AsyncPartitionLog:
         """The records of one Fetch with offset <= theirs < end, and the offset to go on at."""
         records, aborted, after = await self._router.retrying(lambda: self._fetch(offset))
         found: list[Record] = []
-        for rows in lists(records, make_record, self._place, offset, aborted=aborted):
+        for rows in lists(records, Record, self._place, offset, aborted=aborted):
             found += [self._record(row) for row in rows if row[0] < end]
         return found, after if after > offset else end
 

@@ -12,9 +12,10 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from moldau.client.consuming.assigned import Assigned, Chunk, NotAssigned, Reply, no_such_partition
+from moldau.client.consuming.assigned import Assigned, Chunk, NotAssigned, no_such_partition
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.record import Place, Record
+from moldau.client.consuming.reply_memory import Reply, ReplyMemory
 from moldau.client.consuming.truncation import validated
 from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
@@ -57,6 +58,7 @@ class Poller:
         self._isolation = READ_COMMITTED if settings.committed else READ_UNCOMMITTED
         self._fetches: dict[int, asyncio.Task[None]] = {}
         self._replies: list[Reply] = []
+        self._memory = ReplyMemory()
         self._refreshing: asyncio.Task[None] | None = None
         self._validating: asyncio.Task[None] | None = None
         self._backoff = router.backoff()
@@ -251,12 +253,13 @@ class Poller:
             asked, request = self._request(states, budget)
             if not asked:
                 return
-            reply = await link.call(FETCH, request, self._settings.fetch_max_wait_ms + self._router.request_timeout_ms)
+            memory = Reply(broker, self._memory)
+            timeout_ms = self._settings.fetch_max_wait_ms + self._router.request_timeout_ms
+            reply = await link.call(FETCH, request, timeout_ms, memory.room)
             if reply.error_code:
                 error = error_of(reply.error_code)
                 raise KafkaError(error, f"fetching: {sentence(error)}")
             failed: KafkaError | None = None
-            memory = Reply(broker)
             with self.lock:
                 for topic in reply.responses:
                     for data in topic.partitions:
@@ -264,6 +267,7 @@ class Poller:
                         if place is not None:
                             failed = self._received(*place, data, memory) or failed
                 self._replies.append(memory)
+                memory.free()
             if failed is None:
                 self._worked()
             else:

@@ -75,7 +75,7 @@ def records(entry: LogEntry) -> Iterator[Record]:
     step = max(-(-whole.high // max(slices, 1)), 1)
     for low in range(0, whole.high, step):
         try:
-            yield from columns.rows(whole._replace(low=low, high=low + step), Record._make)
+            yield from columns.rows(whole._replace(low=low, high=low + step), Record)
         except KafkaError as error:
             raise Damaged(entry.position, error.message or str(error)) from None
 

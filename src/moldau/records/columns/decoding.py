@@ -16,6 +16,10 @@ from moldau.records.columns.scanning import Section, measure
 
 try:
     import cython
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.cpython.ref import Py_INCREF
+    from cython.cimports.cpython.tuple import PyTuple_SET_ITEM
+    from cython.cimports.cpython.type import PyType_GenericAlloc
     from cython.cimports.libc.string import memcpy
 except (ImportError, AttributeError):
     from moldau.records import untyped as cython
@@ -69,9 +73,17 @@ def number(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> tuple[cython.longl
     return cython.cast(cython.longlong, raw >> 1) ^ -cython.cast(cython.longlong, raw & 1), at
 
 
-def rows(section: Section, make: Callable[[tuple[Any, ...]], Any], place: object = None) -> list[Any]:
-    """A list with the result of `make` on (offset, timestamp, its type, key, value, headers) of each wanted record;
-    `place` follows in the tuple unless it is None.
+@cython.cfunc
+@cython.inline
+def bytes_of(p: cython.p_const_uchar, at: cython.Py_ssize_t, length: cython.Py_ssize_t) -> bytes:
+    if cython.compiled:
+        return PyBytes_FromStringAndSize(cython.cast(cython.p_char, p) + at, length)
+    return bytes(p[at : at + length])
+
+
+def rows(section: Section, kind: type[tuple[Any, ...]] = tuple, place: object = None) -> list[Any]:
+    """The wanted records as tuples of that class: (offset, timestamp, its type, key, value, headers); `place` follows
+    unless it is None. The class has no fields of its own, and its `__new__` and `__init__` are not called.
 
     Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not records. No garbage is collected meanwhile: most of a
     record's cost would be collections that its tuple and list of headers begin, and none of them is garbage yet.
@@ -80,14 +92,14 @@ def rows(section: Section, make: Callable[[tuple[Any, ...]], Any], place: object
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return cut(section, make, place)
+        return cut(section, kind, place)
     finally:
         if collecting:
             gc.enable()
 
 
 @cython.cfunc
-def cut(section: Section, make: Callable[[tuple[Any, ...]], Any], place: object) -> list:
+def cut(section: Section, kind: type, place: object) -> list:
     """The records of `rows`."""
     data: cython.const[cython.uchar][::1] = section.records
     at: cython.Py_ssize_t = section.start
@@ -98,11 +110,14 @@ def cut(section: Section, make: Callable[[tuple[Any, ...]], Any], place: object)
     high: cython.longlong = section.high
     length: cython.longlong
     timestamp: cython.longlong
+    previous: cython.longlong = 0
     offset: cython.longlong
     stop: cython.Py_ssize_t
     p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
-    fixed = section.append_timestamp
-    kind = CREATE_TIME if fixed is None else LOG_APPEND_TIME
+    is_fixed: cython.bint = section.append_timestamp is not None
+    stamp = section.append_timestamp if is_fixed else base_timestamp
+    stamp_type = LOG_APPEND_TIME if is_fixed else CREATE_TIME
+    plain: cython.bint = kind is tuple
     out: list = []
     for _ in range(count):
         length, at = number(p, at)
@@ -113,21 +128,52 @@ def cut(section: Section, make: Callable[[tuple[Any, ...]], Any], place: object)
             length, at = number(p, at)
             key = None
             if length >= 0:
-                key = bytes(p[at : at + length])
+                key = bytes_of(p, at, length)
                 at += length
             length, at = number(p, at)
             value = None
             if length >= 0:
-                value = bytes(p[at : at + length])
+                value = bytes_of(p, at, length)
                 at += length
             headers = [] if stop - at == 1 else headers_of(p, at)
-            stamp = base_timestamp + timestamp if fixed is None else fixed
-            if place is None:
-                out.append(make((base_offset + offset, stamp, kind, key, value, headers)))
+            if timestamp != previous and not is_fixed:
+                stamp = base_timestamp + timestamp
+                previous = timestamp
+            if plain and place is None:
+                out.append((base_offset + offset, stamp, stamp_type, key, value, headers))
             else:
-                out.append(make((base_offset + offset, stamp, kind, key, value, headers, place)))
+                out.append(record(kind, base_offset + offset, stamp, stamp_type, key, value, headers, place))
         at = stop
     return out
+
+
+@cython.cfunc
+@cython.inline
+def record(
+    kind: type, offset: object, stamp: object, stamp_type: object, key: object, value: object, headers: list,
+    place: object,
+) -> object:  # fmt: skip
+    """A tuple of that class."""
+    if not cython.compiled:
+        fields = (offset, stamp, stamp_type, key, value, headers)
+        return tuple.__new__(kind, fields if place is None else (*fields, place))
+    made = PyType_GenericAlloc(kind, 6 if place is None else 7)
+    put(made, 0, offset)
+    put(made, 1, stamp)
+    put(made, 2, stamp_type)
+    put(made, 3, key)
+    put(made, 4, value)
+    put(made, 5, headers)
+    if place is not None:
+        put(made, 6, place)
+    return made
+
+
+@cython.cfunc
+@cython.inline
+def put(made: object, index: cython.Py_ssize_t, field: object) -> cython.void:
+    Py_INCREF(field)
+    PyTuple_SET_ITEM(made, index, field)
 
 
 def refused(
@@ -182,12 +228,12 @@ def headers_of(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> list:
     out: list = []
     for _ in range(count):
         length, at = number(p, at)
-        key = bytes(p[at : at + length]).decode("utf-8", "replace")
+        key = bytes_of(p, at, length).decode("utf-8", "replace")
         at += length
         length, at = number(p, at)
         value = None
         if length >= 0:
-            value = bytes(p[at : at + length])
+            value = bytes_of(p, at, length)
             at += length
         out.append((key, value))
     return out
@@ -307,6 +353,7 @@ class Filler:
         at: cython.Py_ssize_t
         stop: cython.Py_ssize_t
         count: cython.longlong
+        _last: cython.longlong
         base_offset: cython.longlong
         base_timestamp: cython.longlong
         low: cython.longlong
@@ -314,7 +361,7 @@ class Filler:
         delta: cython.longlong
         timestamp: cython.longlong
         length: cython.longlong
-        data, at, _, count, _, base_offset, base_timestamp, append_timestamp, low, high = section
+        data, at, stop, count, _last, base_offset, base_timestamp, append_timestamp, low, high = section
         p: cython.p_const_uchar = cython.address(data[0]) if cython.compiled else data
         kind: cython.int = CREATE_TIME if append_timestamp is None else LOG_APPEND_TIME
         fixed: cython.longlong = append_timestamp or 0
