@@ -4,9 +4,10 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-from moldau.demo import charts, findings, streams
+from moldau.demo import findings, streams
 from moldau.demo.audit import Book, Count
 from moldau.demo.report import Contents, Stage, render
+from moldau.pipeline.pages import charts
 
 HOURS = [
     {"start": "2013-01-01T10:00:00Z", "day": "2013-01-01", "hour": 5, "origin": "EWR", "departures": 6, "cancelled": 1},

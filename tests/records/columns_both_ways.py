@@ -8,7 +8,7 @@ from typing import Any
 
 import moldau.records.columns as installed
 
-MODULES = ("scanning", "seeking", "decoding", "encoding", "hashing", "filling", "cleaning")
+MODULES = ("scanning", "seeking", "decoding", "encoding", "hashing", "digesting", "filling", "cleaning")
 
 
 def load_interpreted() -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from moldau.cli.command_line import Group, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import print_json
+from moldau.cli.pipeline_audit import audit
 from moldau.errors import ConfigError
 from moldau.names import counted
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 app = Group("pipeline")
+app.command()(audit)
 
 
 @app.command()

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.demo import charts, findings
+from moldau.demo import findings
 from moldau.demo.audit import COLUMNS, Book
-from moldau.demo.charts import Bar
 from moldau.demo.findings import Delay, Row
-from moldau.demo.style import STYLE
 from moldau.names import counted
+from moldau.pipeline.pages import charts
+from moldau.pipeline.pages.charts import Bar
+from moldau.pipeline.pages.style import STYLE
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 

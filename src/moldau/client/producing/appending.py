@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from moldau.client.producing.audit_headers import with_audit_headers
 from moldau.client.producing.batching import Accumulator, Batch, BufferFull, Headers
 from moldau.client.producing.delivery import Delivery, OnDelivery
 from moldau.client.producing.outgoing import GivenHeaders, NoSuchPartition, check_timestamp, checked_headers, content
@@ -161,8 +162,10 @@ class Appender:
         need_pyarrow("send_table")
         from moldau.client.producing.outgoing_tables import columns_of_table
 
-        return columns_of_table(
-            table, key, value, partition, timestamp, headers, *self.serializers(topic), now_ms=self._now_ms()
+        return self._headed(
+            columns_of_table(
+                table, key, value, partition, timestamp, headers, *self.serializers(topic), now_ms=self._now_ms()
+            )
         )
 
     def list_columns(self, topic: str, values: Any, keys: Any) -> "RecordColumns":
@@ -170,7 +173,10 @@ class Appender:
         need_pyarrow("send_many")
         from moldau.client.producing.outgoing_tables import columns_of_lists
 
-        return columns_of_lists(values, keys, *self.serializers(topic), now_ms=self._now_ms())
+        return self._headed(columns_of_lists(values, keys, *self.serializers(topic), now_ms=self._now_ms()))
+
+    def _headed(self, columns: "RecordColumns") -> "RecordColumns":
+        return with_audit_headers(columns) if self._settings.audit_headers else columns
 
     def encode(self, route: Route, columns: "RecordColumns") -> "Iterator[EncodedBatch]":
         """Encode these columns into batches, one by one, in the calling thread. Raises `NoSuchPartition`."""

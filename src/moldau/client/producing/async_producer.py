@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from moldau.client import unclosed
 from moldau.client.failures import ClientClosed, check
 from moldau.client.producing.appending import Appender, Route
+from moldau.client.producing.auditing import ProducerAudit, settings_of_events
 from moldau.client.producing.batching import Accumulator, BufferFull, Parts
 from moldau.client.producing.delivery import Delivery, OnDelivery, Unseen
-from moldau.client.producing.interceptors import Interceptors
+from moldau.client.producing.interceptors import interceptors_of
 from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord, check_partition, check_topic
 from moldau.client.producing.producer_metrics import Counters, ProducerMetrics
 from moldau.client.producing.producer_settings import ProducerSettings
@@ -61,7 +62,8 @@ class AsyncProducer:
                 settings.transactional_id, settings.transaction_timeout_ms, self._router, self.accumulator
             )
             self.appender.check_open = self._transactions.check_open
-        self.interceptors = Interceptors(settings.interceptors) if settings.interceptors else None
+        self.interceptors = interceptors_of(settings)
+        self._audit: ProducerAudit | None = None
         self.routes: dict[str, Route] = {}
         self.unseen = Unseen()
         self._space = asyncio.Event()
@@ -91,7 +93,12 @@ class AsyncProducer:
         """Start the sender on the running loop; it dials no broker before the first record."""
         self._loop = asyncio.get_running_loop()
         self.now_s = self._loop.time
-        self._sender = Sender(self._router, self.accumulator, self.settings, self.unseen, self._transactions)
+        if self.settings.audit_topic is not None:
+            self._audit = ProducerAudit(self.settings, AsyncProducer(settings_of_events(self.settings)))
+            await self._audit.start()
+        self._sender = Sender(
+            self._router, self.accumulator, self.settings, self.unseen, self._transactions, self._audit
+        )
         self._sender.start()
         self._unusable = ""
 
@@ -226,6 +233,8 @@ class AsyncProducer:
         outcome is unknown; commit once more."""
         try:
             await self._transactional().commit(self.flush)
+            if self._audit is not None:
+                self._audit.transaction_ended(committed=True)
         finally:
             self.unseen.clear()
 
@@ -235,6 +244,8 @@ class AsyncProducer:
         assert sender is not None
         try:
             await self._transactional().abort(self.flush, sender.give_up)
+            if self._audit is not None:
+                self._audit.transaction_ended(committed=False)
         finally:
             self.unseen.clear()
 
@@ -270,6 +281,8 @@ class AsyncProducer:
         finally:
             for task in self._learning.values():
                 task.cancel()
+            if self._audit is not None:
+                await self._audit.close(timeout_s)
             if self._sender is not None:
                 await self._sender.close()
             await self._router.close()

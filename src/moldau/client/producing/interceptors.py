@@ -7,8 +7,10 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
+from moldau.client.producing.audit_headers import AuditHeaders
 from moldau.client.producing.delivery import Delivered, OnDelivery
 from moldau.client.producing.outgoing import OutgoingRecord
+from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.errors import MoldauError
 
 logger = logging.getLogger(__name__)
@@ -48,6 +50,14 @@ class Interceptors:
         if self._on_acknowledgement:
             on_delivery = Acknowledging(self._on_acknowledgement, on_delivery)
         return record, on_delivery
+
+
+def interceptors_of(settings: ProducerSettings) -> Interceptors | None:
+    """The interceptors that the settings name; the audit's headers are added last."""
+    each = [*(settings.interceptors or ())]
+    if settings.audit_headers:
+        each.append(AuditHeaders(settings))
+    return Interceptors(each) if each else None
 
 
 class Acknowledging:

@@ -64,6 +64,17 @@ class ProducerSettings(ClientSettings):
         default=None, about="A function from a value to bytes or None; by default values are bytes, text or None."
     )
 
+    audit_topic: str | None = setting(
+        default=None, about="Counts of what was acknowledged go to this topic, for `moldau pipeline audit`."
+    )
+    audit_window_ms: int = setting(
+        default=60_000, low=1_000, about="Counts are kept by windows of event time this long."
+    )
+    audit_interval_ms: int = setting(default=10_000, low=100, about="Counts are sent this often, and by `close`.")
+    audit_headers: bool = setting(
+        default=False, about="Records get the headers audit.timestamp (ms since 1970) and audit.server."
+    )
+
     @property
     def acks_number(self) -> int:
         return {"all": -1, "-1": -1, "0": 0, "1": 1}[str(self.acks)]
@@ -75,6 +86,8 @@ class ProducerSettings(ClientSettings):
     def check(self) -> None:
         one_of("acks", str(self.acks), ("all", "1", "0", "-1"))
         one_of("compression_type", self.compression_type, CODECS)
+        if self.audit_topic == "":
+            raise ConfigError("audit_topic is empty")
         if self.transactional_id == "":
             raise ConfigError("transactional_id is empty")
         if self.transactional_id is not None and not self.is_idempotent:

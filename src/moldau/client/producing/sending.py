@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
+from moldau.client.producing.auditing import ProducerAudit
 from moldau.client.producing.batching import Accumulator, Ack, Batch, Identity, PartitionQueue
 from moldau.client.producing.delivery import Unseen, tell
 from moldau.client.producing.producer_metrics import Counters
@@ -48,6 +49,7 @@ class Sender:
         settings: ProducerSettings,
         unseen: Unseen,
         transactions: ProducerTransactions | None = None,
+        audit: ProducerAudit | None = None,
     ):
         self._router = router
         self._accumulator = accumulator
@@ -58,6 +60,7 @@ class Sender:
         self.counters = Counters()
         self._unseen = unseen
         self._transactions = transactions
+        self._audit = audit
         self._identity: Identity | None = None
         self._links: dict[int, Link] = {}
         self._waiting_for: dict[str, asyncio.Task[None]] = {}
@@ -292,6 +295,8 @@ class Sender:
             self.counters.records_delivered += batch.count
             self.counters.batches_delivered += 1
             self.counters.bytes_delivered += len(batch.encoded or b"")
+            if self._audit is not None:
+                self._audit.delivered(tp, batch, outcome)
             batch.outcome.set_result(outcome)
         else:
             self.counters.records_failed += batch.count

@@ -1,16 +1,17 @@
 """The one compiled extension: all work that is done per record.
 
 `scanning` checks records on append and before they are read, and finds one by its time; `seeking` passes over batches
-by their headers, `decoding` makes columns and rows of records, `encoding` writes them, `filling` adds them to a
-batch one by one, `hashing` chooses partitions by
-key, `cleaning` compacts them. All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted
-elsewhere, from the same files.
+by their headers, `decoding` makes columns and rows of records, `encoding` writes them, `filling` adds them to a batch
+one by one, `hashing` chooses partitions by key, `digesting` counts and hashes records for the audit, `cleaning`
+compacts them. All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted elsewhere, from
+the same files.
 """
 
-from moldau.records.columns import cleaning, decoding, encoding, filling, hashing, scanning, seeking
+from moldau.records.columns import cleaning, decoding, digesting, encoding, filling, hashing, scanning, seeking
 from moldau.records.columns.cleaning import MASK as HASH_MASK
 from moldau.records.columns.cleaning import choose, copy_chosen, keyed_hash, note_keys
 from moldau.records.columns.decoding import Binary, Columns, decode, refused, rows
+from moldau.records.columns.digesting import DELAY_BUCKETS, DIGEST_FIELDS, FIRST_BUCKET, NO_ARRIVAL, digest, record_hash
 from moldau.records.columns.encoding import Source, encode_columns, encode_rows, header_block
 from moldau.records.columns.filling import (
     CALLBACK_BYTES,
@@ -26,13 +27,19 @@ from moldau.records.columns.hashing import by_partition, murmur2, positive_hash
 from moldau.records.columns.scanning import FLAWS, Section, first_timed, measure, plain, scan
 from moldau.records.columns.seeking import seek
 
-COMPILED: bool = all(module.COMPILED for module in (scanning, seeking, decoding, encoding, filling, hashing, cleaning))
+COMPILED: bool = all(
+    module.COMPILED for module in (scanning, seeking, decoding, encoding, filling, hashing, digesting, cleaning)
+)
 
 __all__ = [
     "CALLBACK_BYTES",
     "COMPILED",
+    "DELAY_BUCKETS",
+    "DIGEST_FIELDS",
+    "FIRST_BUCKET",
     "FLAWS",
     "HASH_MASK",
+    "NO_ARRIVAL",
     "NO_HEADERS",
     "RECORD_SIZE_MAX",
     "Binary",
@@ -48,6 +55,7 @@ __all__ = [
     "choose",
     "copy_chosen",
     "decode",
+    "digest",
     "encode_columns",
     "encode_rows",
     "first_timed",
@@ -58,6 +66,7 @@ __all__ = [
     "note_keys",
     "plain",
     "positive_hash",
+    "record_hash",
     "refused",
     "rows",
     "scan",

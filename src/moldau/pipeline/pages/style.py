@@ -1,4 +1,4 @@
-"""The report's style sheet: light and dark by the reader's setting, one column on a phone."""
+"""The reports' style sheet: light and dark by the reader's setting, one column on a phone."""
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #f6f7f9; --card: #ffffff; --ink: #17202b; --soft: #5a6675; --rule: #dfe3e8;

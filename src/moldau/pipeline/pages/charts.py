@@ -1,4 +1,4 @@
-"""Charts as SVG text: lines, an area over time, horizontal bars. Each comes in a wide and a narrow drawing.
+"""Charts as SVG text: lines, an area over time, horizontal bars, strips of cells. Each has a wide and a narrow form.
 
 Text in an SVG shrinks with it, so one drawing cannot serve a phone and a desk: the page shows the one that fits.
 Colours are the page's CSS variables, so a chart follows light and dark; a chart is one image with a title and a
@@ -86,6 +86,27 @@ def bars(title: str, description: str, rows: Sequence[Bar], colour: str = COLOUR
                 f"{html.escape(row.note)}</text>"
             )
         return _svg(width, len(rows) * step + 4, title, description, parts)
+
+    return _both(draw)
+
+
+def strips(title: str, description: str, rows: Mapping[str, Sequence[str]], ends: tuple[str, str]) -> str:
+    """A strip of coloured cells for each row, all over the same positions, with the names of the first and last one."""
+
+    def draw(width: int) -> str:
+        parts, step = [], 46
+        for at, (name, colours) in enumerate(rows.items()):
+            y = at * step
+            parts.append(f'<text class="name" x="0" y="{y + 12}">{html.escape(name)}</text>')
+            cell = width / max(1, len(colours))
+            gap = min(2.0, cell / 5)
+            for number, colour in enumerate(colours):
+                place = f'x="{number * cell:.1f}" y="{y + 18}" width="{cell - gap:.1f}" height="18"'
+                parts.append(f'<rect {place} style="fill:{colour}"/>')
+        y = len(rows) * step + 8
+        parts.append(f'<text x="0" y="{y}">{html.escape(ends[0])}</text>')
+        parts.append(f'<text class="right" x="{width}" y="{y}">{html.escape(ends[1])}</text>')
+        return _svg(width, len(rows) * step + 14, title, description, parts)
 
     return _both(draw)
 

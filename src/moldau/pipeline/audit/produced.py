@@ -1,0 +1,94 @@
+"""The producers' side of the audit: monitoring events, added up by topic and window.
+
+Events of one instance are numbered: an event that was sent twice counts once, and a missing one is noticed.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from moldau.client.fetching import EARLIEST, LATEST, list_offsets, read_columns, topic_partitions
+from moldau.client.monitoring import InvalidEvent, MonitoringEvent, from_json
+from moldau.errors import ConfigError
+from moldau.names import TopicPartition, counted
+from moldau.pipeline.audit.windows import Digests
+from moldau.records.digests import Digest
+
+
+@dataclass
+class Instance:
+    """One run of one producer: which of its events were read."""
+
+    producer: str
+    server: str
+    seen: set[int] = field(default_factory=set)
+    closed: bool = False
+
+    @property
+    def missing(self) -> int:
+        return max(self.seen) + 1 - len(self.seen)
+
+
+@dataclass
+class Produced:
+    """What the producers have reported about some topics."""
+
+    topics: dict[str, Digests]
+    instances: dict[str, Instance]
+    invalid: int = 0
+
+    def notes(self) -> list[str]:
+        """A sentence for each thing that makes the producers' counts incomplete."""
+        found = []
+        if self.invalid:
+            found.append(f"The audit topic has {counted(self.invalid, 'record')} that cannot be read as an event.")
+        for instance in sorted(self.instances.values(), key=lambda one: (one.producer, one.server)):
+            name = f"Producer {instance.producer} on {instance.server}"
+            if instance.missing:
+                found.append(f"{name}: {counted(instance.missing, 'monitoring event')} missing from the audit topic.")
+            if not instance.closed:
+                found.append(f"{name} still runs, or ended without its last report.")
+        return found
+
+
+def produced(bootstrap: str, audit_topic: str, topics: Collection[str], length_ms: int) -> Produced:
+    """Read all monitoring events about these topics. Raises `KafkaError`, and `ConfigError` if a producer's windows do
+    not fit into windows of this length."""
+    return add_up(_events(bootstrap, audit_topic), topics, length_ms)
+
+
+def add_up(events: Iterable[MonitoringEvent | None], topics: Collection[str], length_ms: int) -> Produced:
+    """Add up events in any order; None stands for a record that is not an event."""
+    result = Produced({topic: {} for topic in topics}, {})
+    for event in events:
+        if event is None:
+            result.invalid += 1
+            continue
+        instance = result.instances.setdefault(event.instance, Instance(event.producer, event.server))
+        if event.sequence in instance.seen:
+            continue
+        instance.seen.add(event.sequence)
+        instance.closed = instance.closed or event.closed
+        if event.topic not in result.topics:
+            continue
+        if length_ms % event.window_ms:
+            raise ConfigError(
+                f"producer {event.producer} counts by windows of {event.window_ms} ms (audit_window_ms), of which "
+                f"--window must be a multiple, not {length_ms} ms"
+            )
+        digests = result.topics[event.topic]
+        start = event.window_start_ms // length_ms * length_ms
+        digests[start] = digests.get(start, Digest()) + event.digest
+    return result
+
+
+def _events(bootstrap: str, audit_topic: str) -> Iterator[MonitoringEvent | None]:
+    partitions = [TopicPartition(audit_topic, p) for p in topic_partitions(bootstrap, [audit_topic])[audit_topic]]
+    first = list_offsets(bootstrap, dict.fromkeys(partitions, EARLIEST))
+    last = list_offsets(bootstrap, dict.fromkeys(partitions, LATEST))
+    for tp in partitions:
+        for batch in read_columns(bootstrap, *tp, first[tp], last[tp], isolation_level="read_uncommitted"):
+            for value in batch.column("value").to_pylist():
+                try:
+                    yield from_json(value or b"")
+                except InvalidEvent:
+                    yield None
