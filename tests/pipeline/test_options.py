@@ -39,6 +39,24 @@ def test_a_timestamp_wins_over_offsets() -> None:
     assert starting is not None and starting.timestamp_ms == 1_357_000_000_000
 
 
+def test_columns_and_settings_of_the_client_are_chosen() -> None:
+    options = read_options({**GOOD, "columns": "Value, offset", "kafka.client.id": "me", "kafka.fetch.max.bytes": "5"})
+    assert (options.columns, options.client_id, options.fetch_max_bytes) == (("value", "offset"), "me", 5)
+    assert read_options({**GOOD, "includeHeaders": "false"}).columns[-1] == "timestampType"
+    waits = {"minOffsetsPerTrigger": "5", "maxTriggerDelay": "2m", "kafka.default.api.timeout.ms": "1000"}
+    options = read_options({**GOOD, **waits})
+    assert (options.offsets_per_trigger_min, options.trigger_delay_max_s, options.timeout_ms) == (5, 120.0, 1000)
+
+
+def test_a_group_is_named_or_made_of_a_prefix_and_what_is_read() -> None:
+    assert read_options(GOOD).group_id is None
+    assert read_options({**GOOD, "kafka.group.id": "g"}).group_id == "g"
+    one, same, other = (
+        read_options({**GOOD, "groupIdPrefix": "lag", "subscribe": topic}).group_id for topic in ("a", "a", "b")
+    )
+    assert one == same != other and str(one).startswith("lag-")
+
+
 def test_committed_records_are_read_unless_uncommitted_ones_are_asked_for() -> None:
     assert read_options(GOOD).isolation_level == "read_committed"
     for name in ("isolation.level", "kafka.isolation.level"):
@@ -76,9 +94,19 @@ def test_committed_records_are_read_unless_uncommitted_ones_are_asked_for() -> N
         ({**GOOD, "maxOffsetsPerTrigger": "0"}, "above zero"),
         ({**GOOD, "maxOffsetsPerTrigger": "many"}, "above zero"),
         ({**GOOD, "failOnDataLoss": "maybe"}, "true or false"),
-        ({**GOOD, "includeHeaders": "false"}, "headers column is always there"),
+        ({**GOOD, "includeHeaders": "no"}, "true or false"),
+        ({**GOOD, "columns": "value,nothing"}, "names 'nothing', which is not one of key, value"),
+        ({**GOOD, "columns": "value,VALUE"}, "names a column twice"),
+        ({**GOOD, "columns": "headers", "includeHeaders": "false"}, "but includeHeaders is false"),
+        ({**GOOD, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "5"}, "(9) is above maxOffsetsPerTrigger (5)"),
+        ({**GOOD, "maxTriggerDelay": "soon"}, "is a duration such as 30s"),
+        ({**GOOD, "groupIdPrefix": "a", "kafka.group.id": "b"}, "exclude each other"),
+        ({**GOOD, "startingOffsetsByTimestamp": '{"a":{"0":-2}}'}, "in milliseconds since 1970, not a partition 0"),
+        ({**GOOD, "kafka.auto.offset.reset": "latest"}, "startingOffsets says where to start"),
+        ({**GOOD, "kafka.fetch.max.byte": "5"}, "has no setting fetch.max.byte; did you mean fetch.max.bytes"),
+        ({**GOOD, "kafka.fetch.max.bytes": "much"}, "is not a whole number"),
         ({**GOOD, "startingOffset": "latest"}, "did you mean startingOffsets"),
-        ({**GOOD, "kafka.security.protocol": "SSL"}, "no option 'kafka.security.protocol'"),
+        ({**GOOD, "kafka.security.protocol": "SSL"}, "The client has no setting security.protocol"),
     ],
 )
 def test_a_wrong_option_is_said_in_one_sentence(options: dict[str, str], said: str) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, strategies
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records import arrow, rows
@@ -92,6 +92,15 @@ def test_pieces_hold_whole_batches_of_about_the_size_asked_for() -> None:
     assert whole["offset"].to_pylist() == list(range(5, 60))
     assert whole.equals(pa.Table.from_batches([arrow.to_record_batch(data, "t", 0, 5)]))
     assert [piece.num_rows for piece in arrow.to_record_batches(data, "t", 0, bytes_max=1)] == [10] * 6
+
+
+@given(making.row_lists, strategies.sets(strategies.sampled_from(arrow.SCHEMA.names), min_size=1))
+def test_columns_that_are_left_out_change_nothing_in_the_others(some: list[Any], names: set[str]) -> None:
+    data = encode_batch(some)
+    (columns,) = arrow.to_record_batches(data, "t", 3, names=names)
+    columns.validate(full=True)
+    assert columns.schema.names == [name for name in arrow.SCHEMA.names if name in names]
+    assert columns.equals(arrow.to_record_batch(data, "t", 3).select(columns.schema.names))
 
 
 def test_header_keys_that_are_no_utf8_are_mended() -> None:

@@ -10,7 +10,7 @@ level read_committed, aborted transactions leave. No record below `start` or at 
 a wrong CRC is never decoded.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.client.blocking import BlockingLink, Caller
@@ -107,10 +107,11 @@ def read_columns(
     max_bytes: int = FETCH_MAX_BYTES,
     timeout_ms: int = 30_000,
     client_id: str = "moldau",
+    columns: Collection[str] | None = None,
 ) -> Iterator["pyarrow.RecordBatch"]:
     """The records with start <= offset < end, in the columns of `records.arrow`; one Arrow batch per Fetch of
-    `max_bytes`. With isolation level read_committed, records of aborted transactions are left out, and the readable
-    records end at the last stable offset.
+    `max_bytes`. `columns` names those to decode. With isolation level read_committed, records of aborted transactions
+    are left out, and the readable records end at the last stable offset.
 
     Raises `KafkaError`: OFFSET_OUT_OF_RANGE if `start` was deleted, REQUEST_TIMED_OUT if the readable records end
     before `end` and none arrives for `timeout_ms`, and any error that lasts longer than `timeout_ms`. Raises
@@ -118,15 +119,23 @@ def read_columns(
     """
     tp, isolation = TopicPartition(topic, partition), isolation_number(isolation_level)
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
-        yield from read_range(caller, tp, start, end, isolation, max_bytes, Arena())
+        yield from read_range(caller, tp, start, end, isolation, max_bytes, Arena(), columns)
 
 
 def read_range(
-    caller: Caller, tp: TopicPartition, start: int, end: int, isolation: int, max_bytes: int, arena: Arena
+    caller: Caller,
+    tp: TopicPartition,
+    start: int,
+    end: int,
+    isolation: int,
+    max_bytes: int,
+    arena: Arena,
+    columns: Collection[str] | None = None,
 ) -> Iterator["pyarrow.RecordBatch"]:
     """As `read_columns`, through the connections of a caller, who takes all batches before it calls anything else."""
-    from moldau.records.arrow import to_record_batches
+    from moldau.records.arrow import ALL, to_record_batches
 
+    names = ALL if columns is None else columns
     walk, position, idle_ms = _Range(caller, tp, max_bytes, isolation), start, 0
     while position < end:
         at = position
@@ -140,7 +149,9 @@ def read_range(
         idle_ms = 0
         if position < end:
             caller.retrying(lambda at=position: walk.ask(at))  # type: ignore[misc]
-        yield from to_record_batches(fetched.records, *tp, start, end, aborted=fetched.aborted, arena=arena)
+        yield from to_record_batches(
+            fetched.records, *tp, start, end, aborted=fetched.aborted, arena=arena, names=names
+        )
 
 
 def isolation_number(level: str) -> int:

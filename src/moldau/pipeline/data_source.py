@@ -1,53 +1,59 @@
 # ruff: noqa: N802 (Spark names the methods)
-"""The Spark data source `moldau`: topics as rows, in batch and as a stream, with the schema of Spark's Kafka
-connector.
+"""The Spark data source `moldau`: topics as rows, read and written, in batch and as a stream, with the columns and
+options of Spark's Kafka connector.
 
-`DefaultSource` of `pyspark_moldau` is this class, which is how Spark finds it by name. One Spark partition for each
-topic partition (more with minPartitions); records arrive as Arrow batches, never as Python rows.
+`DefaultSource` of `pyspark_moldau` is this class, which is how Spark finds it by name. `source` reads, `sink` writes;
+the sink is imported when it is used, since each of Spark's Python processes imports this module.
 """
 
-from collections.abc import MutableMapping
+import sys
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, DataSourceWriter
 from pyspark.sql.types import StructType
 
-from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, read_options
-from moldau.pipeline.source.batch import BatchReader
-from moldau.pipeline.source.schema import SCHEMA
+from moldau.pipeline.options import read_options
+from moldau.pipeline.sentences import in_a_sentence
+from moldau.pipeline.source.batch import BatchReader, FilteringBatchReader
+from moldau.pipeline.source.schema import check_schema, schema_of
 from moldau.pipeline.source.stream import StreamReader
+from moldau.pipeline.spark_versions import planned_with_filters
 
 
 class MoldauSource(DataSource):
-    """The data source behind `spark.read.format("moldau")`; it refuses a wrong option with one sentence."""
-
-    def __init__(self, options: MutableMapping[str, str]):
-        super().__init__(options)
-        self.read_options = read_options(options)
+    """The data source behind `format("moldau")`; it refuses a wrong option with one sentence."""
 
     @classmethod
     def name(cls) -> str:
         return "moldau"
 
     def schema(self) -> StructType:
-        return SCHEMA
+        with in_a_sentence():
+            return schema_of(read_options(self.options))
 
-    def reader(self, schema: StructType) -> "BatchReader":
-        _check_schema(schema)
-        options = self.read_options
-        if options.offsets_per_trigger_max:
-            raise OptionError("Option maxOffsetsPerTrigger is for streams; this is a batch read.")
-        starting = options.starting or Edge(EARLIEST)
-        if starting.timestamp_ms is None and (starting.default == LATEST or LATEST in dict(starting.offsets).values()):
-            raise OptionError("A batch read cannot start at latest: it would read nothing.")
-        return BatchReader(options, starting, options.ending or Edge(LATEST))
+    def reader(self, schema: StructType) -> BatchReader:
+        with in_a_sentence():
+            options = read_options(self.options)
+            check_schema(schema, options)
+            if planned_with_filters(sys.modules.get("__main__"), sys.modules):
+                return FilteringBatchReader(options)
+            return BatchReader(options)
 
-    def streamReader(self, schema: StructType) -> "StreamReader":
-        _check_schema(schema)
-        if self.read_options.ending:
-            raise OptionError("Options endingOffsets and endingTimestamp are for batch reads; a stream has no end.")
-        return StreamReader(self.read_options)
+    def streamReader(self, schema: StructType) -> StreamReader:
+        with in_a_sentence():
+            options = read_options(self.options)
+            check_schema(schema, options)
+            return StreamReader(options)
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from moldau.pipeline.sink.batch import BatchWriter
+        from moldau.pipeline.sink.options import read_sink_options
 
-def _check_schema(schema: StructType) -> None:
-    if schema.simpleString() != SCHEMA.simpleString():
-        raise OptionError(f"The moldau source has the fixed schema {SCHEMA.simpleString()}; leave out .schema().")
+        with in_a_sentence():
+            return BatchWriter(read_sink_options(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from moldau.pipeline.sink.options import read_sink_options
+        from moldau.pipeline.sink.stream import StreamWriter
+
+        with in_a_sentence():
+            return StreamWriter(read_sink_options(self.options), schema)

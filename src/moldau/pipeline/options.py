@@ -6,24 +6,26 @@ Option names are not case-sensitive; values are.
 """
 
 import difflib
-import json
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from moldau.client.fetching import ISOLATION_LEVELS
-from moldau.errors import MoldauError
+from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.fetching import FETCH_MAX_BYTES, ISOLATION_LEVELS
+from moldau.client.settings import read_settings
+from moldau.errors import ConfigError
 from moldau.names import TopicPartition
+from moldau.pipeline.edges import EARLIEST as EARLIEST
+from moldau.pipeline.edges import LATEST as LATEST
+from moldau.pipeline.edges import Edge as Edge
+from moldau.pipeline.edges import OptionError as OptionError
+from moldau.pipeline.edges import json_object, read_edge
 
-EARLIEST = -2
-LATEST = -1
-
-Offsets = dict[TopicPartition, int]
-
-
-class OptionError(MoldauError):
-    """An invalid option; its text is one sentence for the user."""
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+TIMEOUT_MS = 30_000
+TRIGGER_DELAY_MAX = "15m"
 
 
 class Subscription(NamedTuple):
@@ -34,76 +36,157 @@ class Subscription(NamedTuple):
     assigned: tuple[TopicPartition, ...] = ()
 
 
-class Edge(NamedTuple):
-    """Where reading starts or ends: at `default` (EARLIEST or LATEST), at offsets by partition, or at a time."""
-
-    default: int = EARLIEST
-    offsets: tuple[tuple[TopicPartition, int], ...] = ()
-    timestamp_ms: int | None = None
-
-
 @dataclass(frozen=True)
 class Options:
-    """The parsed options of a reader; picklable, because Spark sends it to the workers."""
+    """The parsed options of a reader; picklable, because Spark sends it to the workers. Progress is committed to
+    `group_id` if there is one."""
 
     bootstrap_servers: str
     subscription: Subscription
     starting: Edge | None = None
     ending: Edge | None = None
     offsets_per_trigger_max: int | None = None
+    offsets_per_trigger_min: int | None = None
+    trigger_delay_max_s: float = 900.0
     fail_on_data_loss: bool = True
     latest_when_no_timestamp: bool = False
     partitions_min: int = 0
+    records_per_partition_max: int | None = None
     isolation_level: str = "read_committed"
+    columns: tuple[str, ...] = COLUMNS
+    group_id: str | None = None
+    client_id: str = "moldau"
+    timeout_ms: int = TIMEOUT_MS
+    fetch_max_bytes: int = FETCH_MAX_BYTES
 
 
 BOOTSTRAP = ("bootstrapServers", "kafka.bootstrap.servers")
 ISOLATION = ("isolation.level", "kafka.isolation.level")
 SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 OTHERS = (
-    "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "startingOffsetsByTimestampStrategy",
-    "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss", "includeHeaders",
+    "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger",
+    "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "includeHeaders", "columns",
+    "groupIdPrefix",
 )  # fmt: skip
 NAMES = BOOTSTRAP + ISOLATION + SUBSCRIPTIONS + OTHERS
+KAFKA = "kafka."
+INSTEAD = {
+    "auto.offset.reset": "startingOffsets says where to start",
+    "enable.auto.commit": "Spark's checkpoint holds the position, and groupIdPrefix publishes it",
+    "key.deserializer": "keys are binary, and functions of Spark decode them",
+    "value.deserializer": "values are binary, and functions of Spark decode them",
+    "interceptor.classes": "records go to Spark as columns",
+    "max.poll.records": "maxOffsetsPerTrigger and maxRecordsPerPartition bound what is read at once",
+}
+"""Settings of a consumer that mean nothing here, and what takes their place."""
+UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def read_options(given: Mapping[str, str]) -> Options:
     """Parse the options that Spark passes. Raises `OptionError` for the first wrong one."""
     values = {name.lower(): str(value).strip() for name, value in given.items()}
-    _refuse_unknown(values)
-    servers = [values[name.lower()] for name in BOOTSTRAP if values.get(name.lower())]
-    if not servers:
-        raise OptionError(
-            "Option bootstrapServers is missing: it names the broker to read from, for example localhost:9092."
-        )
-    if len(set(servers)) > 1:
-        raise OptionError("Options bootstrapServers and kafka.bootstrap.servers disagree; give one of them.")
-    if not _boolean(values, "includeHeaders", True):
-        raise OptionError("Option includeHeaders=false is not possible: the headers column is always there.")
+    refuse_unknown("source", values, NAMES)
+    client = _client_settings(values)
     strategy = values.get("startingoffsetsbytimestampstrategy", "error")
     if strategy not in ("error", "latest"):
         raise OptionError(f"Option startingOffsetsByTimestampStrategy is error or latest, not {strategy!r}.")
+    subscription = _subscription(values)
+    least, most = _positive(values, "minOffsetsPerTrigger"), _positive(values, "maxOffsetsPerTrigger")
+    if least and most and least > most:
+        raise OptionError(f"Option minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most}).")
     return Options(
-        bootstrap_servers=servers[0],
-        subscription=_subscription(values),
-        starting=_edge(values, "starting"),
-        ending=_edge(values, "ending"),
-        offsets_per_trigger_max=_positive(values, "maxOffsetsPerTrigger"),
+        bootstrap_servers=read_bootstrap(values, "read from"),
+        subscription=subscription,
+        starting=read_edge(values, "starting"),
+        ending=read_edge(values, "ending"),
+        offsets_per_trigger_max=most,
+        offsets_per_trigger_min=least,
+        trigger_delay_max_s=_duration_s(values, "maxTriggerDelay", TRIGGER_DELAY_MAX),
         fail_on_data_loss=_boolean(values, "failOnDataLoss", True),
         latest_when_no_timestamp=strategy == "latest",
         partitions_min=_positive(values, "minPartitions") or 0,
+        records_per_partition_max=_positive(values, "maxRecordsPerPartition"),
         isolation_level=_isolation(values),
+        columns=_columns(values),
+        group_id=_group_id(values, subscription),
+        client_id=client.client_id,
+        timeout_ms=client.default_api_timeout_ms if f"{KAFKA}default.api.timeout.ms" in values else TIMEOUT_MS,
+        fetch_max_bytes=_fetch_max_bytes(values, client),
     )
 
 
-def _refuse_unknown(values: Mapping[str, str]) -> None:
-    known = {name.lower(): name for name in NAMES}
+def read_bootstrap(values: Mapping[str, str], purpose: str) -> str:
+    servers = [values[name.lower()] for name in BOOTSTRAP if values.get(name.lower())]
+    if not servers:
+        raise OptionError(
+            f"Option bootstrapServers is missing: it names the broker to {purpose}, for example localhost:9092."
+        )
+    if len(set(servers)) > 1:
+        raise OptionError("Options bootstrapServers and kafka.bootstrap.servers disagree; give one of them.")
+    return servers[0]
+
+
+def refuse_unknown(what: str, values: Mapping[str, str], names: tuple[str, ...]) -> None:
+    """Raise `OptionError` for an option that is neither one of these nor a setting of the client."""
+    known = {name.lower(): name for name in names}
     for name in sorted(values):
-        if name in known:
+        if name in known or name.startswith(KAFKA):
             continue
         closest = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {known[closest[0]]}" if closest else f"; known are {', '.join(NAMES)}"
-        raise OptionError(f"The moldau source has no option {name!r}{hint}.")
+        hint = f"; did you mean {known[closest[0]]}" if closest else f"; known are {', '.join(names)}"
+        raise OptionError(f"The moldau {what} has no option {name!r}{hint}.")
+
+
+def _client_settings(values: Mapping[str, str]) -> ConsumerSettings:
+    """The options that begin with `kafka.`, checked as the settings of a consumer."""
+    given = {name.removeprefix(KAFKA): value for name, value in values.items() if name.startswith(KAFKA)}
+    for name, instead in INSTEAD.items():
+        if name in given:
+            raise OptionError(f"Option {KAFKA}{name} has no meaning here: {instead}.")
+    try:
+        return read_settings(ConsumerSettings, "The client", (given,), {})
+    except ConfigError as error:
+        raise OptionError(f"Options that begin with kafka. are settings of the client: {error}.") from None
+
+
+def _fetch_max_bytes(values: Mapping[str, str], client: ConsumerSettings) -> int:
+    limits = {
+        "fetch.max.bytes": client.fetch_max_bytes,
+        "max.partition.fetch.bytes": client.max_partition_fetch_bytes,
+    }
+    return min((limit for name, limit in limits.items() if KAFKA + name in values), default=FETCH_MAX_BYTES)
+
+
+def _group_id(values: Mapping[str, str], subscription: Subscription) -> str | None:
+    """The group that progress is committed to: kafka.group.id, or the prefix with a digest of what is read, so that a
+    restarted query has the same group."""
+    prefix, group_id = values.get("groupidprefix"), values.get(f"{KAFKA}group.id")
+    if prefix is not None and group_id is not None:
+        raise OptionError("Options groupIdPrefix and kafka.group.id exclude each other; give one of them.")
+    if "" in (prefix, group_id):
+        raise OptionError("The name of a group is empty.")
+    if prefix is None:
+        return group_id
+    return f"{prefix}-{hashlib.sha256(repr(subscription).encode()).hexdigest()[:8]}"
+
+
+def _columns(values: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns to read, in the order given."""
+    with_headers = _boolean(values, "includeHeaders", True)
+    if "columns" not in values:
+        return COLUMNS if with_headers else COLUMNS[:-1]
+    known = {name.lower(): name for name in COLUMNS}
+    wanted = [name.strip() for name in values["columns"].split(",")]
+    for name in wanted:
+        if name.lower() not in known:
+            raise OptionError(f"Option columns names {name!r}, which is not one of {', '.join(COLUMNS)}.")
+    chosen = tuple(known[name.lower()] for name in wanted)
+    if len(set(chosen)) < len(chosen):
+        raise OptionError("Option columns names a column twice.")
+    if not with_headers and "headers" in chosen:
+        raise OptionError("Option columns names headers, but includeHeaders is false.")
+    return chosen
 
 
 def _isolation(values: Mapping[str, str]) -> str:
@@ -141,7 +224,7 @@ def _subscription(values: Mapping[str, str]) -> Subscription:
 
 def _assignment(text: str) -> tuple[TopicPartition, ...]:
     example = 'like {"topic":[0,1]}'
-    tree = _json(text, "assign", example)
+    tree = json_object(text, "assign", example)
     assigned: list[TopicPartition] = []
     for topic, partitions in tree.items():
         if not isinstance(partitions, list) or not all(type(p) is int and p >= 0 for p in partitions):
@@ -152,49 +235,13 @@ def _assignment(text: str) -> tuple[TopicPartition, ...]:
     return tuple(sorted(set(assigned)))
 
 
-def _edge(values: Mapping[str, str], side: str) -> Edge | None:
-    """The starting or ending edge. A timestamp wins over offsets, as in the Kafka connector."""
-    if f"{side}timestamp" in values:
-        timestamp = values[f"{side}timestamp"]
-        if not timestamp.isdecimal():
-            raise OptionError(f"Option {side}Timestamp is milliseconds since 1970, not {timestamp!r}.")
-        return Edge(LATEST if side == "ending" else EARLIEST, timestamp_ms=int(timestamp))
-    text = values.get(f"{side}offsets")
-    if text is None:
-        return None
-    name = f"{side}Offsets"
-    if text.lower() in ("earliest", "latest"):
-        default = EARLIEST if text.lower() == "earliest" else LATEST
-        if side == "ending" and default == EARLIEST:
-            raise OptionError("Option endingOffsets cannot be earliest: no record is before that.")
-        return Edge(default)
-    forbidden = EARLIEST if side == "ending" else None
-    return Edge(LATEST if side == "ending" else EARLIEST, offsets=_offsets(text, name, forbidden))
-
-
-def _offsets(text: str, name: str, forbidden: int | None) -> tuple[tuple[TopicPartition, int], ...]:
-    example = 'earliest, latest or JSON like {"topic":{"0":23,"1":-2}}'
-    offsets: Offsets = {}
-    for topic, partitions in _json(text, name, example).items():
-        if not isinstance(partitions, dict):
-            raise OptionError(f"Option {name} must be {example}; topic {topic} has no object of partitions.")
-        for partition, offset in partitions.items():
-            if not partition.isdecimal() or type(offset) is not int or offset < EARLIEST:
-                raise OptionError(f"Option {name} must be {example}, not {topic} partition {partition} at {offset!r}.")
-            if offset == forbidden:
-                raise OptionError(f"Option {name} cannot be {offset} for {topic} partition {partition}.")
-            offsets[TopicPartition(topic, int(partition))] = offset
-    return tuple(sorted(offsets.items()))
-
-
-def _json(text: str, name: str, example: str) -> dict[str, Any]:
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
-        raise OptionError(f"Option {name} must be {example}, not {text[:80]!r}.") from None
-    if not isinstance(tree, dict):
-        raise OptionError(f"Option {name} must be {example}, not {text[:80]!r}.")
-    return tree
+def _duration_s(values: Mapping[str, str], name: str, default: str) -> float:
+    text = values.get(name.lower(), default)
+    parts = re.fullmatch(r"(\d+)\s*(ms|s|m|min|h|d)?", text.lower())
+    if parts is None:
+        raise OptionError(f"Option {name} is a duration such as 30s or 15m, not {text!r}.")
+    unit = parts[2] or "ms"
+    return int(parts[1]) * UNITS_S["m" if unit == "min" else unit]
 
 
 def _boolean(values: Mapping[str, str], name: str, default: bool) -> bool:

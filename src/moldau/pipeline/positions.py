@@ -10,22 +10,36 @@ from collections.abc import Iterable, Mapping
 from moldau.client.fetching import list_offsets, topic_partitions
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
-from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Options, Subscription
+from moldau.pipeline.options import EARLIEST, LATEST, TIMEOUT_MS, Edge, OptionError, Options, Subscription
 
 Offsets = dict[TopicPartition, int]
+CONTACT_MS = 5_000
+"""How long a first request may take: a broker that does not exist is reported within seconds."""
 
 
 class DataLost(MoldauError):
     """Requested records are no longer in the log, or their partition no longer exists."""
 
 
-def subscribed(bootstrap: str, subscription: Subscription) -> list[TopicPartition]:
-    """The partitions that are subscribed to and exist, sorted; a named topic that does not exist is an OptionError."""
+class Unreachable(MoldauError):
+    """No broker answered the first request of a query."""
+
+
+def subscribed(
+    bootstrap: str,
+    subscription: Subscription,
+    *,
+    missing_ok: bool = False,
+    timeout_ms: int = TIMEOUT_MS,
+    client_id: str = "moldau",
+) -> list[TopicPartition]:
+    """The partitions that are subscribed to and exist, sorted. Unless `missing_ok`, a named topic or partition that
+    does not exist is an OptionError."""
     names: list[str] | None = None
-    if not subscription.pattern:
+    if not subscription.pattern and not missing_ok:
         names = list(subscription.topics) or sorted({tp.topic for tp in subscription.assigned})
     try:
-        found = topic_partitions(bootstrap, names)
+        found = topic_partitions(bootstrap, names, timeout_ms=timeout_ms, client_id=client_id)
     except KafkaError as error:
         if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
             raise OptionError(f"No topic has this name: {', '.join(names or ())}.") from None
@@ -33,53 +47,96 @@ def subscribed(bootstrap: str, subscription: Subscription) -> list[TopicPartitio
     there = {TopicPartition(topic, partition) for topic in found for partition in found[topic]}
     if subscription.assigned:
         for tp in subscription.assigned:
-            if tp not in there:
+            if tp not in there and not missing_ok:
                 raise OptionError(f"Topic {tp.topic} has no partition {tp.partition}.")
-        return list(subscription.assigned)
+        return [tp for tp in subscription.assigned if tp in there]
     if subscription.pattern:
         pattern = re.compile(subscription.pattern)
-        there = {tp for tp in there if pattern.fullmatch(tp.topic)}
-    return sorted(there)
+        return sorted(tp for tp in there if pattern.fullmatch(tp.topic))
+    return sorted(tp for tp in there if tp.topic in subscription.topics)
 
 
-def earliest(bootstrap: str, partitions: Iterable[TopicPartition]) -> Offsets:
-    return _list(bootstrap, dict.fromkeys(partitions, EARLIEST))
+def first_contact(options: Options, *, missing_ok: bool = False) -> list[TopicPartition]:
+    """As `subscribed`, for the first request of a query. Raises `Unreachable` if no broker answers within seconds."""
+    timeout_ms = min(CONTACT_MS, options.timeout_ms)
+    try:
+        return subscribed(
+            options.bootstrap_servers, options.subscription, missing_ok=missing_ok, timeout_ms=timeout_ms,
+            client_id=options.client_id,
+        )  # fmt: skip
+    except KafkaError as error:
+        if error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT):
+            raise Unreachable(f"No broker answers at {options.bootstrap_servers}: {error}.") from None
+        raise
 
 
-def latest(bootstrap: str, partitions: Iterable[TopicPartition], isolation_level: str = "read_committed") -> Offsets:
+def earliest(
+    bootstrap: str, partitions: Iterable[TopicPartition], *, timeout_ms: int = TIMEOUT_MS, client_id: str = "moldau"
+) -> Offsets:
+    wanted = dict.fromkeys(partitions, EARLIEST)
+    return list_offsets(bootstrap, wanted, timeout_ms=timeout_ms, client_id=client_id) if wanted else {}
+
+
+def latest(
+    bootstrap: str,
+    partitions: Iterable[TopicPartition],
+    isolation_level: str = "read_committed",
+    *,
+    timeout_ms: int = TIMEOUT_MS,
+    client_id: str = "moldau",
+) -> Offsets:
     """The end of the readable records: the last stable offset with isolation level read_committed, else the high
     watermark."""
-    return _list(bootstrap, dict.fromkeys(partitions, LATEST), isolation_level)
+    wanted = dict.fromkeys(partitions, LATEST)
+    if not wanted:
+        return {}
+    return list_offsets(bootstrap, wanted, isolation_level=isolation_level, timeout_ms=timeout_ms, client_id=client_id)
 
 
 def at_edge(options: Options, edge: Edge, partitions: list[TopicPartition], side: str) -> Offsets:
     """The offset of every partition at the starting or ending edge.
 
-    Offsets given by partition must name every partition and no other, as in the Kafka connector.
+    Offsets and times given by partition must name every partition and no other, as in the Kafka connector.
     """
     if edge.timestamp_ms is not None:
-        return _at_time(options, edge.timestamp_ms, partitions, side)
+        return _at_times(options, dict.fromkeys(partitions, edge.timestamp_ms), side, f"{side}Timestamp")
+    if edge.timestamps_ms:
+        name = f"{side}OffsetsByTimestamp"
+        _check_names(name, [tp for tp, _ in edge.timestamps_ms], partitions)
+        return _at_times(options, dict(edge.timestamps_ms), side, name)
     given = dict(edge.offsets)
     if not given:
-        return _list(options.bootstrap_servers, dict.fromkeys(partitions, edge.default), options.isolation_level)
-    if sorted(given) != partitions:
-        said, there = [", ".join(map(str, sorted(these))) or "none" for these in (given, partitions)]
-        raise OptionError(f"Option {side}Offsets names the partitions {said}, but the subscribed ones are {there}.")
-    edges = {tp: at for tp, at in given.items() if at < 0}
-    resolved = _list(options.bootstrap_servers, edges, options.isolation_level)
+        return look_up(options, dict.fromkeys(partitions, edge.default))
+    _check_names(f"{side}Offsets", given, partitions)
+    resolved = look_up(options, {tp: at for tp, at in given.items() if at < 0})
     return {tp: resolved.get(tp, given[tp]) for tp in partitions}
 
 
-def _at_time(options: Options, timestamp_ms: int, partitions: list[TopicPartition], side: str) -> Offsets:
-    wanted = dict.fromkeys(partitions, timestamp_ms)
-    found = _list(options.bootstrap_servers, wanted, options.isolation_level)
-    missing = [tp for tp in partitions if found[tp] < 0]
+def look_up(options: Options, wanted: Mapping[TopicPartition, int]) -> Offsets:
+    """The offset of each partition at EARLIEST, LATEST or a time in ms; -1 if no record is as new as the time."""
+    if not wanted:
+        return {}
+    return list_offsets(
+        options.bootstrap_servers, wanted, isolation_level=options.isolation_level, timeout_ms=options.timeout_ms,
+        client_id=options.client_id,
+    )  # fmt: skip
+
+
+def _check_names(name: str, given: Iterable[TopicPartition], partitions: list[TopicPartition]) -> None:
+    if sorted(given) != sorted(partitions):
+        said, there = [", ".join(map(str, sorted(these))) or "none" for these in (given, partitions)]
+        raise OptionError(f"Option {name} names the partitions {said}, but the subscribed ones are {there}.")
+
+
+def _at_times(options: Options, times: Mapping[TopicPartition, int], side: str, name: str) -> Offsets:
+    found = look_up(options, times)
+    missing = [tp for tp in times if found[tp] < 0]
     if missing and side == "starting" and not options.latest_when_no_timestamp:
         raise OptionError(
-            f"No record of {missing[0].topic} partition {missing[0].partition} is as new as startingTimestamp "
-            f"{timestamp_ms}; set startingOffsetsByTimestampStrategy to latest to start at its end."
+            f"No record of {missing[0].topic} partition {missing[0].partition} is as new as {name} "
+            f"{times[missing[0]]}; set startingOffsetsByTimestampStrategy to latest to start at its end."
         )
-    return {**found, **latest(options.bootstrap_servers, missing, options.isolation_level)}
+    return {**found, **look_up(options, dict.fromkeys(missing, LATEST))}
 
 
 def within_log(wanted: Offsets, first: Mapping[TopicPartition, int], fail_on_data_loss: bool) -> Offsets:
@@ -97,7 +154,3 @@ def within_log(wanted: Offsets, first: Mapping[TopicPartition, int], fail_on_dat
 def waits_for_transaction(bootstrap: str, tp: TopicPartition, offset: int) -> bool:
     """Whether the log reaches `offset`, so that only an open transaction keeps readers of committed records from it."""
     return offset <= latest(bootstrap, [tp], "read_uncommitted")[tp]
-
-
-def _list(bootstrap: str, wanted: Mapping[TopicPartition, int], isolation_level: str = "read_uncommitted") -> Offsets:
-    return list_offsets(bootstrap, wanted, isolation_level=isolation_level) if wanted else {}

@@ -168,6 +168,7 @@ def _settings(master: str, scratch: Path | None) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.shuffle.partitions": "2" if master.startswith("local") else "32",
         "spark.executorEnv.PYTHONPATH": python_path(),
     }

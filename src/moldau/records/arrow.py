@@ -4,7 +4,7 @@ The columns, their order and types are those of Spark's Kafka source, so that Sp
 that `columns.decode` fills are Arrow's own: no byte is copied a second time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ SCHEMA: Final = pa.schema(
     ]
 )
 US_PER_MS: Final = 1000
+ALL: Final = tuple(SCHEMA.names)
 
 
 def to_record_batch(
@@ -63,9 +64,11 @@ def to_record_batches(
     check_crcs: bool = True,
     aborted: Iterable[tuple[int, int]] = (),
     arena: Arena | None = None,
+    names: Collection[str] = ALL,
 ) -> Iterator[pa.RecordBatch]:
     """Like `to_record_batch`, in pieces of whole Kafka batches, about `bytes_max` inflated bytes each; yields nothing
-    if no record is selected. Batches are inflated in `arena`; a piece no longer needs its memory."""
+    if no record is selected. Batches are inflated in `arena`; a piece no longer needs its memory. Only the columns
+    `names` are decoded, in the order of `SCHEMA`."""
     arena = Arena() if arena is None else arena
     found: list[Section] = []
     size = 0
@@ -73,35 +76,36 @@ def to_record_batches(
         found.append(section)
         size += section.stop - section.start
         if size >= bytes_max:
-            piece = _record_batch(found, topic, partition)
+            piece = _record_batch(found, topic, partition, names)
             arena.clear()
             yield piece
             found, size = [], 0
     if found:
-        piece = _record_batch(found, topic, partition)
+        piece = _record_batch(found, topic, partition, names)
         arena.clear()
         yield piece
 
 
-def _record_batch(found: list[Section], topic: str, partition: int) -> pa.RecordBatch:
-    decoded = columns.decode(found, pa.allocate_buffer, US_PER_MS)
+def _record_batch(found: list[Section], topic: str, partition: int, names: Collection[str] = ALL) -> pa.RecordBatch:
+    decoded = columns.decode(found, pa.allocate_buffer, US_PER_MS, "key" in names, "value" in names, "headers" in names)
     count = decoded.rows
-    return pa.RecordBatch.from_arrays(
-        [
-            _binary(pa.binary(), count, decoded.keys),
-            _binary(pa.binary(), count, decoded.values),
-            pa.repeat(pa.scalar(topic, pa.string()), count),
-            pa.repeat(pa.scalar(partition, pa.int32()), count),
-            pa.Array.from_buffers(pa.int64(), count, [None, decoded.offsets], 0),
-            pa.Array.from_buffers(TIMESTAMP, count, [None, decoded.timestamps], 0),
-            pa.Array.from_buffers(pa.int32(), count, [None, decoded.timestamp_types], 0),
-            _headers(decoded),
-        ],
-        schema=SCHEMA,
-    )
+    make: dict[str, Callable[[], pa.Array]] = {
+        "key": lambda: _binary(pa.binary(), count, decoded.keys),
+        "value": lambda: _binary(pa.binary(), count, decoded.values),
+        "topic": lambda: pa.repeat(pa.scalar(topic, pa.string()), count),
+        "partition": lambda: pa.repeat(pa.scalar(partition, pa.int32()), count),
+        "offset": lambda: pa.Array.from_buffers(pa.int64(), count, [None, decoded.offsets], 0),
+        "timestamp": lambda: pa.Array.from_buffers(TIMESTAMP, count, [None, decoded.timestamps], 0),
+        "timestampType": lambda: pa.Array.from_buffers(pa.int32(), count, [None, decoded.timestamp_types], 0),
+        "headers": lambda: _headers(decoded),
+    }
+    chosen = [name for name in ALL if name in names]
+    schema = SCHEMA if len(chosen) == len(ALL) else pa.schema([SCHEMA.field(name) for name in chosen])
+    return pa.RecordBatch.from_arrays([make[name]() for name in chosen], schema=schema)
 
 
-def _binary(kind: pa.DataType, count: int, column: Binary) -> pa.Array:
+def _binary(kind: pa.DataType, count: int, column: Binary | None) -> pa.Array:
+    assert column is not None, "the column was wanted"
     validity = None if column.validity is None else pa.py_buffer(column.validity)
     return pa.Array.from_buffers(kind, count, [validity, column.offsets, column.data], column.nulls)
 

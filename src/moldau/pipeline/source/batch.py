@@ -1,48 +1,94 @@
-"""A batch read of topics: the ranges between the start and end offsets, planned on the driver."""
+# ruff: noqa: N802 (Spark names the methods)
+"""A batch read of topics: the ranges between the start and end offsets, planned on the driver and narrowed by Spark's
+filters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from moldau.pipeline.options import Edge, OptionError, Options
+from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Options
 from moldau.pipeline.positions import (
     Offsets,
     at_edge,
-    earliest,
-    latest,
-    subscribed,
+    first_contact,
+    look_up,
     waits_for_transaction,
     within_log,
 )
 from moldau.pipeline.ranges import between
+from moldau.pipeline.sentences import in_a_sentence
+from moldau.pipeline.source.filters import Narrowing, narrowing
 from moldau.pipeline.source.reading import read_range, task_partitions
 
 if TYPE_CHECKING:
     import pyarrow
+    from pyspark.sql.datasource import Filter
+
+OF_STREAMS = {
+    "maxOffsetsPerTrigger": "offsets_per_trigger_max",
+    "minOffsetsPerTrigger": "offsets_per_trigger_min",
+    "groupIdPrefix or kafka.group.id": "group_id",
+}
 
 
 class BatchReader(DataSourceReader):
     """A batch read: plans on the driver between the start and end offsets, reads in the tasks."""
 
-    def __init__(self, options: Options, starting: Edge, ending: Edge):
+    def __init__(self, options: Options):
+        for name, field in OF_STREAMS.items():
+            if getattr(options, field):
+                raise OptionError(f"Option {name} is for streams; this is a batch read.")
+        starting = options.starting or Edge(EARLIEST)
+        by_time = starting.timestamp_ms is not None or starting.timestamps_ms
+        if not by_time and (starting.default == LATEST or LATEST in dict(starting.offsets).values()):
+            raise OptionError("A batch read cannot start at latest: it would read nothing.")
         self._options = options
         self._starting = starting
-        self._ending = ending
+        self._ending = options.ending or Edge(LATEST)
+        self._narrowing = Narrowing()
 
     def partitions(self) -> list[InputPartition]:
-        options = self._options
-        partitions = subscribed(options.bootstrap_servers, options.subscription)
-        first = earliest(options.bootstrap_servers, partitions)
-        start = within_log(at_edge(options, self._starting, partitions, "starting"), first, options.fail_on_data_loss)
-        end = _not_beyond_log(
-            at_edge(options, self._ending, partitions, "ending"),
-            latest(options.bootstrap_servers, partitions, options.isolation_level), options,
-        )  # fmt: skip
-        return task_partitions(between(start, end), options.partitions_min)
+        options, narrowed = self._options, self._narrowing
+        with in_a_sentence():
+            subscribed = first_contact(options)
+            partitions = [tp for tp in subscribed if narrowed.admits(*tp)]
+            if not partitions:
+                return []
+            starts = at_edge(options, self._starting, subscribed, "starting")
+            wanted_ends = at_edge(options, self._ending, subscribed, "ending")
+            ends = look_up(options, dict.fromkeys(partitions, LATEST))
+            end = _not_beyond_log({tp: wanted_ends[tp] for tp in partitions}, ends, options)
+            start, end = self._narrowed({tp: starts[tp] for tp in partitions}, end)
+            first = look_up(options, dict.fromkeys(partitions, EARLIEST))
+            return task_partitions(between(within_log(start, first, options.fail_on_data_loss), end), options)
 
     def read(self, partition: InputPartition) -> Iterator["pyarrow.RecordBatch"]:
-        return read_range(self._options, partition)
+        return read_range(self._options, partition, self._narrowing)
+
+    def _narrow(self, filters: Iterable["Filter"]) -> None:
+        self._narrowing = narrowing(filters)
+
+    def _narrowed(self, start: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
+        """The ranges without the offsets that Spark's filters exclude. The time index finds the first record at or
+        after a time; records that are older can follow it, so a latest time excludes no offset."""
+        low, high, since_us = self._narrowing.offset_low, self._narrowing.offset_high, self._narrowing.time_low_us
+        if low is not None:
+            start = {tp: max(offset, low) for tp, offset in start.items()}
+        if high is not None:
+            end = {tp: min(offset, high + 1) for tp, offset in end.items()}
+        if since_us is not None and since_us > 0:
+            found = look_up(self._options, dict.fromkeys(start, -(-since_us // 1000)))
+            start = {tp: max(offset, found[tp]) if found[tp] >= 0 else end[tp] for tp, offset in start.items()}
+        return start, end
+
+
+class FilteringBatchReader(BatchReader):
+    """A batch read that is given Spark's filters; Spark applies them all again."""
+
+    def pushFilters(self, filters: list["Filter"]) -> Iterable["Filter"]:
+        self._narrow(filters)
+        return filters
 
 
 def _not_beyond_log(wanted: Offsets, ends: Offsets, options: Options) -> Offsets:

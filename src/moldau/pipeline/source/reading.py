@@ -1,7 +1,7 @@
 """What one Spark task reads: the records of an offset range, as Arrow batches of at most `BATCH_ROWS` rows."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import InputPartition
 
@@ -10,6 +10,8 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.pipeline.options import Options
 from moldau.pipeline.positions import earliest, within_log
 from moldau.pipeline.ranges import OffsetRange, cut
+from moldau.pipeline.sentences import in_a_sentence
+from moldau.pipeline.source.filters import Narrowing
 
 if TYPE_CHECKING:
     import pyarrow
@@ -25,35 +27,64 @@ class RangePartition(InputPartition):
         self.part = part
 
 
-def task_partitions(ranges: list[OffsetRange], partitions_min: int) -> list[InputPartition]:
-    if 0 < len(ranges) < partitions_min:
-        ranges = cut(ranges, max(1, sum(part.size for part in ranges) // partitions_min))
+def task_partitions(ranges: list[OffsetRange], options: Options) -> list[InputPartition]:
+    """The tasks for these ranges: at least minPartitions, each of at most maxRecordsPerPartition offsets. The same
+    ranges and options make the same tasks, which the replay of a stream's batch depends on."""
+    total = sum(part.size for part in ranges)
+    most = options.records_per_partition_max or max(1, total)
+    if len(cut(ranges, most)) < options.partitions_min:
+        most = max(1, min(most, total // options.partitions_min))
+    if most < max((part.size for part in ranges), default=0):
+        ranges = cut(ranges, most)
     return [RangePartition(part) for part in ranges]
 
 
-def read_range(options: Options, partition: InputPartition) -> Iterator["pyarrow.RecordBatch"]:
-    """One task's records. Offsets deleted since planning are an error with failOnDataLoss, else skipped."""
+def read_range(
+    options: Options, partition: InputPartition, narrowing: Narrowing | None = None
+) -> Iterator["pyarrow.RecordBatch"]:
+    """One task's records. Offsets deleted since planning are an error with failOnDataLoss, else skipped; gaps that
+    compaction and transactions left are neither."""
     if not isinstance(partition, RangePartition):
         return  # Spark passes one empty partition if the plan was empty
-    part = partition.part
-    position = part.start
-    while True:
-        try:
-            for batch in read_columns(
-                options.bootstrap_servers, part.topic, part.partition, position, part.end,
-                isolation_level=options.isolation_level,
-            ):  # fmt: skip
-                for at in range(0, batch.num_rows, BATCH_ROWS):
-                    yield batch.slice(at, BATCH_ROWS)
-                position = batch.column("offset")[-1].as_py() + 1
-            return
-        except KafkaError as error:
-            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
-                raise
-            first = earliest(options.bootstrap_servers, [part.topic_partition])
-            start = within_log({part.topic_partition: position}, first, options.fail_on_data_loss)
-            if start[part.topic_partition] == position:
-                raise
-            position = start[part.topic_partition]
-            if position >= part.end:
+    times = None if narrowing is None else (narrowing.time_low_us, narrowing.time_high_us)
+    timed = times is not None and times != (None, None)
+    decoded = {*options.columns, "offset", *(["timestamp"] if timed else [])}
+    names, part, position = list(options.columns), partition.part, partition.part.start
+    with in_a_sentence():
+        while position < part.end:
+            try:
+                for batch in read_columns(
+                    options.bootstrap_servers, part.topic, part.partition, position, part.end,
+                    isolation_level=options.isolation_level, timeout_ms=options.timeout_ms,
+                    client_id=options.client_id, max_bytes=options.fetch_max_bytes, columns=decoded,
+                ):  # fmt: skip
+                    chosen = (_within(batch, *times) if timed and times else batch).select(names)
+                    for at in range(0, chosen.num_rows, BATCH_ROWS):
+                        yield chosen.slice(at, BATCH_ROWS)
+                    position = batch.column("offset")[-1].as_py() + 1
                 return
+            except KafkaError as error:
+                if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                    raise
+                first = earliest(
+                    options.bootstrap_servers, [part.topic_partition], timeout_ms=options.timeout_ms,
+                    client_id=options.client_id,
+                )  # fmt: skip
+                start = within_log({part.topic_partition: position}, first, options.fail_on_data_loss)
+                if start[part.topic_partition] == position:
+                    raise
+                position = start[part.topic_partition]
+
+
+def _within(batch: Any, low_us: int | None, high_us: int | None) -> Any:
+    """The rows from `low_us` to `high_us`, both included."""
+    import pyarrow
+    import pyarrow.compute as compute
+
+    times = batch.column("timestamp").cast(pyarrow.int64())
+    kept = pyarrow.repeat(pyarrow.scalar(True), batch.num_rows)
+    if low_us is not None:
+        kept = compute.greater_equal(times, pyarrow.scalar(low_us, pyarrow.int64()))
+    if high_us is not None:
+        kept = compute.and_(kept, compute.less_equal(times, pyarrow.scalar(high_us, pyarrow.int64())))
+    return batch.filter(kept)

@@ -2,30 +2,40 @@
 """Topics as a stream.
 
 The offset of a stream is `{topic: {partition: next offset}}`, kept by Spark in its checkpoint. Partitions that appear
-later are read from their first record. With `Trigger.AvailableNow` the ends are fixed when the query starts. The
-source commits nothing to Kafka.
+later are read from their first record. With `Trigger.AvailableNow` the ends are fixed when the query starts.
+`progress.py` publishes what the query has finished; nothing here depends on it.
 """
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from moldau.names import TopicPartition
-from moldau.pipeline.options import LATEST, Edge, Options
+from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Options
 from moldau.pipeline.positions import (
     DataLost,
     Offsets,
     at_edge,
-    earliest,
-    latest,
+    first_contact,
+    look_up,
     subscribed,
     waits_for_transaction,
     within_log,
 )
 from moldau.pipeline.ranges import between, ration
+from moldau.pipeline.sentences import in_a_sentence
+from moldau.pipeline.source.progress import Progress
 from moldau.pipeline.source.reading import read_range, task_partitions
+from moldau.pipeline.spark_versions import (
+    HAS_READ_LIMITS,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    of_this_spark,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,58 +44,110 @@ LOSS_HINT = "set failOnDataLoss to false to continue with the remaining records"
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream: Spark requests the next end, then the ranges up to it. Spark keeps the positions; this object has no
-    state."""
+    """A stream: Spark requests the next end, then the ranges up to it. Spark keeps the positions; the state here is the
+    fixed end of Trigger.AvailableNow and the time of the latest batch."""
 
     def __init__(self, options: Options):
+        if options.ending:
+            raise OptionError("Options that begin with ending are for batch reads; a stream has no end.")
+        limits = {
+            "maxOffsetsPerTrigger": options.offsets_per_trigger_max,
+            "minOffsetsPerTrigger": options.offsets_per_trigger_min,
+        }
+        for name, limit in limits.items():
+            if limit and not HAS_READ_LIMITS:
+                raise OptionError(f"Option {name} needs Spark 4.2 or newer; {of_this_spark()}.")
         self._options = options
         self._fixed_end: Offsets | None = None
+        self._met = False
+        self._batch_at_s = 0.0
+        self._progress = Progress(options)
 
     def initialOffset(self) -> dict[str, Any]:
         options = self._options
-        partitions = subscribed(options.bootstrap_servers, options.subscription)
-        return to_tree(at_edge(options, options.starting or Edge(LATEST), partitions, "starting"))
+        with in_a_sentence():
+            return to_tree(
+                at_edge(options, options.starting or Edge(LATEST), self._subscribed(starting=True), "starting")
+            )
 
     def getDefaultReadLimit(self) -> ReadLimit:
         limit = self._options.offsets_per_trigger_max
         return ReadMaxRows(limit) if limit else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._fixed_end = self._log_ends()
+        with in_a_sentence():
+            self._fixed_end = self._log_ends()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        begin = from_tree(start)
-        end = self._log_ends() if self._fixed_end is None else dict(self._fixed_end)
-        new = [tp for tp in sorted(end) if tp not in begin]
-        begin.update(earliest(self._options.bootstrap_servers, new) if new else {})
-        for tp, offset in begin.items():
-            self._check_still_there(tp, offset, end)
-        if isinstance(limit, ReadMaxRows):
-            end = ration(begin, end, limit.max_rows)
-        return to_tree({**begin, **end})
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
+        """The end of the next batch. Spark before 4.2 does not say where it starts."""
+        with in_a_sentence():
+            end = self._log_ends() if self._fixed_end is None else dict(self._fixed_end)
+            if start is None:
+                return to_tree(end)
+            begin = from_tree(start)
+            self._progress.publish(begin)
+            new = [tp for tp in sorted(end) if tp not in begin]
+            begin.update(look_up(self._options, dict.fromkeys(new, EARLIEST)))
+            for tp, offset in begin.items():
+                self._check_still_there(tp, offset, end)
+            if self._too_few(begin, end):
+                return start
+            self._batch_at_s = time.monotonic()
+            if isinstance(limit, ReadMaxRows):
+                end = ration(begin, end, limit.max_rows)
+            return to_tree({**begin, **end})
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        return to_tree(self._log_ends())
+        with in_a_sentence():
+            return to_tree(self._log_ends())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         options, begin, until = self._options, from_tree(start), from_tree(end)
-        there = set(subscribed(options.bootstrap_servers, options.subscription))
-        gone = [tp for tp in sorted(until) if tp not in there]
-        for tp in gone:
-            if until.pop(tp) > begin.get(tp, 0) and options.fail_on_data_loss:
-                raise DataLost(f"Partition {tp.partition} of topic {tp.topic} is gone; {LOSS_HINT}.")
-        first = earliest(options.bootstrap_servers, sorted(until))
-        begin = {tp: begin.get(tp, first[tp]) for tp in until}
-        return task_partitions(
-            between(within_log(begin, first, options.fail_on_data_loss), until), options.partitions_min
-        )
+        with in_a_sentence():
+            there = set(self._subscribed())
+            for tp in sorted({*begin, *until}):
+                if tp in until and tp in there:
+                    self._check_still_there(tp, begin.get(tp, 0), until)
+                    continue
+                is_lost = tp not in until or until.pop(tp) > begin.get(tp, 0)
+                if is_lost and options.fail_on_data_loss:
+                    raise DataLost(f"Partition {tp.partition} of topic {tp.topic} is gone; {LOSS_HINT}.")
+            first = look_up(options, dict.fromkeys(sorted(until), EARLIEST))
+            begin = {tp: begin.get(tp, first[tp]) for tp in until}
+            return task_partitions(between(within_log(begin, first, options.fail_on_data_loss), until), options)
 
     def read(self, partition: InputPartition) -> Iterator["pyarrow.RecordBatch"]:
         return read_range(self._options, partition)
 
+    def commit(self, end: dict[str, Any]) -> None:
+        self._progress.publish(from_tree(end))
+
+    def stop(self) -> None:
+        self._progress.close()
+
+    def _too_few(self, begin: Offsets, end: Offsets) -> bool:
+        """Whether minOffsetsPerTrigger asks to wait for more; not for longer than maxTriggerDelay."""
+        least = self._options.offsets_per_trigger_min
+        if not least or self._fixed_end is not None:
+            return False
+        waiting = sum(max(0, end[tp] - begin.get(tp, end[tp])) for tp in end)
+        return waiting < least and time.monotonic() - self._batch_at_s < self._options.trigger_delay_max_s
+
+    def _subscribed(self, *, starting: bool = False) -> list[TopicPartition]:
+        """The partitions; the first request of this query fails within seconds if no broker answers. A named topic
+        may be missing without failOnDataLoss, except when the query starts."""
+        options, missing_ok = self._options, not (starting or self._options.fail_on_data_loss)
+        if not self._met:
+            found = first_contact(options, missing_ok=missing_ok)
+            self._met = True
+            return found
+        return subscribed(
+            options.bootstrap_servers, options.subscription, missing_ok=missing_ok, timeout_ms=options.timeout_ms,
+            client_id=options.client_id,
+        )  # fmt: skip
+
     def _log_ends(self) -> Offsets:
-        partitions = subscribed(self._options.bootstrap_servers, self._options.subscription)
-        return latest(self._options.bootstrap_servers, partitions, self._options.isolation_level)
+        return look_up(self._options, dict.fromkeys(self._subscribed(), LATEST))
 
     def _check_still_there(self, tp: TopicPartition, offset: int, end: Offsets) -> None:
         """Raise `DataLost` if the partition is gone or ends before `offset`; without failOnDataLoss do nothing."""

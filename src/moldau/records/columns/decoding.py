@@ -43,13 +43,15 @@ class Columns(NamedTuple):
     """Records as Arrow lays them out."""
 
     rows: int
-    keys: Binary
-    values: Binary
+    keys: Binary | None
+    """None if keys were not wanted; the same for values."""
+    values: Binary | None
     offsets: Any
     timestamps: Any
     timestamp_types: Any
     lists: Binary | None
-    """The rows' headers as lists (`data` is empty), a row without any being null; None if no row has headers."""
+    """The rows' headers as lists (`data` is empty), a row without any being null; None if no row has headers, or they
+    were not wanted."""
     headers: int
     header_keys: Binary | None
     header_values: Binary | None
@@ -79,6 +81,17 @@ def bytes_of(p: cython.p_const_uchar, at: cython.Py_ssize_t, length: cython.Py_s
     if cython.compiled:
         return PyBytes_FromStringAndSize(cython.cast(cython.p_char, p) + at, length)
     return bytes(p[at : at + length])
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def skipped(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """The position after the byte string whose length is at p[at]."""
+    length: cython.longlong
+    length, at = number(p, at)
+    return at + length if length > 0 else at
 
 
 def rows(section: Section, kind: type[tuple[Any, ...]] = tuple, place: object = None) -> list[Any]:
@@ -239,17 +252,30 @@ def headers_of(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> list:
     return out
 
 
-def decode(sections: Sequence[Section], allocate: Callable[[int], Any] = bytearray, ticks_per_ms: int = 1) -> Columns:
+def decode(
+    sections: Sequence[Section],
+    allocate: Callable[[int], Any] = bytearray,
+    ticks_per_ms: int = 1,
+    keys: bool = True,
+    values: bool = True,
+    headers: bool = True,
+) -> Columns:
     """The wanted records of whole batches as columns; `allocate` returns a writable buffer of the given number of
-    bytes.
+    bytes. Keys, values and headers that are not wanted are skipped.
 
     Timestamps are in ticks since 1970; those that do not fit become the largest or smallest that does. Raises
     `KafkaError` (CORRUPT_MESSAGE) for bytes that are not records, `OverflowError` for a column of more than 2 GiB.
     """
-    totals = measure(sections)
+    count, null_keys, key_bytes, null_values, value_bytes, *of_headers = measure(sections)
+    totals = (
+        count,
+        *((null_keys, key_bytes) if keys else (0, 0)),
+        *((null_values, value_bytes) if values else (0, 0)),
+        *(of_headers if headers else (0,) * len(of_headers)),
+    )
     if max(totals) > INT32_MAX:
         raise OverflowError("more than 2 GiB of records at once")
-    filler = Filler(totals, allocate, ticks_per_ms)
+    filler = Filler(totals, allocate, ticks_per_ms, keys, values)
     for section in sections:
         filler.add(section)
     return filler.columns()
@@ -315,6 +341,8 @@ class Filler:
     row: cython.Py_ssize_t
     ticks_per_ms: cython.longlong
     timestamp_max: cython.longlong
+    has_keys: cython.bint
+    has_values: cython.bint
     has_headers: cython.bint
     list_offsets: cython.int[::1]
     list_validity: cython.uchar[::1]
@@ -324,11 +352,17 @@ class Filler:
     buffers: object
     lists: object
 
-    def __init__(self, totals: tuple[int, ...], allocate: Callable[[int], Any], ticks_per_ms: int):
+    def __init__(
+        self, totals: tuple[int, ...], allocate: Callable[[int], Any], ticks_per_ms: int, keys: bool, values: bool
+    ):
         count, null_keys, key_bytes, null_values, value_bytes, rows_with_headers, headers = totals[:7]
         header_key_bytes, null_header_values, header_value_bytes = totals[7:]
-        self.keys = Strings(count, key_bytes, null_keys, allocate)
-        self.values = Strings(count, value_bytes, null_values, allocate)
+        self.has_keys = keys
+        self.has_values = values
+        if keys:
+            self.keys = Strings(count, key_bytes, null_keys, allocate)
+        if values:
+            self.values = Strings(count, value_bytes, null_values, allocate)
         self.buffers = (allocate(8 * count or 8), allocate(8 * count or 8), allocate(4 * count or 4))
         self.offsets = memoryview(self.buffers[0]).cast("B").cast("q")
         self.timestamps = memoryview(self.buffers[1]).cast("B").cast("q")
@@ -371,8 +405,14 @@ class Filler:
             timestamp, at = number(p, at + 1)
             delta, at = number(p, at)
             if low <= delta < high:
-                at = self.keys.put(p, at)
-                at = self.values.put(p, at)
+                if self.has_keys:
+                    at = self.keys.put(p, at)
+                elif self.has_values or self.has_headers:
+                    at = skipped(p, at)
+                if self.has_values:
+                    at = self.values.put(p, at)
+                elif self.has_headers:
+                    at = skipped(p, at)
                 self.offsets[self.row] = base_offset + delta
                 self.timestamps[self.row] = self.ticks(fixed if kind else base_timestamp + timestamp)
                 self.timestamp_types[self.row] = kind
@@ -407,7 +447,8 @@ class Filler:
 
     def columns(self) -> Columns:
         offsets, timestamps, kinds = self.buffers
-        keys, values = self.keys.finished(), self.values.finished()
+        keys = self.keys.finished() if self.has_keys else None
+        values = self.values.finished() if self.has_values else None
         if not self.has_headers:
             return Columns(self.row, keys, values, offsets, timestamps, kinds, None, 0, None, None)
         header_keys, header_values = self.header_keys.finished(), self.header_values.finished()

@@ -1,0 +1,74 @@
+"""Writing a DataFrame: each task commits its rows in one transaction.
+
+A task that Spark runs again within the job, because its executor died or it was slow, adds nothing twice. The rows of a
+task are visible when that task ends, so a job that fails leaves the rows of its finished tasks, and a job that is run
+again writes them again.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.producer import Producer
+from moldau.errors import MoldauError
+from moldau.pipeline.options import OptionError
+from moldau.pipeline.sentences import in_a_sentence
+from moldau.pipeline.sink.markers import TaskOfQuery
+from moldau.pipeline.sink.options import SinkOptions
+from moldau.pipeline.sink.schema import columns_to_write
+from moldau.pipeline.sink.writing import Written, write_task
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+logger = logging.getLogger(__name__)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """One job that writes."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool):
+        if overwrite:
+            raise OptionError('A topic cannot be overwritten; write with mode("append").')
+        self._options = options
+        self._columns = columns_to_write(schema, options)
+        self._job = f"job-{uuid.uuid4().hex[:12]}"
+
+    def write(self, iterator: Iterator["pyarrow.RecordBatch"]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None
+        with in_a_sentence():
+            return write_task(self._options, self._columns, self._task(context.partitionId()), 0, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Delete the groups of the markers, which nothing reads once the job has ended."""
+        with in_a_sentence():
+            self._delete_markers(messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """End the transactions of tasks that have failed, so that they do not hold up readers until they time out. If
+        the broker does not answer, leave that to their time-out."""
+        failed = [self._task(number) for number, message in enumerate(messages) if message is None]
+        try:
+            for task in failed:
+                with Producer(self._options.producer_settings(task.transactional_id)) as producer:
+                    producer.init_transactions()
+            self._delete_markers(messages)
+        except MoldauError as error:
+            logger.warning("The transactions of %d failed tasks were not ended: %s", len(failed), error)
+
+    def _task(self, number: int) -> TaskOfQuery:
+        return TaskOfQuery(self._options.prefix, self._job, number)
+
+    def _delete_markers(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        written = [one for one in messages if isinstance(one, Written) and one.marker.rows]
+        if written:
+            with Admin(self._options.bootstrap_servers) as admin:
+                admin.delete_groups([one.task.transactional_id for one in written])

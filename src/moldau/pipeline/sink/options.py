@@ -1,0 +1,68 @@
+"""Parses and checks the options of `df.write.format("moldau")`, with the names of Spark's Kafka connector. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from moldau.client.producing.producer_settings import ProducerSettings
+from moldau.client.settings import read_settings
+from moldau.errors import ConfigError
+from moldau.pipeline.options import BOOTSTRAP, KAFKA, OptionError, read_bootstrap, refuse_unknown
+
+NAMES = (*BOOTSTRAP, "topic", "transactionalIdPrefix")
+OF_SPARK = ("checkpointLocation", "queryName", "path", "outputMode")
+TRANSACTION_TIMEOUT_MS = 600_000
+PREFIX = "moldau-spark"
+INSTEAD = {
+    "transactional.id": "each task has its own, which begins with transactionalIdPrefix",
+    "acks": "transactions need acks=all",
+    "enable.idempotence": "transactions need it",
+    "key.serializer": "keys are binary or string",
+    "value.serializer": "values are binary or string",
+    "interceptor.classes": "records come from Spark as columns",
+}
+"""Settings of a producer that a task of Spark sets itself, and why."""
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """The parsed options of a writer; picklable. `settings` are the producer's, with Kafka's names."""
+
+    bootstrap_servers: str
+    topic: str | None
+    prefix: str
+    settings: tuple[tuple[str, str], ...]
+
+    def producer_settings(self, transactional_id: str) -> ProducerSettings:
+        given = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
+            **dict(self.settings),
+            "transactional.id": transactional_id,
+        }
+        return read_settings(ProducerSettings, "The client", (given,), {})
+
+
+def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
+    """Parse the options that Spark passes. Raises `OptionError` for the first wrong one."""
+    values = {name.lower(): str(value).strip() for name, value in given.items()}
+    for name in OF_SPARK:
+        values.pop(name.lower(), None)
+    refuse_unknown("sink", values, NAMES)
+    settings = {name.removeprefix(KAFKA): value for name, value in values.items() if name.startswith(KAFKA)}
+    settings.pop("bootstrap.servers", None)
+    for name, why in INSTEAD.items():
+        if name in settings:
+            raise OptionError(f"Option {KAFKA}{name} cannot be set for the sink: {why}.")
+    if not values.get("topic", "topic") or not values.get("transactionalidprefix", PREFIX):
+        raise OptionError("Options topic and transactionalIdPrefix cannot be empty.")
+    options = SinkOptions(
+        bootstrap_servers=read_bootstrap(values, "write to"),
+        topic=values.get("topic"),
+        prefix=values.get("transactionalidprefix", PREFIX),
+        settings=tuple(sorted(settings.items())),
+    )
+    try:
+        options.producer_settings(options.prefix)
+    except ConfigError as error:
+        raise OptionError(f"Options that begin with kafka. are settings of the client: {error}.") from None
+    return options

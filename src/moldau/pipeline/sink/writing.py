@@ -1,0 +1,133 @@
+"""What one Spark task writes: its rows in one transaction, with a marker that tells that its batch is written.
+
+A task that runs again first fences its predecessor (InitProducerId), which ends the predecessor's transaction, and then
+reads the marker. If the batch is committed already, it writes nothing and checks that it was given the same rows.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow
+import pyarrow.compute as compute
+from pyspark.sql.datasource import WriterCommitMessage
+
+from moldau.client.administration.admin import Admin
+from moldau.client.producing.producer import Producer
+from moldau.errors import MoldauError
+from moldau.pipeline.options import OptionError
+from moldau.pipeline.sink.markers import Marker, TaskOfQuery, committed, place
+from moldau.pipeline.sink.options import SinkOptions
+
+SEND_BYTES = 8 * 1024 * 1024
+SEND_ROWS = 131_072
+
+
+class BatchDivided(MoldauError):
+    """A batch was replayed with other rows in a task than before, so that it cannot be completed exactly once."""
+
+
+class RowRefused(MoldauError):
+    """A row that no record can be made of, such as one with a time before 1970."""
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task tells the driver. `is_replay`: it had committed the batch before."""
+
+    task: TaskOfQuery
+    marker: Marker
+    is_replay: bool = False
+
+
+def write_task(
+    options: SinkOptions, columns: tuple[str, ...], task: TaskOfQuery, batch: int, given: Iterable[Any]
+) -> Written:
+    """Write the rows of one task as batch number `batch` of its query. Without rows it asks the broker nothing."""
+    tables = gathered(given, columns)
+    first = next(tables, None)
+    if first is None:
+        return Written(task, Marker(batch, 0, 0))
+    tables = itertools.chain([first], tables)
+    with Producer(options.producer_settings(task.transactional_id)) as producer:
+        producer.init_transactions()
+        with Admin(options.bootstrap_servers) as admin:
+            before = committed(admin, task)
+        if before is not None and before.batch >= batch:
+            check_same(before, counted(tables, batch), task)
+            return Written(task, before, is_replay=True)
+        rows = size = 0
+        topics: set[str] = set()
+        with producer.transaction() as transaction:
+            for table in tables:
+                for topic, part in by_topic(table, options.topic):
+                    _send(producer, topic, part)
+                    topics.add(topic)
+                rows, size = rows + table.num_rows, size + content_bytes(table)
+            marker = Marker(batch, rows, size)
+            transaction.send_offsets({place(min(topics)): marker.offset()}, task.transactional_id)
+        return Written(task, marker)
+
+
+def _send(producer: Producer, topic: str, rows: pyarrow.Table) -> None:
+    try:
+        producer.send_table(topic, rows)
+    except (TypeError, ValueError) as error:
+        raise RowRefused(f"A row cannot be written to topic {topic}: {error}.") from None
+
+
+def counted(tables: Iterable[pyarrow.Table], batch: int) -> Marker:
+    """What the marker of these rows would be."""
+    rows = size = 0
+    for table in tables:
+        rows, size = rows + table.num_rows, size + content_bytes(table)
+    return Marker(batch, rows, size)
+
+
+def check_same(before: Marker, now: Marker, task: TaskOfQuery) -> None:
+    """Raise `BatchDivided` if a replayed batch has other rows in this task than those it had committed."""
+    if before.batch > now.batch:
+        raise BatchDivided(
+            f"Task {task.number} has committed batch {before.batch} already, and is given batch {now.batch}: the "
+            "checkpoint is older than what the topic holds. Start with a new checkpoint."
+        )
+    if before != now:
+        raise BatchDivided(
+            f"Task {task.number} had committed batch {now.batch} with {before.rows} rows, and its replay has "
+            f"{now.rows}: the batch is divided among tasks in another way. Restart the query with the number of "
+            "partitions it had (minPartitions, spark.sql.shuffle.partitions)."
+        )
+
+
+def gathered(given: Iterable[Any], columns: tuple[str, ...]) -> Iterator[pyarrow.Table]:
+    """The rows in tables large enough to fill Kafka's batches."""
+    waiting: list[Any] = []
+    rows = size = 0
+    for batch in given:
+        if batch.num_rows:
+            waiting.append(batch.select(list(columns)))
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= SEND_ROWS or size >= SEND_BYTES:
+            yield pyarrow.Table.from_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pyarrow.Table.from_batches(waiting)
+
+
+def by_topic(table: pyarrow.Table, topic: str | None) -> Iterator[tuple[str, pyarrow.Table]]:
+    """The rows of each topic, in their order. Raises `OptionError` for a row without a topic."""
+    if topic is not None:
+        yield topic, table
+        return
+    names, rows = table.column("topic"), table.drop_columns(["topic"])
+    if names.null_count:
+        raise OptionError("A row has no topic: column topic is null, and the option topic is not set.")
+    for name in compute.unique(names).to_pylist():
+        yield name, rows if compute.all(compute.equal(names, name)).as_py() else rows.filter(compute.equal(names, name))
+
+
+def content_bytes(table: pyarrow.Table) -> int:
+    """The bytes of all keys and values."""
+    columns = [table.column(name) for name in ("key", "value") if name in table.column_names]
+    return sum(compute.sum(compute.binary_length(column)).as_py() or 0 for column in columns)

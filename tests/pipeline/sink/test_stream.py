@@ -1,0 +1,164 @@
+"""A stream written to a topic: each record once, whatever is killed meanwhile."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import moldau
+from harness.patience import stretched, wait_until
+from moldau.client.fetching import LATEST, list_offsets
+from moldau.names import TopicPartition
+from moldau.pipeline.session import python_path
+from moldau.pipeline.sink.markers import TaskOfQuery
+from moldau.pipeline.sink.options import read_sink_options
+from moldau.pipeline.sink.stream import StreamWriter
+from moldau.pipeline.sink.writing import BatchDivided, Written, write_task
+from tests.pipeline.sink.test_writing import COLUMNS, expected, options, rows, values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NewTopic = Callable[..., str]
+RECORDS = 20_000
+COPY = """
+import sys
+from pathlib import Path
+from moldau.demo.streams import run_to_end
+from moldau.pipeline.session import start_session
+
+bootstrap, source, target, folder, records = sys.argv[1:]
+spark = start_session("copy", "local[2]", Path(folder, "spark"))
+options = {"bootstrapServers": bootstrap, "subscribe": source, "startingOffsets": "earliest"}
+stream = spark.readStream.format("moldau").options(**options, maxOffsetsPerTrigger=records, minPartitions=3).load()
+writer = stream.select("key", "value").writeStream.format("moldau").options(bootstrapServers=bootstrap, topic=target)
+writer = writer.option("checkpointLocation", str(Path(folder, "checkpoint"))).trigger(availableNow=True)
+run_to_end(lambda _: writer.start())
+"""
+
+
+class Copy:
+    """A process that copies a topic in micro-batches of 2,000 records, in a process group of its own."""
+
+    def __init__(self, bootstrap: str, source: str, target: str, folder: Path):
+        arguments = [bootstrap, source, target, str(folder), "2000"]
+        with (folder / "errors").open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", COPY, *arguments],
+                start_new_session=True,
+                stderr=errors,
+                env={**os.environ, "PYTHONPATH": python_path()},
+            )
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def workers(self) -> list[int]:
+        """The Python workers of its tasks: children of a `pyspark.daemon` in its process group."""
+        daemons, found = set(), []
+        for entry in Path("/proc").iterdir():
+            try:
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if not entry.name.isdecimal() or int(stat[2]) != self.process.pid or b"pyspark.daemon" not in command:
+                continue
+            daemons.add(int(entry.name))
+            found.append((int(entry.name), int(stat[1])))
+        return [pid for pid, parent in found if parent in daemons]
+
+
+@pytest.fixture
+def copies() -> Iterator[list[Copy]]:
+    started: list[Copy] = []
+    yield started
+    for one in started:
+        if one.process.poll() is None:
+            one.kill()
+
+
+def written(bootstrap: str, topic: str) -> int:
+    """The records in the log, committed or not."""
+    return sum(list_offsets(bootstrap, {TopicPartition(topic, n): LATEST for n in range(2)}).values())
+
+
+@pytest.mark.timeout(600)
+def test_a_stream_whose_driver_and_workers_are_killed_writes_each_record_once(
+    bootstrap: str, new_topic: NewTopic, tmp_path: Path, copies: list[Copy]
+) -> None:
+    source, target = new_topic(2), new_topic(2)
+    with moldau.Producer(bootstrap) as producer:
+        producer.send_many(source, [f"v{n}" for n in range(RECORDS)], [f"k{n}" for n in range(RECORDS)])
+
+    def run_until(share: float) -> Copy:
+        copies.append(Copy(bootstrap, source, target, tmp_path))
+        wait_for(copies[-1], share)
+        return copies[-1]
+
+    def wait_for(copy: Copy, share: float) -> None:
+        goal = share * RECORDS
+        assert wait_until(lambda: copy.process.poll() is not None or written(bootstrap, target) >= goal, 200, 0.01)
+
+    run_until(0.15).kill()
+    copy = run_until(0.35)
+    for pid in copy.workers()[:1]:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(copy, 0.6)
+    copy.kill()
+    last = run_until(2.0)
+    assert last.process.wait(stretched(100)) == 0, (tmp_path / "errors").read_text()[-3000:]
+    assert values(bootstrap, target) == expected(RECORDS)
+
+
+def test_a_replay_that_has_fewer_tasks_is_refused(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    sink = options(bootstrap, topic)
+    tasks = [TaskOfQuery("test", topic, number) for number in range(3)]
+    before = [write_task(sink, COLUMNS, task, 4, [rows(task.number * 10, 10)]) for task in tasks]
+    from pyspark.sql import types
+
+    schema = types.StructType([types.StructField(name, types.StringType()) for name in COLUMNS])
+    writer = StreamWriter(read_sink_options({"bootstrapServers": bootstrap, "topic": topic}), schema)
+    writer.commit(before, 4)
+    same = [write_task(sink, COLUMNS, task, 4, [rows(task.number * 10, 10)]) for task in tasks]
+    writer.commit(same, 4)
+    with pytest.raises(BatchDivided, match="Task 2 had committed batch 4 with 10 rows"):
+        writer.commit(same[:2], 4)
+    empty = write_task(sink, COLUMNS, tasks[1], 4, [])
+    assert isinstance(empty, Written) and empty.marker.rows == 0
+    with pytest.raises(BatchDivided, match="Task 1 had committed batch 4"):
+        writer.commit([same[0], empty, same[2]], 4)
+
+
+@pytest.mark.timeout(240)
+def test_a_frame_is_written_with_keys_headers_and_times(
+    spark: "SparkSession", bootstrap: str, new_topic: NewTopic
+) -> None:
+    source, target = new_topic(3), new_topic(3)
+    with moldau.Producer(bootstrap) as producer:
+        for n in range(30):
+            producer.send(source, f"v{n}", f"k{n}", headers=[("h", b"%d" % n)], timestamp_ms=1_000 + n)
+    frame = spark.read.format("moldau").options(bootstrapServers=bootstrap, subscribe=source).load()
+    to = {"kafka.bootstrap.servers": bootstrap, "topic": target}
+    frame.drop("partition").write.format("moldau").options(**to).mode("append").save()
+    columns = ["key", "value", "timestamp", "headers"]
+    one, other = (
+        moldau.read_table(topic, bootstrap).sort_by("timestamp").select(["partition", *columns])
+        for topic in (source, target)
+    )
+    assert one.equals(other), "keys go to the partitions that they have in Java"
+    with moldau.Admin(bootstrap) as admin:
+        groups = [group.group_id for group in admin.list_groups()]
+    assert not [group for group in groups if group.startswith("moldau-spark-job-")], "the job's markers are gone"
+    with pytest.raises(Exception, match="column value as string or binary, not bigint") as raised:
+        frame.selectExpr("offset as value").write.format("moldau").options(**to).mode("append").save()
+    assert "Traceback" not in str(raised.value)
+    with pytest.raises(Exception, match="A topic cannot be overwritten"):
+        frame.select("value").write.format("moldau").options(**to).mode("overwrite").save()

@@ -1,0 +1,41 @@
+"""docs/spark.md: its examples run one after another, and its tables name every option."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import moldau
+from moldau.pipeline import options
+from moldau.pipeline.sink import options as sink_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("name", sorted({*options.NAMES, *sink_options.NAMES} - {"kafka.isolation.level"}))
+def test_every_option_is_in_a_table(name: str) -> None:
+    assert re.search(rf"^\|[^|]*`{re.escape(name)}`", PAGE, re.MULTILINE)
+
+
+@pytest.mark.timeout(300)
+def test_the_examples_run(
+    spark: "SparkSession", bootstrap: str, new_topic: Callable[..., str], tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    with moldau.Producer(bootstrap) as producer:
+        producer.send_many("clicks", [f"v{n}" for n in range(50)], [f"k{n}" for n in range(50)])
+        producer.send("clicks-copy", "first")
+    names = {"spark": spark, "checkpoint": str(tmp_path)}
+    for example in EXAMPLES:
+        exec(compile(example.replace("localhost:9092", bootstrap), "docs/spark.md", "exec"), names)
+    assert len(moldau.read_table("clicks-copy", bootstrap)) == 1 + 50 + 50
+    assert "50 50\n" in capfd.readouterr().out
+    with moldau.Admin(bootstrap) as admin:
+        (group,) = [one.group_id for one in admin.list_groups() if one.group_id.startswith("copier-")]
+        assert sum(lag.records or 0 for lag in admin.group_lag(group).values()) == 0
