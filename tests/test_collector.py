@@ -72,7 +72,7 @@ def test_short_collections_freeze_nothing(policy: Collector, monkeypatch: pytest
     before = gc.get_freeze_count()
     held = [[number] for number in range(10_000)]
     gc.collect()
-    assert gc.get_freeze_count() == before
+    assert gc.get_freeze_count() <= before  # what other tests froze may go away meanwhile
     assert len(held) == 10_000
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,7 +37,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def a_batch() -> bytes:
-    return bytes(encode_batch([(b"k", os.urandom(RECORD_BYTES), 1, [])]))
+    return bytes(encode_batch([(b"k", os.urandom(RECORD_BYTES), int(time.time() * 1000), [])]))
 
 
 def fill(raw: Raw, partitions: range) -> None:

@@ -270,7 +270,10 @@ def test_whatever_bit_flips_a_start_repairs_or_refuses_and_serves_what_is_right(
             outcome = start(tmp_path / "data", stopped, flip)
         except Exception as failure:
             raise AssertionError(f"seed {SEED}, flip {number}: {flip}") from failure
-        assert not any(record.levelno >= logging.ERROR and record.exc_info for record in caplog.records)
+        said = [
+            record for record in caplog.records if record.name.startswith("moldau.")
+        ]  # other tests' loops speak too
+        assert not any(record.levelno >= logging.ERROR and record.exc_info for record in said)
         caplog.clear()
         outcomes[f"{flip.kind} {outcome}"] += 1
     print(", ".join(f"{what} ({times})" for what, times in sorted(outcomes.items())))

@@ -213,3 +213,18 @@ def test_a_negative_idle_time_is_none():
         await server.stop()
 
     run(scenario())
+
+
+def test_a_connection_that_was_being_accepted_when_the_server_aborted_is_closed():
+    async def scenario() -> None:
+        server, _ = await serving(lambda frame: [bytes(frame)])
+        server.abort()
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            theirs.setblocking(False)
+            await loop.connect_accepted_socket(lambda: server_module.Connection(server, loop), ours)
+            assert await loop.sock_recv(theirs, 1) == b""
+        assert not server.connections
+
+    run(scenario())

@@ -153,3 +153,26 @@ def test_a_record_of_2013_is_deleted_by_default_and_kept_where_retention_says_so
         assert starts == {"short": 1, "long": 0}
 
     in_broker(tmp_path, scenario)
+
+
+def test_others_have_a_turn_after_each_log_that_retention_deletes_from(tmp_path: Path):
+    async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
+        await cluster.topics.create([NewTopic("old", 5, 1)])
+        upkeep = Upkeep(cluster.metadata, replicas, logs, cluster.metadata.config, Runtime())
+        retention = next(job for job in upkeep.jobs if job.name == "retention")
+        for replica in replicas:
+            assert not produce(replica, memoryview(encode_batch([Row(None, b"old", 1)])), NOW_MS).error
+        starts: set[int] = set()
+
+        async def look() -> None:
+            while True:
+                starts.add(sum(replica.log.log_start_offset for replica in replicas))
+                await asyncio.sleep(0)
+
+        looking = asyncio.ensure_future(look())
+        await asyncio.sleep(0)
+        await retention.work()
+        looking.cancel()
+        assert starts >= {0, 1, 2, 3, 4}
+
+    in_broker(tmp_path, scenario)

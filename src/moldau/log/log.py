@@ -187,7 +187,7 @@ class Log:
             index.entries = entries  # the marker comes again, and its entry in this one's place
             raise
         if not appended.error:
-            self.producers.ended(header, marker, offset, now_ms)
+            self.producers.ended(header, marker, offset, now_ms, transaction_version)
         return appended
 
     def append_replicated(self, data: Buffer, leader_epoch: int, now_ms: int) -> Offset:

@@ -163,19 +163,30 @@ class Server:
             return None
         return f"{self.watchdog.request_name(owner.asked)} from {owner.peer}"
 
-    async def stop(self) -> None:
-        """Accept no more, let requests in flight finish for a moment, close all connections."""
+    def _stop_accepting(self) -> "asyncio.Future[None]":
+        """From now on a connection is refused, even one that was accepted already; done when all others are closed."""
         for server in self._listening:
             server.close()
         if self._sweeper:
             self._sweeper.cancel()
         self._emptied = asyncio.get_running_loop().create_future()
+        return self._emptied
+
+    def abort(self) -> None:
+        """Accept no more, and close all connections at once, whatever is in flight."""
+        self._stop_accepting()
+        for connection in list(self.connections):
+            connection.close()
+
+    async def stop(self) -> None:
+        """Accept no more, let requests in flight finish for a moment, close all connections."""
+        emptied = self._stop_accepting()
         if self.connections:
             log.info("stopping: closing %s", counted(len(self.connections), "connection"))
         for connection in list(self.connections):
             connection.finish()
         if self.connections:
-            await asyncio.wait([self._emptied], timeout=GRACE_S)
+            await asyncio.wait([emptied], timeout=GRACE_S)
         cut_off = [task for task in (connection.in_flight for connection in self.connections) if task is not None]
         if cut_off:
             log.info("stopping: %s not answered within %.0f s", counted(len(cut_off), "request"), GRACE_S)

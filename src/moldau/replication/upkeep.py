@@ -8,13 +8,14 @@ and the job continues with the other folders.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
 from moldau.log.folders import LogFolders
+from moldau.log.segment import Segment
 from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from moldau.turns import in_turns
@@ -92,12 +93,14 @@ class Upkeep:
                 logger.exception("%s failed", job.name)
 
     async def _retain(self) -> None:
+        """Deleting from a log rolls and renames files, so the loop gets a turn after each log that loses something."""
         now_ms = self._runtime.clock.now_ms()
         for turn, replica in enumerate(self._replicas):
+            gone: Sequence[Segment] = ()
             if replica.config.deletes or replica.log.log_start_offset > 0:
                 with contextlib.suppress(KafkaError):  # its folder is offline, and that has been logged
-                    replica.log.retain(now_ms, replica.high_watermark)
-            if turn % BREATH == BREATH - 1:
+                    gone = replica.log.retain(now_ms, replica.high_watermark)
+            if gone or turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
 
     async def _checkpoint_recovery_points(self) -> None:

@@ -78,18 +78,11 @@ class ShiftedLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, clock: Clock):
         self._clock = clock
-        self.servers: list[asyncio.Server] = []
-        """The listeners that were opened on this loop."""
         self._working = 0
         super().__init__()
 
     def time(self) -> float:
         return super().time() + self._clock.ahead_s
-
-    async def create_server(self, *args: Any, **named: Any) -> asyncio.Server:
-        server = await super().create_server(*args, **named)
-        self.servers.append(server)
-        return server
 
     def run_in_executor(  # type: ignore[override]
         self, executor: concurrent.futures.Executor | None, func: Callable[..., T], *args: Any

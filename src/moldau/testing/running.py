@@ -131,10 +131,7 @@ class Life:
     def _break_off(self) -> None:
         """Close the listeners and break the connections; the tasks are cancelled when the loop closes."""
         self._is_broken_off = True
-        for server in self._loop.servers:
-            server.close()
-        for connection in list(self._broker.server.connections):
-            connection.close()
+        self._broker.server.abort()
 
 
 class _Failures(logging.Handler):

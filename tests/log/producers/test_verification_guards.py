@@ -51,6 +51,19 @@ def test_a_marker_voids_the_guard() -> None:
     assert check(producers, header(), again, 0) is None
 
 
+def test_a_late_marker_leaves_the_guard_of_the_next_transaction() -> None:
+    """Version 2: EndTxn is answered before the markers are written, and the next transaction has their epoch."""
+    producers = Producers()
+    ended = obtain(producers, header(), NOW_MS)
+    producers.ended(header(epoch=1), Marker(False, 0), 0, NOW_MS, transaction_version=2)
+    assert check(producers, header(), ended, 2) is INVALID
+    following = obtain(producers, header(epoch=1), NOW_MS)
+    producers.ended(header(epoch=1), Marker(False, 0), 1, NOW_MS, transaction_version=2)
+    assert check(producers, header(epoch=1), following, 2) is None
+    producers.ended(header(epoch=1), Marker(False, 0), 2, NOW_MS, transaction_version=1)
+    assert check(producers, header(epoch=1), following, 2) is INVALID
+
+
 def test_the_batch_with_the_lowest_sequence_seen_is_first() -> None:
     producers = Producers()
     guard = obtain(producers, header(5), NOW_MS)

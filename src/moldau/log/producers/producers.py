@@ -179,15 +179,20 @@ class Producers:
         stable = next((other for other in self._open if other != first), offset + 1)
         return AbortedTxn(producer_id, first, offset, stable)
 
-    def ended(self, header: BatchHeader, marker: Marker, offset: int, timestamp: int) -> AbortedTxn | None:
-        """Note a marker that is in the log at `offset`; returns what `aborted_by` does."""
+    def ended(
+        self, header: BatchHeader, marker: Marker, offset: int, timestamp: int, transaction_version: int = 0
+    ) -> AbortedTxn | None:
+        """Note a marker that is in the log at `offset`; returns what `aborted_by` does. The guard of the producer's
+        next transaction stays: from version 2 on, that one has the marker's epoch, and the ended one an older epoch."""
         aborted = self.aborted_by(header.producer_id, marker, offset)
         producer = self._known.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             producer = self._begin_epoch(header, producer)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = timestamp
-        self.guards.pop(header.producer_id, None)
+        guard = self.guards.get(header.producer_id)
+        if guard is not None and (transaction_version < RAISES_EPOCH or guard.epoch < header.producer_epoch):
+            del self.guards[header.producer_id]
         first = producer.transaction_start
         if first != NO_TRANSACTION:
             producer.transaction_start = NO_TRANSACTION

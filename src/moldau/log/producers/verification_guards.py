@@ -4,6 +4,8 @@ is appended. Pure.
 The first batch of a producer's transaction obtains a `VerificationGuard`. Once the coordinator has agreed, the batch is
 appended only if the partition still has that very guard. A marker removes it, and so does the first batch that is
 appended: an answer from before a marker can never let a batch into the transaction after it, even at the same epoch.
+In version 2 of transactions a marker removes only the guard of an older epoch than its own: the producer may begin its
+next transaction, which has the marker's epoch, before the marker of the last one is in the log.
 While the coordinator is asked, later batches of the producer may overtake earlier ones; the batch with the lowest
 sequence seen at the largest epoch must be first. A producer that has the leader add partitions (version 2 of
 transactions) begins at sequence 0 in a partition that does not know it. Source: KIP-890; what Kafka 4.3 answers.
