@@ -19,6 +19,7 @@ from moldau.client.fetching import FETCH_MAX_BYTES
 from moldau.client.producing.columnar import RecordColumns, encoded_batches
 from moldau.records.arena import Arena
 from moldau.records.arrow import to_record_batches
+from moldau.records.batch import read_header, stamp
 from moldau.records.compression import CODECS
 
 PARTITIONS = 6
@@ -75,7 +76,10 @@ def main(arguments: list[str] | None = None) -> int:
                 times = pa.repeat(pa.scalar(1_700_000_000_000, pa.int64()), len(contents))
                 columns = RecordColumns(keyed, contents, times, None, None)
                 how = {"batch_bytes": BATCH_BYTES, "codec": CODECS[codec]}
-                return [batch.data for batch in encoded_batches(columns, PARTITIONS, lambda _: 0, **how)]
+                found = [batch.data for batch in encoded_batches(columns, PARTITIONS, lambda _: 0, **how)]
+                for data in found:
+                    stamp(data, read_header(data).attributes, read_header(data).max_timestamp)
+                return found
 
             fetched, arena = fetches(encode()), Arena()
 

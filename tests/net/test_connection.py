@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.net.connection import READ_BUFFER_BYTES, ClientConnection, dial
+from moldau.net.connection import PIECES_MAX, READ_BUFFER_BYTES, ClientConnection, dial
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -128,6 +128,22 @@ def test_the_loop_is_woken_seldom_while_a_large_reply_arrives_and_as_usual_after
             connection.send_unanswered([frame(number, b"go on")])
             assert len(await reply) == 700_004
             assert endpoint.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
+
+    asyncio.run(run())
+
+
+def test_a_request_in_many_pieces_of_any_size_arrives_whole_and_in_order() -> None:
+    async def run() -> None:
+        async with connected(echo, 1 << 25) as connection:
+            replies, sent = [], []
+            for count, size in ((3, 10), (40, 400_000), (PIECES_MAX + 10, 7), (5, 1), (2, 3_000_000)):
+                pieces = [bytes([number % 251]) * size for number in range(count)]
+                number = connection.next_correlation_id()
+                head = struct.pack(">ii", count * size + 4, number)
+                replies.append(connection.send(number, [head, *map(memoryview, pieces)], 60_000))
+                sent.append(b"".join(pieces))
+            for reply, body in zip(replies, sent, strict=True):
+                assert (await reply)[4:] == body
 
     asyncio.run(run())
 

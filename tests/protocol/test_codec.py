@@ -2,6 +2,7 @@
 
 import io
 import struct
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -14,8 +15,17 @@ from kio.serial import entity_reader, entity_writer
 
 from moldau.errors import ProtocolViolation
 from moldau.protocol.apis import API_VERSIONS, APIS, HEARTBEAT, OFFSET_DELETE, PRODUCE, Api
-from moldau.protocol.codec import read_header, read_reply, read_request, write_reply, write_request
+from moldau.protocol.codec import (
+    read_header,
+    read_reply,
+    read_request,
+    write_reply,
+    write_request,
+    write_request_around,
+)
 from moldau.protocol.messages.heartbeat import HeartbeatRequest
+from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from moldau.protocol.primitives import Detached
 
 EVERY_VERSION = [
     pytest.param(api, version, id=f"{api.name}-v{version}")
@@ -36,6 +46,21 @@ def test_kio_reads_the_header_of_a_request_that_we_write(api: Api, version: int)
     read = read_header(memoryview(frame)[4:])
     assert read == (api.key, version, 7, "client ü", size)
     assert read_request(api, version, memoryview(frame)[4:], read.body) == api.request()
+
+
+@pytest.mark.parametrize("version", range(PRODUCE.lowest, PRODUCE.high + 1))
+def test_a_request_around_records_has_the_bytes_of_one_that_holds_them(version: int) -> None:
+    held = [b"first", b"", b"x" * 1_000]
+    places = [Detached(len(data)) for data in held]
+
+    def request(records: Sequence[bytes | Detached]) -> ProduceRequest:
+        parts = [PartitionProduceData(index=number, records=data) for number, data in enumerate(records)]
+        topics = [TopicProduceData(name="t", partition_data=parts[:2]), TopicProduceData(partition_data=parts[2:])]
+        return ProduceRequest(acks=-1, timeout_ms=7, topic_data=topics)
+
+    pieces = write_request_around(PRODUCE, version, 7, "c", request(places), [*zip(places, held, strict=True)])
+    assert b"".join(pieces) == write_request(PRODUCE, version, 7, "c", request(held))
+    assert all(any(piece is data for piece in pieces) for data in held), "no record is copied"
 
 
 @every_version

@@ -229,21 +229,25 @@ def source(columns: Any, values: list[bytes | None], first: int = 0) -> Any:
 
 
 @ways
-@given(rows=making.row_lists, first=st.integers(0, 9))
-def test_columns_encode_to_the_same_bytes_as_rows(columns: Any, rows: list[Any], first: int) -> None:
+@given(rows=making.row_lists, first=st.integers(0, 9), used=st.none() | st.integers(0, 500))
+def test_columns_encode_to_the_same_bytes_as_rows(columns: Any, rows: list[Any], first: int, used: int | None) -> None:
     first = min(first, len(rows) - 1)
     part = rows[first:]
     blocks = [columns.header_block(row[3]) for row in rows]
     stamps = memoryview(struct.pack(f"{len(part)}q", *(row[2] for row in part))).cast("q")
-    encoded = columns.encode_columns(
+    into = None if used is None else bytearray(b"z" * used)
+    encoded, latest = columns.encode_columns(
         len(part),
         source(columns, [row[0] for row in rows], first),
         source(columns, [row[1] for row in rows], first),
         stamps,
         source(columns, blocks, first) if any(row[3] for row in part) else None,
         61,
+        into,
     )
-    assert encoded == columns.encode_rows(part, part[0][2], 61)
+    expected, expected_latest = columns.encode_rows(part, part[0][2], 61)
+    assert (encoded[61:], latest) == (expected[61:], expected_latest)
+    assert into is None or encoded is into
 
 
 @ways

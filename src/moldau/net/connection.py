@@ -17,7 +17,7 @@ import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
 from moldau.errors import ErrorCode, KafkaError
@@ -26,6 +26,8 @@ from moldau.runtime import Buffer
 READ_BUFFER_BYTES = 64 * 1024
 MAX_REPLY_BYTES = 128 * 1024 * 1024
 WAKE_BYTES = 1024 * 1024
+PIECES_MAX = 1024
+"""As many pieces may be written at once (IOV_MAX)."""
 _SIZE = struct.Struct(">i")
 
 
@@ -49,6 +51,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._name = name
         self._max_reply_bytes = max_reply_bytes
         self._transport: asyncio.Transport | None = None
+        self._fd = -1
         self._awaited: deque[_Awaited] = deque()
         self._correlation_id = 0
         self._scratch = memoryview(bytearray(READ_BUFFER_BYTES))
@@ -91,14 +94,21 @@ class ClientConnection(asyncio.BufferedProtocol):
             return reply
         timer = self._loop.call_later(timeout_ms / 1000, self._timed_out, timeout_ms)
         self._awaited.append(_Awaited(correlation_id, reply, timer, memory))
-        self._transport.writelines(pieces)
+        self._write(self._transport, pieces)
         return reply
 
     def send_unanswered(self, pieces: list[Buffer]) -> None:
         """Write one whole frame that the broker does not answer (Produce with acks=0)."""
         if self.closed or self._transport is None:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} is closed")
-        self._transport.writelines(pieces)
+        self._write(self._transport, pieces)
+
+    def _write(self, transport: asyncio.Transport, pieces: Sequence[Buffer]) -> None:
+        """Write the pieces of a frame, from where they are as far as the socket takes them."""
+        if self._fd >= 0 and len(pieces) > 1 and not transport.get_write_buffer_size():
+            pieces = unsent(self._fd, pieces)
+        if pieces:
+            transport.writelines(pieces)
 
     def close(self) -> None:
         """Close now; all awaited replies fail."""
@@ -111,6 +121,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self.closed:
             return
         self.closed = True
+        self._fd = -1
         self._writable.set()
         if self._transport is not None:
             self._transport.abort()
@@ -126,6 +137,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         if endpoint is not None and endpoint.family in (socket.AF_INET, socket.AF_INET6):
             endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket = endpoint
+            if hasattr(os, "writev") and transport.get_extra_info("sslcontext") is None:
+                self._fd = endpoint.fileno()
 
     def connection_lost(self, exc: Exception | None) -> None:
         why = f": {exc}" if exc else ""
@@ -195,6 +208,19 @@ class ClientConnection(asyncio.BufferedProtocol):
         timer.cancel()
         if not reply.done():
             reply.set_result(frame)
+
+
+def unsent(fd: int, pieces: Sequence[Buffer]) -> Sequence[Buffer]:
+    """Write pieces to a socket, and return what it did not take. An error is left to the next one who writes."""
+    try:
+        left = os.writev(fd, pieces[:PIECES_MAX])
+    except OSError:
+        return pieces
+    for number, piece in enumerate(pieces):
+        if left < len(piece):
+            return [memoryview(piece)[left:], *pieces[number + 1 :]]
+        left -= len(piece)
+    return []
 
 
 async def dial(

@@ -13,7 +13,8 @@ from moldau.net.connection import MAX_REPLY_BYTES, ClientConnection, dial, fresh
 from moldau.peers.address import Address
 from moldau.peers.negotiation import NO_LIMITS, Versions, read_versions, versions_request
 from moldau.protocol.apis import API_VERSIONS, Api
-from moldau.protocol.codec import read_reply, write_request
+from moldau.protocol.codec import read_reply, write_request_around
+from moldau.protocol.primitives import Around
 from moldau.runtime import Buffer
 
 REQUEST_TIMEOUT_MS = 30_000
@@ -37,19 +38,21 @@ class Link:
         request: Any,
         timeout_ms: int = REQUEST_TIMEOUT_MS,
         memory: Callable[[int], memoryview] = fresh,
+        around: Around = (),
     ) -> asyncio.Future[memoryview]:
-        """Send a request now. The future holds the frame of its reply: `codec.read_reply` with `versions.of(api)`; a
-        large reply is received into what `memory` returns, given the size."""
-        correlation_id = self.connection.next_correlation_id()
-        frame: Buffer = write_request(api, self.versions.of(api), correlation_id, self._client_id, request)
-        return self.connection.send(correlation_id, [frame], timeout_ms, memory)
+        """Send a request now, around the bytes of its detached records. The future holds the frame of its reply:
+        `codec.read_reply` with `versions.of(api)`; a large reply is received into what `memory` returns, given the
+        size."""
+        correlation_id, pieces = self._pieces(api, request, around)
+        return self.connection.send(correlation_id, pieces, timeout_ms, memory)
 
-    def post_unanswered(self, api: Api, request: Any) -> None:
+    def post_unanswered(self, api: Api, request: Any, around: Around = ()) -> None:
         """Send a request that gets no reply."""
-        correlation_id = self.connection.next_correlation_id()
-        self.connection.send_unanswered(
-            [write_request(api, self.versions.of(api), correlation_id, self._client_id, request)]
-        )
+        self.connection.send_unanswered(self._pieces(api, request, around)[1])
+
+    def _pieces(self, api: Api, request: Any, around: Around) -> tuple[int, list[Buffer]]:
+        number = self.connection.next_correlation_id()
+        return number, write_request_around(api, self.versions.of(api), number, self._client_id, request, around)
 
     async def call(
         self,

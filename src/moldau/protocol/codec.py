@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.apis import API_VERSIONS, APIS, Api
-from moldau.protocol.primitives import Buffer, skip_tagged_fields
+from moldau.protocol.primitives import Around, Buffer, skip_tagged_fields
 
 WIDE_BYTES = 16 << 10
 """A larger request may hold enough elements to take more than a few milliseconds to read or to answer; a
@@ -80,6 +80,20 @@ def write_reply(api: Api, version: int, correlation_id: int, response: Any) -> b
 
 def write_request(api: Api, version: int, correlation_id: int, client_id: str, request: Any) -> bytes:
     """A whole request, with its size in front: what a client sends."""
+    (frame,) = write_request_around(api, version, correlation_id, client_id, request, ())
+    return bytes(frame)
+
+
+def write_request_around(
+    api: Api,
+    version: int,
+    correlation_id: int,
+    client_id: str,
+    request: Any,
+    around: Around,
+) -> list[Buffer]:
+    """A whole request in pieces, with its size in front. `around` are the detached records in it, in its order, and
+    their bytes, which become pieces and are not copied."""
     flexible = version >= api.flexible
     name = client_id.encode()
     out = bytearray(4)
@@ -88,8 +102,13 @@ def write_request(api: Api, version: int, correlation_id: int, client_id: str, r
     if flexible:
         out.append(0)
     schema.writer(api.request, version, flexible)(out, request)
-    struct.pack_into(">i", out, 0, len(out) - 4)
-    return bytes(out)
+    struct.pack_into(">i", out, 0, len(out) - 4 + sum(place.length for place, _ in around))
+    pieces: list[Buffer] = []
+    start, view = 0, memoryview(out)
+    for place, data in around:
+        pieces += (view[start : place.at], data)
+        start = place.at
+    return [*pieces, view[start:]]
 
 
 def read_reply(api: Api, version: int, frame: Buffer) -> Any:

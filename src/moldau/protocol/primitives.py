@@ -7,7 +7,7 @@ Source: "Protocol Primitive Types" of Kafka's protocol guide. A value that does 
 
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from moldau.errors import ProtocolViolation
@@ -105,14 +105,18 @@ def length_writer(flexible: bool, narrow: bool) -> Callable[[bytearray, int], No
 
 
 class Detached:
-    """Records in a file, which leave it only when the reply is sent. A writer writes their length in bytes, and sets
-    `at` to the position in its output where they belong."""
+    """Records that are not copied into a message: a slice of a file in a reply, a batch in a request. A writer writes
+    their length in bytes, and sets `at` to the position in its output where they belong."""
 
     __slots__ = ("at", "length")
 
     def __init__(self, length: int):
         self.length = length
         self.at = 0
+
+
+Around = Sequence[tuple[Detached, Buffer]]
+"""The detached records of a message, in order, and their bytes."""
 
 
 def sized(kind: str, flexible: bool, nullable: bool) -> tuple[Read, Write]:

@@ -132,9 +132,12 @@ def from_columns(
     values: pa.Array | None,
     timestamps_ms: pa.Array,
     headers: pa.Array | None = None,
+    *,
+    into: bytearray | None = None,
     **batch: Any,
 ) -> bytearray:
     """One record batch of whole columns; None is a column of nulls. `batch` are further arguments for `write_batch`.
+    The records are written over `into`, if given; without a codec it becomes the batch.
 
     Keys and values are binary or strings, timestamps int64 in ms or Arrow's, headers as in `SCHEMA`. Raises
     `ValueError` for columns of different lengths or of more than 2 GiB.
@@ -156,7 +159,7 @@ def from_columns(
             [columns.header_block([(pair["key"], pair["value"]) for pair in row or ()]) for row in pairs], pa.binary()
         )
     records, max_timestamp = columns.encode_columns(
-        count, source_of(keys), source_of(values), numbers, source_of(blocks), HEADER_SIZE
+        count, source_of(keys), source_of(values), numbers, source_of(blocks), HEADER_SIZE, into
     )
     return write_batch(
         records, count=count, base_timestamp=numbers[0], max_timestamp=max_timestamp, room=HEADER_SIZE, **batch

@@ -190,8 +190,9 @@ def write_batch(
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
     room: int = 0,
+    checksum: bool = True,
 ) -> bytearray:
-    """One whole batch around encoded records, which are compressed here.
+    """One whole batch around encoded records, which are compressed here. With `checksum=False`, `stamp` must follow.
 
     `attributes`: the bits other than the codec's. `room`: 61 if `records` is a bytearray with free space for the header
     in front; without a codec that bytearray becomes the batch.
@@ -201,8 +202,8 @@ def write_batch(
     else:
         plain = memoryview(records)[room:]
         body = compression.compress(codec, plain, level) if codec else plain
-        batch = bytearray(HEADER_SIZE + len(body))
-        batch[HEADER_SIZE:] = body
+        batch = bytearray(HEADER_SIZE)
+        batch += body
     if last_offset_delta is None:
         last_offset_delta = count - 1
     attributes = attributes & ~CODEC_BITS | codec
@@ -210,7 +211,8 @@ def write_batch(
         batch, 0, base_offset, len(batch) - LOG_OVERHEAD, leader_epoch, MAGIC, 0, attributes, last_offset_delta,
         base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
     )  # fmt: skip
-    _UINT32.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
+    if checksum:
+        _UINT32.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
     return batch
 
 

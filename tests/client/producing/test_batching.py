@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.client.producing.batching import MAX_IN_FLIGHT, Accumulator, Batch, BufferFull, Identity, PartitionQueue
+from moldau.client.producing.batching import (
+    MAX_IN_FLIGHT,
+    TABLES_BYTES,
+    Accumulator,
+    Batch,
+    BufferFull,
+    Identity,
+    PartitionQueue,
+)
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records.batch import read_header
@@ -68,6 +76,30 @@ def test_the_buffer_is_bounded_and_gives_room_back() -> None:
     into.release(batch)
     assert into.held_bytes == 0
     put(into, b"x" * 250)
+
+
+def test_tables_are_not_encoded_far_ahead_of_the_broker_and_leave_the_rest_of_the_buffer_to_records() -> None:
+    into = accumulator(buffer_bytes=1 << 30)
+    portion = bytearray(TABLES_BYTES // 4)
+    for _ in range(4):
+        into.append_encoded(TP, portion, 1, NOW_S)
+    with pytest.raises(BufferFull):
+        into.append_encoded(TP, portion, 1, NOW_S)
+    put(into, b"x")
+    accumulator(buffer_bytes=1 << 30).append_encoded(TP, bytearray(TABLES_BYTES + 1), 1, NOW_S)
+
+
+def test_memory_of_acknowledged_tables_is_used_again_unless_someone_still_reads_it() -> None:
+    into = accumulator()
+    free, read = bytearray(b"x" * 1_000), bytearray(b"y" * 1_000)
+    reader = memoryview(read)
+    into.reuse(free)
+    into.reuse(read)
+    assert (into.spare() is free, into.spare(), bytes(reader)) == (True, None, b"y" * 1_000)
+    for _ in range(TABLES_BYTES // 1_000_000 + 5):
+        into.reuse(bytearray(1_000_000))
+    kept = [*iter(into.spare, None)]
+    assert 0 < sum(len(memory) for memory in kept if memory is not None) <= TABLES_BYTES
 
 
 def test_batches_do_not_linger_while_a_caller_waits_for_room() -> None:

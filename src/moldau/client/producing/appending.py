@@ -196,6 +196,7 @@ class Appender:
             batch_bytes=settings.column_batch_size,
             codec=CODECS[settings.compression_type],
             by_key=not self._ignores_keys,
+            spare=self.accumulator.spare,
         )
 
     def append_encoded(self, tp: TopicPartition, batch: "EncodedBatch", now_s: float) -> Batch:

@@ -162,7 +162,8 @@ class AsyncProducer:
         where null; partitions are chosen as by `send` where null, though without keys from batch to batch; headers are
         list<struct<key, value>> or maps. Interceptors do not see the rows.
 
-        Waits while the buffer is full. Raises `TypeError` or `ValueError` for a wrong table, of which nothing is sent
+        Waits while the buffer is full or 16 MiB in it are not acknowledged. Raises `TypeError` or `ValueError` for a
+        wrong table, of which nothing is sent
         then, `KafkaError` as `send` does, and `ConfigError` without pyarrow.
         """
         await self._bind(topic)
@@ -185,13 +186,17 @@ class AsyncProducer:
     async def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
         highest = columns.highest_partition
         route = self.known_route(topic, highest) or await self.find_route(topic, highest)
-        batches = []
+        batches, unseen = [], 0
         for batch in self.appender.encode(route, columns):
             tp = route.partitions[batch.partition]
             append = partial(self.appender.append_encoded, tp, batch, self.now_s())
             batches.append((tp, await self._when_there_is_room(append)))
-            self.wake()
+            unseen += len(batch.data)
+            if unseen >= self.settings.max_request_size:
+                self.wake()
+                unseen = 0
             await asyncio.sleep(0)
+        self.wake()
         return TableDelivery(batches)
 
     async def flush(self, timeout_s: float | None = None) -> None:

@@ -34,6 +34,8 @@ MAX_IN_FLIGHT = 5
 LAST_EPOCH = 32767
 FIRST_BYTES = 1024
 """The memory of a new batch; it grows fourfold until it has `batch.size`."""
+TABLES_BYTES = 16 * 1024 * 1024
+"""Batches of tables are encoded no further ahead of the broker: memory that is used again costs less than fresh one."""
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _LOST_SEQUENCE = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 _PRODUCER_AT = 43
@@ -76,6 +78,9 @@ class Identity(NamedTuple):
     epoch: int
 
 
+NOBODY = Identity(NO_PRODUCER_ID, -1)
+
+
 class Batch(OpenBatch):
     """Records of one partition that are sent in one piece and succeed or fail together. `held` is the memory that is
     reserved for them."""
@@ -89,6 +94,7 @@ class Batch(OpenBatch):
         "identity",
         "order",
         "outcome",
+        "reusable",
         "seen",
         "sequence",
         "stamped",
@@ -106,14 +112,15 @@ class Batch(OpenBatch):
         self.attempts = 0
         self.identity: Identity | None = None
         self.sequence = -1
-        self.stamped: tuple[Identity | None, int] = (None, -1)
+        self.stamped: tuple[Identity | None, int] | None = None
         self.seen: set[int] | None = None
+        self.reusable = False
         self.outcome: Future[Ack | Parts] = Future()
         self.outcome.set_running_or_notify_cancel()  # a caller that stops waiting cannot cancel it
 
     @classmethod
     def of_encoded(cls, tp: TopicPartition, due_s: float, deadline_s: float, encoded: bytearray, count: int) -> "Batch":
-        """A batch that is encoded already."""
+        """A batch that is encoded already; its checksum need not be right."""
         batch = cls(tp, due_s, deadline_s)
         batch.seal()
         batch.encoded, batch.count, batch.held = encoded, count, len(encoded)
@@ -148,14 +155,14 @@ class Batch(OpenBatch):
                 max_timestamp=self.max_timestamp,
                 codec=codec,
                 attributes=attributes,
-                producer_id=NO_PRODUCER_ID if self.identity is None else self.identity.producer_id,
-                producer_epoch=-1 if self.identity is None else self.identity.epoch,
+                producer_id=(self.identity or NOBODY).producer_id,
+                producer_epoch=(self.identity or NOBODY).epoch,
                 base_sequence=self.sequence,
                 room=HEADER_SIZE,
             )
             self.stamped = self.identity, self.sequence
-        elif self.identity is not None and self.stamped != (self.identity, self.sequence):
-            _PRODUCER.pack_into(self.encoded, _PRODUCER_AT, *self.identity, self.sequence)
+        elif self.stamped != (self.identity, self.sequence):
+            _PRODUCER.pack_into(self.encoded, _PRODUCER_AT, *(self.identity or NOBODY), self.sequence)
             header = read_header(self.encoded)
             stamp(self.encoded, header.attributes | attributes, header.max_timestamp)
             self.stamped = self.identity, self.sequence
@@ -317,6 +324,7 @@ class Accumulator:
         self.space = threading.Condition(self.lock)
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.held_bytes = 0
+        self._spare: list[bytearray] = []
         self.hurry = 0
         self._callers = 0
         self.on_space: Callable[[], None] | None = None
@@ -377,11 +385,12 @@ class Accumulator:
 
     def append_encoded(self, tp: TopicPartition, encoded: bytearray, count: int, now_s: float) -> Batch:
         """Add a batch that is already encoded. Call under `lock`. Raises `BufferFull`."""
-        self._reserve(len(encoded))
+        self._reserve(len(encoded), at_most=max(TABLES_BYTES, 4 * len(encoded)))
         queue = self._queue(tp)
         if queue.waiting:
             queue.waiting[-1].seal()
         batch = Batch.of_encoded(tp, now_s, now_s + self._delivery_s, encoded, count)
+        batch.reusable = True
         queue.waiting.append(batch)
         return batch
 
@@ -413,15 +422,28 @@ class Accumulator:
         self.queues[queue.tp] = self.queues.pop(queue.tp)
         return queue.take(identity)
 
-    def _reserve(self, needed: int, wanted: int = 0) -> int:
-        """Reserve memory: what is wanted if there is as much, and at least what is needed. Returns how much."""
+    def _reserve(self, needed: int, wanted: int = 0, at_most: int | None = None) -> int:
+        """Reserve memory: what is wanted if there is as much, and at least what is needed. Returns how much. With
+        `at_most`, all that is held may not be more."""
         self._check_size(needed)
-        free = self.buffer_bytes - self.held_bytes
+        free = min(self.buffer_bytes, at_most or self.buffer_bytes) - self.held_bytes
         if needed > free:
             raise BufferFull(f"the producer's buffer is full: {self.held_bytes} bytes are not acknowledged yet")
         size = max(needed, min(wanted, free))
         self.held_bytes += size
         return size
+
+    def spare(self) -> bytearray | None:
+        """Memory of a batch of a table that was acknowledged, to be written over."""
+        with self.lock:
+            return self._spare.pop() if self._spare else None
+
+    def reuse(self, encoded: bytearray) -> None:
+        """Keep the memory of a batch of a table that was acknowledged, unless a connection still refers to it."""
+        with contextlib.suppress(BufferError), self.lock:
+            del encoded[-1:]
+            if (len(self._spare) + 1) * len(encoded) <= TABLES_BYTES:
+                self._spare.append(encoded)
 
     def _check_size(self, size: int) -> None:
         if size > self.buffer_bytes:

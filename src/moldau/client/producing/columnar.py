@@ -5,6 +5,7 @@ batch of a single record may be larger.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -18,11 +19,14 @@ SPLIT_BYTES, SPLIT_BATCHES = 16 * 1024 * 1024, 8
 
 
 class EncodedBatch(NamedTuple):
-    """A batch for one partition, encoded and compressed."""
+    """A batch for one partition, encoded and compressed, without a checksum."""
 
     partition: int
     data: bytearray
     rows: int
+
+
+Encode = Callable[["RecordColumns", int], EncodedBatch]
 
 
 class RecordColumns(NamedTuple):
@@ -72,22 +76,26 @@ def encoded_batches(
     batch_bytes: int,
     codec: int,
     by_key: bool = True,
+    spare: Callable[[], bytearray | None] = lambda: None,
 ) -> Iterator[EncodedBatch]:
-    """Yield the batches of all rows. A row goes to the partition that it names, else (with `by_key`) to its key's
-    partition, else to the one that `sticky(bytes)` returns."""
+    """Yield the batches of all rows, without checksums: they need `stamp`. A row goes to the partition that it names,
+    else (with `by_key`) to its key's partition, else to the one that `sticky(bytes)` returns. `spare()` may return the
+    memory of a batch that is no longer needed."""
+    scratch = bytearray()
+    encode = partial(_encode, codec=codec, memory=(lambda: scratch) if codec else spare)
     keys = columns.keys if by_key else None
     if columns.partitions is None and (keys is None or keys.null_count == len(keys)):
         for piece in _pieces(columns, batch_bytes):
-            yield _encode(piece, sticky(piece.size), codec)
+            yield encode(piece, sticky(piece.size))
         return
     rows = len(columns.timestamps_ms)
     portion = max(rows * max(SPLIT_BYTES, SPLIT_BATCHES * partitions * batch_bytes) // max(columns.size, 1), 1)
     for start in range(0, rows, portion):
-        yield from _split(columns.slice(start, portion), partitions, sticky(0), batch_bytes, codec, by_key)
+        yield from _split(columns.slice(start, portion), partitions, sticky(0), batch_bytes, encode, by_key)
 
 
 def _split(
-    columns: RecordColumns, partitions: int, without_key: int, batch_bytes: int, codec: int, by_key: bool
+    columns: RecordColumns, partitions: int, without_key: int, batch_bytes: int, encode: "Encode", by_key: bool
 ) -> Iterator[EncodedBatch]:
     """The batches of these rows, partition by partition."""
     rows, given = len(columns.timestamps_ms), None
@@ -98,7 +106,7 @@ def _split(
     start = 0
     for target, count in enumerate(counts):
         for piece in _pieces(by_target.slice(start, count), batch_bytes):
-            yield _encode(piece, target, codec)
+            yield encode(piece, target)
         start += count
 
 
@@ -121,6 +129,9 @@ def _halved(columns: RecordColumns, batch_bytes: int) -> Iterator[RecordColumns]
     yield from _halved(columns.slice(count // 2, count), batch_bytes)
 
 
-def _encode(columns: RecordColumns, partition: int, codec: int) -> EncodedBatch:
-    data = from_columns(columns.keys, columns.values, columns.timestamps_ms, columns.headers, codec=codec)
+def _encode(columns: RecordColumns, partition: int, codec: int, memory: Callable[[], bytearray | None]) -> EncodedBatch:
+    data = from_columns(
+        columns.keys, columns.values, columns.timestamps_ms, columns.headers,
+        codec=codec, into=memory(), checksum=False,
+    )  # fmt: skip
     return EncodedBatch(partition, data, len(columns.timestamps_ms))

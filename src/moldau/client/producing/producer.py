@@ -114,12 +114,16 @@ class Producer:
     def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
         core, highest = self._core, columns.highest_partition
         route = core.known_route(topic, highest) or self._thread.run(core.find_route(topic, highest))
-        batches = []
+        batches, unseen = [], 0
         for batch in core.appender.encode(route, columns):
             tp = route.partitions[batch.partition]
             append = partial(core.appender.append_encoded, tp, batch, core.now_s())
             batches.append((tp, self._when_there_is_room(append)))
-            self._thread.soon(core.wake)
+            unseen += len(batch.data)
+            if unseen >= core.settings.max_request_size:
+                self._thread.soon(core.wake)
+                unseen = 0
+        self._thread.soon(core.wake)
         return TableDelivery(batches)
 
     def _when_there_is_room(self, place: Callable[[], T]) -> T:

@@ -31,8 +31,9 @@ from moldau.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from moldau.protocol.primitives import Detached
 from moldau.records.batch import TRANSACTIONAL_BIT
-from moldau.records.compression import CODECS
+from moldau.records.compression import CODECS, NONE
 
 logger = logging.getLogger(__name__)
 
@@ -195,30 +196,34 @@ class Sender:
         return True
 
     def _post(self, link: Link, taken: Taken) -> None:
-        topics: dict[str, TopicProduceData] = {}
+        topics: dict[str, list[tuple[int, bytearray]]] = {}
         attributes = TRANSACTIONAL_BIT if self._transactions is not None else 0
         for tp, (_, batch) in taken.items():
-            data = PartitionProduceData(
-                index=tp.partition, records=memoryview(batch.bytes_to_send(self._codec, attributes))
-            )
-            topics.setdefault(tp.topic, TopicProduceData(name=tp.topic)).partition_data.append(data)
+            topics.setdefault(tp.topic, []).append((tp.partition, batch.bytes_to_send(self._codec, attributes)))
+        topic_data, records = [], []
+        for name, parts in topics.items():
+            topic_data.append(TopicProduceData(name=name))
+            for partition, data in parts:
+                place = Detached(len(data))
+                records.append((place, memoryview(data)))
+                topic_data[-1].partition_data.append(PartitionProduceData(index=partition, records=place))
         timeout_ms = self._router.request_timeout_ms
         request = ProduceRequest(
             transactional_id=self._settings.transactional_id,
             acks=self._acks,
             timeout_ms=timeout_ms,
-            topic_data=list(topics.values()),
+            topic_data=topic_data,
         )
         self.counters.requests += 1
         if self._acks == 0:
-            link.post_unanswered(PRODUCE, request)
+            link.post_unanswered(PRODUCE, request, records)
             for queue, batch in taken.values():
                 queue.acknowledged(batch)
                 self._settle(queue.tp, batch, Ack(-1, -1))
             return
         version = link.versions.of(PRODUCE)
         sent_s = self._loop.time()
-        reply = link.post(PRODUCE, request, timeout_ms)
+        reply = link.post(PRODUCE, request, timeout_ms, around=records)
         reply.add_done_callback(lambda reply: self._replied(reply, version, link, taken, sent_s))
 
     def _replied(
@@ -297,6 +302,8 @@ class Sender:
             self.counters.bytes_delivered += len(batch.encoded or b"")
             if self._audit is not None:
                 self._audit.delivered(tp, batch, outcome)
+            if batch.reusable and batch.encoded is not None and self._acks != 0 and self._codec == NONE:
+                self._accumulator.reuse(batch.encoded)
             batch.outcome.set_result(outcome)
         else:
             self.counters.records_failed += batch.count

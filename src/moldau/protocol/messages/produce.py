@@ -2,13 +2,14 @@
 
 import uuid
 
+from moldau.protocol.primitives import Detached
 from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, RECORDS, STRING, STRUCT, UUID, message
 
 
 @message
 class PartitionProduceData:
     index: int = INT32()
-    records: memoryview | bytes | None = RECORDS(nullable=0)
+    records: memoryview | bytes | Detached | None = RECORDS(nullable=0)
 
 
 @message

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 try:
     import cython
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy
 except (ImportError, AttributeError):
     from moldau.records import untyped as cython
@@ -272,8 +273,10 @@ def encode_columns(
     timestamps: cython.const[cython.longlong][::1],
     headers: Source | None = None,
     room: cython.Py_ssize_t = 0,
+    into: bytearray | None = None,
 ) -> tuple[bytearray, int]:
-    """The records of columns after `room` bytes, and the largest timestamp; the base timestamp is the first one.
+    """The records of columns after `room` bytes, and the largest timestamp; the base timestamp is the first one. They
+    are written over `into` if it is given, whatever its size, since fresh memory costs more than encoding.
 
     None is a column of nulls; `headers` holds a `header_block` a row. Raises `ValueError` for columns that do not fit
     together, timestamps too far apart and more than 2 GiB.
@@ -301,9 +304,12 @@ def encode_columns(
         total += size + size_of_varint(size)
     if total > SIZE_MAX:
         raise ValueError(TOO_LARGE)
-    out = bytearray(room + total)
-    view: cython.uchar[::1] = out
-    p: cython.p_uchar = cython.address(view[0]) if cython.compiled else out
+    out: bytearray = bytearray() if into is None else into
+    if cython.compiled:
+        PyByteArray_Resize(out, room + total)
+    else:
+        out[:] = bytes(room + total)
+    p: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(out)) if cython.compiled else out
     for i in range(count):
         size = size_of(timestamps[i] - base, i, key.length(i), value.length(i), 1 if block.missing else block.length(i))
         at = put_prefix(p, at, size, timestamps[i] - base, i)

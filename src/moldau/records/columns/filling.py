@@ -78,7 +78,8 @@ class OpenBatch:
         if cython.compiled:
             PyByteArray_Resize(self.records, capacity)
         else:
-            self.records.extend(bytes(capacity - len(self.records)))
+            records, self.records = self.records, bytearray(capacity)
+            self.records[: len(records)] = records
 
     def seal(self) -> None:
         """Take no more records."""
