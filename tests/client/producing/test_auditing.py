@@ -163,11 +163,12 @@ def test_with_log_append_time_the_brokers_time_counts(bootstrap: str, topic: str
 def test_headers_say_when_and_where_a_record_was_made(bootstrap: str, topic: str) -> None:
     with Producer(bootstrap, audit_headers=True) as producer:
         producer.send(topic, b"one", timestamp_ms=NOON_MS, headers={"own": "1"})
+        producer.send(topic, b"of the same batch")
         producer.send_table(topic, pa.table({"value": [b"two"], "timestamp": [NOON_MS + 1]}))
         producer.send(topic, b"now")
         sent = producer.send_many(topic, [b"many"])
         sent.result()
-    rows = [row for batch in read_columns(bootstrap, topic, 0, 0, 4) for row in batch.to_pylist()]
+    rows = [row for batch in read_columns(bootstrap, topic, 0, 0, 5) for row in batch.to_pylist()]
     server = ("audit.server", socket.gethostname().encode())
     found = {row["value"]: [(header["key"], header["value"]) for header in row["headers"]] for row in rows}
     assert found[b"one"] == [("own", b"1"), ("audit.timestamp", b"%d" % NOON_MS), server]

@@ -68,10 +68,9 @@ class Appender:
         self._choose = chooser(settings.partitioner)
         self._sticky: dict[str, Sticky] = {}
 
-    def route(self, topic: str, count: int, until_s: float) -> Route:
-        """A route to a topic with this number of partitions."""
-        settings = self._settings
-        by_itself = settings.transactional_id is None and not settings.interceptors and self._choose is None
+    def route(self, topic: str, count: int, until_s: float, intercepted: bool) -> Route:
+        """A route to a topic with this number of partitions; `intercepted`: interceptors must see every record."""
+        by_itself = self._settings.transactional_id is None and not intercepted and self._choose is None
         return Route(
             topic,
             count,

@@ -367,7 +367,8 @@ class AsyncProducer:
         if self._unusable:
             raise ClientClosed(self._unusable)
         await self._bind(topic)
-        route = self.appender.route(topic, count, self.now_s() + METADATA_MAX_AGE_MS / 1000)
+        until_s = self.now_s() + METADATA_MAX_AGE_MS / 1000
+        route = self.appender.route(topic, count, until_s, self.interceptors is not None)
         self.routes[topic] = route
         return route
 
