@@ -63,7 +63,8 @@ pins: $(VENV)/installed ## new pins for the ranges in pyproject.toml
 	mv constraints.new constraints.txt
 
 clean-columns: ## compile the columns anew the next time
-	rm -rf $(VENV)/columns build/cython src/moldau/records/columns/*.so
+	rm -rf $(VENV)/columns build/cython src/moldau/records/columns/*.so \
+		src/moldau/records/columns/compiled_from
 
 clean: clean-columns ## back to a fresh clone
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage src/*.egg-info

@@ -2,10 +2,12 @@
 client's processor time per record, which is what counts on a machine that the broker shares.
 
 usage: python -m benchmarks.clients [--rows N] [--bytes N] [--codecs none,lz4,zstd] [--runs N] [--json FILE]
-    [--python confluent=PATH] [--python aiokafka=PATH] [--python kafka-python=PATH]
+    [--only read|send] [--python confluent=PATH]
+    [--python aiokafka=PATH] [--python kafka-python=PATH]
 
-PATH is a Python interpreter that has that client; a client without one is left out. Of several runs the one with the
-least processor time counts. A ratio above 1 says how many times less processor time our nearest way takes.
+PATH is a Python interpreter that has that client; a client without one is left out. `--only read` leaves out the ways
+that send, except `send_table`; `--only send` those that read. Of several runs the one with the least processor time
+counts. A ratio above 1 says how many times less processor time our nearest way takes.
 """
 
 import argparse
@@ -67,9 +69,9 @@ def cases(port: int, pythons: dict[str, str], asked: argparse.Namespace) -> list
                 for topic in topics:
                     admin.create_topic(topic, partitions=PARTITIONS, replication_factor=1)
                 for number, (way, python) in enumerate(ways):
-                    if python is None:
-                        continue
                     read = "send" not in way and "produce" not in way
+                    if python is None or (number and asked.only == ("send" if read else "read")):
+                        continue
                     runs = [
                         measure(
                             way, python, address, f"{codec}-{keyed}-{0 if read else number}-{run}", asked, codec, keyed
@@ -108,6 +110,7 @@ def main() -> int:
     parser.add_argument("--bytes", type=int, default=200)
     parser.add_argument("--codecs", default="none,lz4,zstd")
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--only", choices=["read", "send"])
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--python", action="append", default=[], metavar="CLIENT=PATH")
     asked = parser.parse_args()

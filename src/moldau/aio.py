@@ -8,6 +8,7 @@ from moldau.client.administration.admin import AsyncAdmin as Admin
 from moldau.client.consuming.async_consumer import AsyncConsumer as Consumer
 from moldau.client.consuming.deserializing import DeserializationFailed
 from moldau.client.consuming.record import Record
+from moldau.client.consuming.table_reading import read_table_async as read_table
 from moldau.client.consuming.truncation import LogTruncated
 from moldau.client.producing.async_producer import AsyncProducer as Producer
 from moldau.names import OffsetAndMetadata, TopicPartition
@@ -21,4 +22,5 @@ __all__ = [
     "Producer",
     "Record",
     "TopicPartition",
+    "read_table",
 ]

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import moldau
+import moldau.aio
 from harness.patience import stretched
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.errors import ConfigError, ErrorCode, KafkaError
@@ -48,6 +49,12 @@ def test_a_topic_is_a_table(bootstrap: str, filled: str, monkeypatch: pytest.Mon
     ]  # fmt: skip
     monkeypatch.setenv("MOLDAU_BOOTSTRAP_SERVER", bootstrap)
     assert moldau.read_table(filled, partitions=[1]).num_rows == 100
+
+
+def test_asyncio_reads_the_same_table(bootstrap: str, filled: str) -> None:
+    table = asyncio.run(moldau.aio.read_table(filled, bootstrap, since={0: 50}, partitions=[0]))
+    assert numbers(table) == list(range(50, 100))
+    assert table == moldau.read_table(filled, bootstrap, since={0: 50}, partitions=[0])
 
 
 def test_a_range_begins_and_ends_at_times_and_offsets(bootstrap: str, filled: str) -> None:

@@ -14,7 +14,7 @@ from moldau.client.offsets import offsets_at
 from moldau.client.routing import Router
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH
-from moldau.records.batch import batches
+from moldau.records.batch import NO_TIMESTAMP, batches
 from moldau.records.rows import iterate
 
 ONE_BATCH_BYTES = 1
@@ -23,7 +23,7 @@ ONE_BATCH_BYTES = 1
 
 class Lag(NamedTuple):
     """Lag in one partition, whose log goes from `start` to `end`. `records` and `seconds` are None if no offset is
-    committed; `seconds` is also None if the oldest unread record has no timestamp."""
+    committed; `seconds` is also None if the oldest unread record has no timestamp or could not be fetched."""
 
     start: int
     end: int
@@ -66,7 +66,8 @@ async def lags(
 
 
 async def first_timestamp(router: Router, tp: TopicPartition, offset: int, end: int) -> int | None:
-    """The timestamp of the first record from `offset` up to `end` (excluded), in ms; None without such a record."""
+    """The timestamp of the first record from `offset` up to `end` (excluded), in ms; None without such a record. -1 if
+    the record has none, or if the broker returns nothing that tells whether one exists."""
     while offset < end:
         following = offset
 
@@ -85,6 +86,6 @@ async def first_timestamp(router: Router, tp: TopicPartition, offset: int, end: 
                 return record.timestamp_ms
         following = max((header.next_offset for _, header in batches(data)), default=offset)
         if following <= offset:
-            return None
+            return NO_TIMESTAMP
         offset = following
     return None

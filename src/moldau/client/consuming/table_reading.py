@@ -1,5 +1,6 @@
 """`read_table`: a topic, or a part of it, as one pyarrow table, without a consumer group."""
 
+import asyncio
 import datetime
 import os
 import sys
@@ -87,6 +88,36 @@ def read_table(
                 advance(after - position)
                 position = after
     return pa.Table.from_batches(batches, pa.schema([SCHEMA.field(name) for name in COLUMNS]))
+
+
+async def read_table_async(
+    topic: str,
+    bootstrap_servers: str | Iterable[str] | None = None,
+    *,
+    since: Edge = None,
+    until: Edge = None,
+    partitions: Iterable[int] | None = None,
+    isolation_level: str = "read_committed",
+    progress: bool | None = None,
+    fetch_max_bytes: int = FETCH_MAX_BYTES,
+    timeout_ms: int = 30_000,
+    client_id: str = "moldau",
+) -> "pyarrow.Table":
+    """`read_table` in a thread of its own, so that the loop goes on meanwhile. If the caller is cancelled, that thread
+    still reads to its end."""
+    return await asyncio.to_thread(
+        read_table,
+        topic,
+        bootstrap_servers,
+        since=since,
+        until=until,
+        partitions=partitions,
+        isolation_level=isolation_level,
+        progress=progress,
+        fetch_max_bytes=fetch_max_bytes,
+        timeout_ms=timeout_ms,
+        client_id=client_id,
+    )
 
 
 def _partitions(topic: str, wanted: Iterable[int] | None, there: list[int]) -> list[TopicPartition]:

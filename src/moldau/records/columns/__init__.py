@@ -1,3 +1,4 @@
+# ruff: noqa: E402  (outdated compiled files must not be imported)
 """The one compiled extension: all work that is done per record.
 
 `scanning` checks records on append and before they are read, and finds one by its time; `seeking` passes over batches
@@ -6,6 +7,10 @@ one by one, `hashing` chooses partitions by key, `digesting` counts and hashes r
 compacts them. All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted elsewhere, from
 the same files.
 """
+
+from moldau.records import compiled_from
+
+compiled_from.check()
 
 from moldau.records.columns import cleaning, decoding, digesting, encoding, filling, hashing, scanning, seeking
 from moldau.records.columns.cleaning import MASK as HASH_MASK
