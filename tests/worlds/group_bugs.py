@@ -15,6 +15,7 @@ from moldau.coordinators.consumer.member_deadlines import SYNC as CONSUMER_SYNC
 from moldau.coordinators.consumer.records import ConsumerRecordType
 from moldau.coordinators.coordinator_runtime import LedPartition
 from moldau.coordinators.decision import Decision
+from moldau.coordinators.offsets.committed import Applied
 from moldau.coordinators.offsets.records import is_offset
 from moldau.errors import ErrorCode
 from moldau.records.batch import batches
@@ -149,7 +150,8 @@ def with_no_record(original: Do, self: Any, group: Any, *rest: Any) -> None:
 
 
 def without_tombstones(apply: Do, self: Any, record: Any) -> Any:
-    return None if record.value is None else apply(self, record)
+    is_tombstone = record.value is None and is_offset(record.key)
+    return Applied(b"", False) if is_tombstone else apply(self, record)
 
 
 def a_quarter_of_the_retention(expire: Do, self: Any, group: Any, stamp_ms: int, out: Any) -> Any:

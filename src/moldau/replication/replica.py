@@ -11,7 +11,7 @@ see.
 import uuid
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
@@ -50,6 +50,11 @@ FLUSH_NEVER = 2**63 - 1
 """`flush.messages`: leave flushing to the operating system."""
 LOW_ATTRIBUTES: Final = ATTRIBUTES_AT + 1
 """Where a batch has the attributes that matter before it is checked: its codec, and whether it is transactional."""
+Unready: TypeAlias = tuple[ErrorCode | None, ErrorCode | None]
+"""Why a replica takes no batch: with acks 0 or 1, and with acks=all."""
+_READY: Final[Unready] = (None, None)
+_NOT_LED: Final[Unready] = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_TOO_FEW_IN_SYNC: Final[Unready] = (None, ErrorCode.NOT_ENOUGH_REPLICAS)
 _new: Final = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 
@@ -115,13 +120,12 @@ class Replica:
         self._note_readiness()
 
     def _note_readiness(self) -> None:
-        """Note why this replica takes no batch now, if so: with acks 0 or 1, and with acks=all."""
-        leader_only = all_in_sync = None
+        """Note whether this replica takes batches now: it changes with the leadership and the settings only."""
+        self._unready = _READY
         if not self.leadership.leads:
-            leader_only = all_in_sync = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            self._unready = _NOT_LED
         elif self.leadership.has_too_few_in_sync(self.config.min_insync_replicas):
-            all_in_sync = ErrorCode.NOT_ENOUGH_REPLICAS
-        self._unready: tuple[ErrorCode | None, ErrorCode | None] = (leader_only, all_in_sync)
+            self._unready = _TOO_FEW_IN_SYNC
 
     def lead(
         self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...], replica_count: int = 1
