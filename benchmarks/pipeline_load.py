@@ -1,4 +1,4 @@
-"""How many rows a second `pipeline load` moves from a topic into Parquet: from the first fetch to the manifest.
+"""How many rows a second `pipeline load` moves from a topic into a Delta table: from the first fetch to the commit.
 
 usage: python -m benchmarks.pipeline_load [--rows 5000000] [--value-bytes 200] [--partitions 4] [--runs 2]
 
@@ -21,9 +21,9 @@ from moldau.client.administration.admin import Admin
 from moldau.client.blocking import Caller
 from moldau.demo.broker_process import running_broker
 from moldau.names import TopicPartition
-from moldau.pipeline.load import load
+from moldau.pipeline.loading.load import load
 from moldau.pipeline.session import start_session
-from moldau.pipeline.warehouse import Warehouse
+from moldau.pipeline.tables.warehouse import Warehouse
 from moldau.protocol.apis import PRODUCE
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.records.arrow import from_columns

@@ -1,4 +1,4 @@
-"""`moldau pipeline`: load topics into a Parquet warehouse with Spark, and the demo; Spark is imported late."""
+"""`moldau pipeline`: load topics into Delta tables with Spark, and the demo; Spark is imported late."""
 
 import contextlib
 import importlib.util
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from moldau.cli.command_line import Group, Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs
 from moldau.cli.output import print_json
 from moldau.cli.pipeline_audit import audit
 from moldau.errors import ConfigError
@@ -16,14 +16,22 @@ from moldau.names import counted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from moldau.pipeline.loading.load import Settings
+    from moldau.pipeline.tables.warehouse import Warehouse
+
 app = Group("pipeline")
 app.command()(audit)
+
+StorageOption = Annotated[
+    list[str] | None,
+    Option("--storage-option", metavar="KEY=VALUE", help="An option of the object store of a URL; repeatable."),
+]
 
 
 @app.command()
 def load(
     topics: Annotated[str, Option(metavar="TOPIC,...", help="The topics, separated by commas.")],
-    warehouse: Annotated[Path, Option(help="The warehouse's folder; it is created if missing.")],
+    warehouse: Annotated[str, Option(help="The warehouse's folder or URL; it is created if missing.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     master: Annotated[str, Option(help="Spark's master: local[*], or spark://HOST:PORT.")] = "local[*]",
     allow_data_loss: Annotated[
@@ -33,36 +41,40 @@ def load(
     isolation_level: Annotated[
         str, Option(help="read_committed leaves out records of open and aborted transactions.")
     ] = "read_committed",
+    partition_by: Annotated[
+        str, Option(help="How the tables of new topics are partitioned: date, hour (UTC) or none.")
+    ] = "date",
+    storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
     """
-    Load everything new since the last load, each record exactly once, by topic and event date (UTC).
+    Load everything new since the last load, each record exactly once, into a Delta table for each topic.
 
     Examples:
 
       moldau pipeline load --topics flights,weather --warehouse /data/warehouse
 
       moldau pipeline load --topics flights --warehouse w -b broker1:9092 --master 'local[4]' --json
+
+      moldau pipeline load --topics flights --warehouse s3://lake/kafka --storage-option AWS_REGION=eu-central-1
     """
     names = [name.strip() for name in topics.split(",") if name.strip()]
     if not names:
         raise ConfigError("--topics names no topic")
-    _require("pyspark", "pyarrow")
-    from moldau.client.fetching import isolation_number
-    from moldau.pipeline.writing import COMPRESSIONS
+    options = pairs(storage_option or [], "--storage-option")
+    _require("pyspark", "pyarrow", "deltalake")
+    from moldau.pipeline.tables.warehouse import Warehouse
 
-    if compression not in COMPRESSIONS:
-        raise ConfigError(f"--compression {compression!r} is none of {', '.join(COMPRESSIONS)}")
-    isolation_number(isolation_level)
-    how = {"fail_on_data_loss": not allow_data_loss, "compression": compression, "isolation_level": isolation_level}
-    result = _load(names, warehouse, bootstrap_server, master, how)
+    settings = _settings(compression, isolation_level, partition_by, allow_data_loss)
+    result = _load(names, Warehouse(warehouse, options), bootstrap_server, master, settings)
     if as_json:
         print_json(result)
-    elif result["manifest"]:
+    elif result["tables"]:
         print(
             f"loaded {counted(result['records'], 'record')} "
             f"({result['bytes'] / 1e6:,.1f} MB, files: {result['files']:,}) in "
-            f"{result['seconds']:.1f} s, {result['records_per_second']:,.0f} records/s: {result['manifest']}"
+            f"{result['seconds']:.1f} s, {result['records_per_second']:,.0f} records/s: "
+            + ", ".join(f"{topic} version {table['version']}" for topic, table in result["tables"].items())
         )
     else:
         print("nothing new to load")
@@ -87,12 +99,27 @@ def demo(
     return run(folder)
 
 
-def _load(topics: list[str], folder: Path, bootstrap: str, master: str, how: dict[str, Any]) -> dict[str, Any]:
+def _settings(compression: str, isolation_level: str, partition_by: str, allow_data_loss: bool) -> "Settings":
+    """The settings of a load. Raises `ConfigError`."""
+    from moldau.client.fetching import isolation_number
+    from moldau.pipeline.loading.load import Settings
+    from moldau.pipeline.loading.writing import COMPRESSIONS
+    from moldau.pipeline.tables.columns import PARTITION_COLUMNS
+
+    if compression not in COMPRESSIONS:
+        raise ConfigError(f"--compression {compression!r} is none of {', '.join(COMPRESSIONS)}")
+    if partition_by not in PARTITION_COLUMNS:
+        raise ConfigError(f"--partition-by {partition_by!r} is none of {', '.join(PARTITION_COLUMNS)}")
+    isolation_number(isolation_level)
+    return Settings(not allow_data_loss, compression, isolation_level, partition_by)
+
+
+def _load(
+    topics: list[str], warehouse: "Warehouse", bootstrap: str, master: str, settings: "Settings"
+) -> dict[str, Any]:
     """Load, with a Spark of our own if there is something to load; the result as plain values."""
-    from moldau.pipeline.load import load as load_topics
-    from moldau.pipeline.manifest import file_name
+    from moldau.pipeline.loading.load import load as load_topics
     from moldau.pipeline.session import check_java, start_session
-    from moldau.pipeline.warehouse import Warehouse
 
     check_java()
     with contextlib.ExitStack() as stack:
@@ -105,22 +132,18 @@ def _load(topics: list[str], folder: Path, bootstrap: str, master: str, how: dic
             stack.callback(spark.stop)
             return spark
 
-        loaded = load_topics(
-            session,
-            bootstrap,
-            topics,
-            Warehouse(folder),
-            **how,
-        )
-    manifest = loaded.manifest
+        loaded = load_topics(session, bootstrap, topics, warehouse, settings)
     return {
         "records": loaded.records,
+        "rejected": loaded.rejected,
         "bytes": loaded.bytes,
-        "files": len(manifest.files) if manifest else 0,
+        "files": loaded.files,
         "seconds": round(loaded.seconds, 3),
         "records_per_second": round(loaded.records_per_second),
-        "manifest": file_name(manifest.number) if manifest else None,
-        "taken_back": loaded.taken_back,
+        "tables": {
+            commit.topic: {"version": commit.version, "records": commit.records, "files": commit.files}
+            for commit in loaded.commits
+        },
     }
 
 

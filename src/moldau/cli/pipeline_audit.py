@@ -21,7 +21,7 @@ def audit(
     mirror: Annotated[
         str | None, Option(metavar="HOST:PORT", help="A cluster that should hold the same records.")
     ] = None,
-    warehouse: Annotated[Path | None, Option(help="The folder of a warehouse that holds the topics.")] = None,
+    warehouse: Annotated[str | None, Option(help="The folder or URL of a warehouse that holds the topics.")] = None,
     audit_topic: Annotated[str, Option(help="The topic with the producers' reports.")] = "_audit",
     window: Annotated[str, Option(metavar="10m", help="The length of a window: 30s, 10m, 1h or 1d.")] = "10m",
     page: Annotated[Path | None, Option(metavar="FILE", help="Write the report as an HTML page, too.")] = None,

@@ -1,8 +1,8 @@
 """The demo's books: the numbers of records in the source, produced, stored and loaded, for each topic and month.
 
-Each number is counted independently of the code that wrote the records: the log is read back from the broker; the
-warehouse is read by pyarrow alone, once through the manifests and once from all files in the data folders. The month is
-the `month` field inside the value, not the event date.
+Each number is counted independently of the code that wrote the records: the log is read back from the broker; a
+table is read by pyarrow from the files that its log names, and compared with the counts in that log. The month is the
+`month` field inside the value, not the event date.
 """
 
 from collections import Counter
@@ -12,14 +12,13 @@ from typing import Any
 
 import pyarrow
 import pyarrow.compute as compute
-import pyarrow.dataset as dataset
 
 from moldau.client.fetching import read_columns
 from moldau.errors import MoldauError
 from moldau.pipeline.options import Subscription
 from moldau.pipeline.positions import earliest, latest, subscribed
 from moldau.pipeline.ranges import between
-from moldau.pipeline.warehouse import Warehouse
+from moldau.pipeline.tables.warehouse import Warehouse
 
 MONTH = r'"month": ?(?P<month>[0-9]{1,2})[,}]'
 COLUMNS = ("source", "produced", "stored", "loaded")
@@ -81,22 +80,22 @@ def count_log(bootstrap: str, topic: str) -> Count:
     )
 
 
-def count_warehouse(warehouse: Warehouse, topic: str) -> Count:
-    """Read the topic's committed files with pyarrow; each record's partition and offset must be there once."""
-    paths = warehouse.paths(topic)
-    if not paths:
+def count_table(warehouse: Warehouse, topic: str) -> Count:
+    """Read the topic's table with pyarrow; each record's partition and offset must be there once."""
+    table = warehouse.table(topic)
+    if table is None:
         return Count()
-    table = dataset.dataset(paths, format="parquet").to_table(columns=["value", "partition", "offset"])
-    places = table.group_by(["partition", "offset"]).aggregate([])
-    if places.num_rows != table.num_rows:
-        raise Unbalanced(f"{topic}: {table.num_rows - places.num_rows:,} records are in the warehouse more than once.")
-    return _count(table["value"].chunks)
+    rows = table.dataset().to_table(columns=["value", "_partition", "_offset"])
+    places = rows.group_by(["_partition", "_offset"]).aggregate([])
+    if places.num_rows != rows.num_rows:
+        raise Unbalanced(f"{topic}: {rows.num_rows - places.num_rows:,} records are in the table more than once.")
+    return _count(rows["value"].chunks)
 
 
-def count_files(warehouse: Warehouse, topic: str) -> int:
-    """The number of records in all files of the topic's data folder, whether a manifest lists them or not."""
-    folder = warehouse.folder / f"topic={topic}"
-    return int(dataset.dataset(folder, format="parquet").count_rows()) if folder.exists() else 0
+def count_described(warehouse: Warehouse, topic: str) -> int:
+    """The number of records by the statistics in the log of the topic's table."""
+    table = warehouse.table(topic)
+    return sum(file.records for file in table.files()) if table else 0
 
 
 def _count(columns: Iterable[Any]) -> Count:

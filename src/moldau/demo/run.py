@@ -30,9 +30,9 @@ from moldau.demo.broker_process import running_broker, stop_leftover
 from moldau.demo.flights import Events
 from moldau.demo.report import Contents, Stage
 from moldau.errors import MoldauError, StorageError
-from moldau.pipeline.load import Loaded, load
+from moldau.pipeline.loading.load import Loaded, load
 from moldau.pipeline.session import check_java, errors_in_a_sentence, start_session
-from moldau.pipeline.warehouse import Warehouse
+from moldau.pipeline.tables.warehouse import Warehouse
 from moldau.runtime import RealDisk
 from moldau.version import VERSION
 
@@ -150,10 +150,10 @@ class Demo:
         books = []
         for events in topics:
             topic = events.topic
-            loaded = audit.count_warehouse(self.warehouse, topic)
-            there = audit.count_files(self.warehouse, topic)
-            if there != loaded.records:
-                raise DemoFailed(f"{topic}: the manifests list {loaded.records:,} records, the files hold {there:,}.")
+            loaded = audit.count_table(self.warehouse, topic)
+            described = audit.count_described(self.warehouse, topic)
+            if described != loaded.records:
+                raise DemoFailed(f"{topic}: the table's log counts {described:,} records, not {loaded.records:,}.")
             source = Count(events.count, events.months())
             books.append(Book(topic, source, produced[topic], audit.count_log(bootstrap, topic), loaded))
         return books
@@ -161,7 +161,8 @@ class Demo:
     def finish(self, books: Sequence[Book], answers: Sequence[streams.Answer]) -> int:
         """Write the summary and the report, and print the result. Returns the exit code."""
         differences = [sentence for book in books for sentence in book.differences()]
-        files = self.warehouse.files()
+        tables = [self.warehouse.table(topic) for topic in self.warehouse.topics()]
+        files = [file for table in tables if table for file in table.files()]
         total = sum(book.source.records for book in books)
         seconds = time.monotonic() - self.began
         self._write_summary(books, differences, seconds)

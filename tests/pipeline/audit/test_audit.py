@@ -17,8 +17,8 @@ from moldau.demo.broker_process import running_broker
 from moldau.pipeline.audit.auditing import AuditFailed, audit
 from moldau.pipeline.audit.reconciling import Books
 from moldau.pipeline.audit.tiers import ClusterTier
-from moldau.pipeline.load import load
-from moldau.pipeline.warehouse import Warehouse
+from moldau.pipeline.loading.load import load
+from moldau.pipeline.tables.warehouse import Warehouse
 
 MINUTE_MS = 60_000
 NOON_MS = 1_767_268_800_000
@@ -217,13 +217,15 @@ def test_a_warehouse_is_a_tier(
     warehouse = Warehouse(tmp_path / "warehouse")
     send(bootstrap, topic, orders(5_000, 10), audit_topic=reports)
     load(lambda: spark, bootstrap, [topic], warehouse)
-    options = ["--topics", topic, "-b", bootstrap, "--audit-topic", reports, "--warehouse", str(warehouse.folder)]
+    options = ["--topics", topic, "-b", bootstrap, "--audit-topic", reports, "--warehouse", str(tmp_path / "warehouse")]
     code, out, _ = run([*options, "--json"], capsys)
     assert code == 0 and json.loads(out)["topics"][topic]["tiers"]["warehouse"]["delay_ms"]["p50"] > 0
     send(bootstrap, topic, orders(100, 10), audit_topic=reports)
     code, out, _ = run([*options, "--window", "1h"], capsys)
     assert code == 1 and "warehouse, window 2026-01-01T12:00:00Z: 100 of 5,100 records missing." in out
-    Path(warehouse.paths(topic)[0]).write_bytes(b"not Parquet")
+    table = warehouse.table(topic)
+    assert table is not None
+    (tmp_path / "warehouse" / topic / table.files()[0].path).write_bytes(b"not Parquet")
     code, out, err = run(options, capsys)
     assert code and not out and "cannot be read" in err and len(err.splitlines()) == 1
 

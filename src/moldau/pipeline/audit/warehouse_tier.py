@@ -1,55 +1,57 @@
-"""The warehouse as a tier of the audit: the committed files of a topic, read batch by batch.
+"""The warehouse as a tier of the audit: the rows of a topic's table, read batch by batch.
 
-A record's delay is the time of the commit of its file minus its event time.
+A record's delay is the time at which its file was written minus its event time; a compaction writes files anew.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow
-import pyarrow.parquet as parquet
 
 from moldau.pipeline.audit.tiers import LOG_APPEND_TIME, add_columns, event_times
 from moldau.pipeline.audit.windows import Digests
-from moldau.pipeline.manifest import WarehouseError
-from moldau.pipeline.warehouse import Warehouse
+from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.tables.warehouse import Warehouse
 from moldau.records.digests import Rows, digest_of
 
 BATCH_ROWS = 65_536
-COLUMNS = ["key", "value", "timestamp", "timestampType", "headers"]
+COLUMNS = ["_key", "value", "_timestamp", "_timestamp_type", "_headers"]
 
 
 class WarehouseTier:
-    """What `moldau pipeline load` has committed to a warehouse."""
+    """What `moldau pipeline load` has committed to a warehouse: a folder or a URL."""
 
     name = "warehouse"
 
-    def __init__(self, folder: Path):
-        self._warehouse = Warehouse(folder)
+    def __init__(self, warehouse: str):
+        self._warehouse = Warehouse(warehouse)
+        self._warehouse.check()
 
     def digests(self, topic: str, length_ms: int) -> tuple[Digests, list[str]]:
-        """The digests of the topic's committed records. Raises `WarehouseError` for a file that cannot be read."""
+        """The digests of the topic's committed records. Raises `TableError` for a file that cannot be read, and for a
+        table of decoded columns, which no longer has the values."""
         rows: Rows = {}
-        for manifest in self._warehouse.manifests():
-            for file in manifest.files:
-                if file.topic == topic:
-                    self._add(rows, self._warehouse.folder / file.path, length_ms, manifest.created_ms)
-        notes = [] if rows else [f"{self.name}: {self._warehouse.folder} has no record of topic {topic}."]
+        table = self._warehouse.table(topic)
+        if table is not None:
+            if "value" not in table.columns.names:
+                raise TableError(f"{table.where.uri} has decoded columns and no value, so it cannot be audited.")
+            written_ms = {file.path: file.modified_ms for file in table.files()}
+            for fragment in table.dataset().get_fragments():
+                self._add(rows, fragment, length_ms, written_ms[fragment.path])
+        notes = [] if rows else [f"{self.name}: {self._warehouse.where.uri} has no record of topic {topic}."]
         return {start: digest_of(row) for start, row in rows.items()}, notes
 
-    def _add(self, rows: Rows, path: Path, length_ms: int, committed_ms: int) -> None:
+    def _add(self, rows: Rows, fragment: Any, length_ms: int, written_ms: int) -> None:
         try:
-            with parquet.ParquetFile(path) as file:
-                for batch in file.iter_batches(BATCH_ROWS, columns=COLUMNS):
-                    times = _event_times(batch)
-                    add_columns(rows, batch.column("key"), batch.column("value"), times, length_ms, committed_ms)
+            for batch in fragment.to_batches(columns=COLUMNS, batch_size=BATCH_ROWS):
+                times = _event_times(batch)
+                add_columns(rows, batch.column("_key"), batch.column("value"), times, length_ms, written_ms)
         except (OSError, pyarrow.ArrowException) as error:
             why = str(error).splitlines()[0].rstrip(".")
-            raise WarehouseError(f"{path} cannot be read: {why}.") from None
+            raise TableError(f"{fragment.path} cannot be read: {why}.") from None
 
 
 def _event_times(batch: Any) -> Any:
-    kinds = batch.column("timestampType")
+    kinds = batch.column("_timestamp_type")
     if len(kinds) and kinds[0].as_py() == LOG_APPEND_TIME:
-        return event_times(batch.column("headers"), batch.column("timestamp"))
-    return batch.column("timestamp")
+        return event_times(batch.column("_headers"), batch.column("_timestamp"))
+    return batch.column("_timestamp")

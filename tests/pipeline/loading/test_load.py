@@ -10,20 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow
-import pyarrow.dataset as dataset
 import pytest
 
 from harness.patience import Deadline, stretched, wait_until
 from moldau.client.administration.admin import Admin
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
-from moldau.pipeline import load as loading
-from moldau.pipeline.load import LoadFailed, load
-from moldau.pipeline.manifest import WarehouseError
+from moldau.pipeline.loading import portions
+from moldau.pipeline.loading.load import LoadFailed, Settings, load
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.session import python_path
-from moldau.pipeline.warehouse import Warehouse
+from moldau.pipeline.tables.table import Conflict
+from moldau.pipeline.tables.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,20 +36,19 @@ def numbered(first: int, count: int, days: int = 1) -> list[tuple[bytes | None, 
     return [(b"k%d" % n, b"v%d" % n, (n % days) * DAY_MS + n) for n in range(first, first + count)]
 
 
-def through_manifests(warehouse: Warehouse) -> list[tuple[str, int, int, bytes]]:
-    table = dataset.dataset(warehouse.paths(), format="parquet", partitioning="hive").to_table()
-    return rows(table)
+def in_table(warehouse: Warehouse, topic: str) -> list[tuple[str, int, int, bytes]]:
+    """The rows of a topic's table, by partition and offset."""
+    table = warehouse.table(topic)
+    if table is None:
+        return []
+    rows = table.dataset().to_table(columns=["_partition", "_offset", "value"]).to_pydict()
+    return sorted((topic, *row) for row in zip(*rows.values(), strict=True))
 
 
-def through_folders(warehouse: Warehouse) -> list[tuple[str, int, int, bytes]]:
-    """What somebody sees who knows nothing of manifests and reads the folder."""
-    return rows(dataset.dataset(warehouse.folder, format="parquet", partitioning="hive").to_table())
-
-
-def rows(table: Any) -> list[tuple[str, int, int, bytes]]:
-    topics = table["topic"].cast(pyarrow.string()).to_pylist()
-    columns = [table[name].to_pylist() for name in ("partition", "offset", "value")]
-    return sorted(zip(topics, *columns, strict=True))
+def offsets(warehouse: Warehouse, topic: str, partitions: int = 1) -> dict[int, int]:
+    table = warehouse.table(topic)
+    found = table.offsets([TopicPartition(topic, number) for number in range(partitions)]) if table else {}
+    return {tp.partition: offset for tp, offset in found.items()}
 
 
 def expected(topic: str, partition: int, first: int, count: int) -> list[tuple[str, int, int, bytes]]:
@@ -65,8 +62,8 @@ def test_the_second_load_adds_nothing_and_the_third_only_what_is_new(
     produce(topic, numbered(0, 300, days=3), 0)
     produce(topic, numbered(1000, 50, days=2), 1, compression_type="zstd")
     first = load(lambda: spark, bootstrap, [topic, other], warehouse)
-    assert first.records == 350 and first.manifest is not None and first.manifest.number == 1
-    assert load(lambda: spark, bootstrap, [topic, other], warehouse).manifest is None
+    assert [(one.topic, one.version, one.records) for one in first.commits] == [(topic, 1, 350)]
+    assert load(lambda: spark, bootstrap, [topic, other], warehouse).commits == ()
     with Admin(bootstrap) as admin:
         admin.create_partitions(topic, 3)
     produce(topic, numbered(300, 20), 0)
@@ -74,12 +71,8 @@ def test_the_second_load_adds_nothing_and_the_third_only_what_is_new(
     third = load(lambda: spark, bootstrap, [topic, other], warehouse)
     assert third.records == 25
     everything = expected(topic, 0, 0, 320) + expected(topic, 1, 1000, 50) + expected(topic, 2, 2000, 5)
-    assert through_manifests(warehouse) == through_folders(warehouse) == everything
-    assert warehouse.offsets() == {
-        TopicPartition(topic, 0): 320,
-        TopicPartition(topic, 1): 50,
-        TopicPartition(topic, 2): 5,
-    }
+    assert in_table(warehouse, topic) == everything
+    assert offsets(warehouse, topic, 3) == {0: 320, 1: 50, 2: 5}
 
 
 def test_a_load_ends_where_a_transaction_is_open_and_leaves_out_aborted_ones(
@@ -88,39 +81,51 @@ def test_a_load_ends_where_a_transaction_is_open_and_leaves_out_aborted_ones(
     topic, transaction = half_open
     committed, everything = Warehouse(tmp_path / "committed"), Warehouse(tmp_path / "everything")
     assert load(lambda: spark, bootstrap, [topic], committed).records == 10
-    assert committed.offsets() == {TopicPartition(topic, 0): 14}
-    assert load(lambda: spark, bootstrap, [topic], everything, isolation_level="read_uncommitted").records == 14
-    assert load(lambda: spark, bootstrap, [topic], everything).manifest is None, "it was loaded up to the open one"
+    assert offsets(committed, topic) == {0: 14}
+    uncommitted = Settings(isolation_level="read_uncommitted")
+    assert load(lambda: spark, bootstrap, [topic], everything, uncommitted).records == 14
+    assert load(lambda: spark, bootstrap, [topic], everything).commits == (), "it was loaded up to the open one"
     transaction.end(commits=False)
-    assert wait_until(lambda: load(lambda: spark, bootstrap, [topic], committed).manifest is not None)
-    assert [row[3] for row in through_manifests(committed)] == [b"v%d" % n for n in range(10)]
-    assert committed.offsets() == {TopicPartition(topic, 0): 16}
+    assert wait_until(lambda: bool(load(lambda: spark, bootstrap, [topic], committed).commits))
+    assert [row[3] for row in in_table(committed, topic)] == [b"v%d" % n for n in range(10)]
+    assert offsets(committed, topic) == {0: 16}
 
 
-def test_files_lie_by_topic_and_event_date_and_spark_reads_them_without_us(
-    spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
-) -> None:
-    topic, warehouse = new_topic(), Warehouse(tmp_path)
-    produce(topic, numbered(0, 30, days=3))
+@pytest.mark.parametrize(
+    ("partition_by", "folders"),
+    [
+        ("date", ["_date=1970-01-01", "_date=1970-01-02", "_date=1970-01-03"]),
+        ("hour", ["_date=1970-01-01/_hour=0", "_date=1970-01-02/_hour=0", "_date=1970-01-03/_hour=0"]),
+        ("none", ["."]),
+    ],
+)
+def test_a_task_writes_one_file_for_each_date_whatever_the_partitions_of_the_topic(
+    spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path,
+    partition_by: str, folders: list[str],
+) -> None:  # fmt: skip
+    topic, warehouse = new_topic(3), Warehouse(tmp_path)
+    for partition in range(3):
+        produce(topic, numbered(0, 30, days=3), partition)
+    load(lambda: spark, bootstrap, [topic], warehouse, Settings(partition_by=partition_by))
+    table = warehouse.table(topic)
+    assert table is not None
+    listed = table.files()
+    assert sorted(str(Path(file.path).parent) for file in listed) == folders
+    assert [file.records for file in listed] == [90 // len(folders)] * len(folders)
+    produce(topic, numbered(90, 30, days=3))
     load(lambda: spark, bootstrap, [topic], warehouse)
-    folders = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("topic=*/*"))
-    assert folders == [f"topic={topic}/date=1970-01-0{day}" for day in (1, 2, 3)]
-    for file in warehouse.files():
-        assert (file.records, file.end_offset) == (10, file.start_offset + 28)
-    counts = spark.read.parquet(str(tmp_path)).groupBy("topic", "date").count().collect()
-    assert sorted((row["topic"], str(row["date"]), row["count"]) for row in counts) == [
-        (topic, f"1970-01-0{day}", 10) for day in (1, 2, 3)
-    ]
+    table.refresh()
+    assert sorted({str(Path(file.path).parent) for file in table.files()}) == folders, "a table stays as it began"
 
 
 def test_a_large_partition_is_spread_over_several_tasks(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(loading, "PIECE_RECORDS_MIN", 100)
+    monkeypatch.setattr(portions, "PORTION_RECORDS_MIN", 100)
     topic, warehouse = new_topic(), Warehouse(tmp_path)
     produce(topic, numbered(0, 1000))
-    load(lambda: spark, bootstrap, [topic], warehouse)
-    assert len(warehouse.files()) == 4 and through_manifests(warehouse) == sorted(expected(topic, 0, 0, 1000))
+    assert load(lambda: spark, bootstrap, [topic], warehouse).files == 4
+    assert in_table(warehouse, topic) == sorted(expected(topic, 0, 0, 1000))
 
 
 def test_a_task_that_fails_commits_nothing_and_says_why_in_one_sentence(
@@ -129,13 +134,13 @@ def test_a_task_that_fails_commits_nothing_and_says_why_in_one_sentence(
     topic, warehouse = new_topic(), Warehouse(tmp_path)
     produce(topic, numbered(0, 10))
 
-    class NowhereToWrite(Warehouse):
-        def staging(self, load_id: str) -> Path:
-            return Path("/proc/self/task")
-
-    with pytest.raises(LoadFailed, match=r"-0 from offset 0 to 10 could not be loaded: .*No such file or directory"):
-        load(lambda: spark, bootstrap, [topic], NowhereToWrite(tmp_path))
-    assert warehouse.manifests() == []
+    load(lambda: spark, bootstrap, [topic], warehouse)
+    produce(topic, numbered(10, 10, days=2))
+    (tmp_path / topic / "_date=1970-01-02").write_text("a file where a folder should be")
+    with pytest.raises(LoadFailed, match=r"-0 from offset 10 to 20 could not be loaded: File exists"):
+        load(lambda: spark, bootstrap, [topic], warehouse)
+    assert offsets(warehouse, topic) == {0: 10}
+    (tmp_path / topic / "_date=1970-01-02").unlink()
     assert load(lambda: spark, bootstrap, [topic], warehouse).records == 10
 
 
@@ -145,7 +150,7 @@ def test_the_longest_topic_name_can_be_loaded(
     topic, warehouse = new_topic(name="t" * 240), Warehouse(tmp_path)
     produce(topic, numbered(0, 3))
     load(lambda: spark, bootstrap, [topic], warehouse)
-    assert through_folders(warehouse) == expected(topic, 0, 0, 3)
+    assert in_table(warehouse, topic) == expected(topic, 0, 0, 3)
 
 
 def test_what_no_longer_fits_the_log_is_refused(
@@ -159,21 +164,30 @@ def test_what_no_longer_fits_the_log_is_refused(
         admin.delete_records({TopicPartition(topic, 0): 15})
     with pytest.raises(DataLost, match="Offsets 10 to 14 of"):
         load(lambda: spark, bootstrap, [topic], warehouse)
-    assert load(lambda: spark, bootstrap, [topic], warehouse, fail_on_data_loss=False).records == 5
-    warehouse.commit("ab", [], {TopicPartition(topic, 0): 99})
+    lenient = Settings(fail_on_data_loss=False)
+    assert load(lambda: spark, bootstrap, [topic], warehouse, lenient).records == 5
+    tp, table = TopicPartition(topic, 0), warehouse.table(topic)
+    assert table is not None
+    table.commit("ab", [], {tp: 20}, {tp: 99})
     with pytest.raises(DataLost, match="was deleted and created again"):
         load(lambda: spark, bootstrap, [topic], warehouse)
     with pytest.raises(MoldauError, match="No topic has this name"):
         load(lambda: spark, bootstrap, ["no-such-topic"], warehouse)
 
 
-def test_two_loads_at_once_do_not_both_commit(
+def test_of_two_loads_at_once_one_commits_and_the_other_says_so(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
 ) -> None:
-    topic = new_topic()
+    topic, warehouse = new_topic(), Warehouse(tmp_path)
     produce(topic, numbered(0, 10))
-    with Warehouse(tmp_path).locked(), pytest.raises(WarehouseError, match="Another load is writing"):
-        load(lambda: spark, bootstrap, [topic], Warehouse(tmp_path))
+
+    def after_another_load() -> "SparkSession":
+        load(lambda: spark, bootstrap, [topic], warehouse)
+        return spark
+
+    with pytest.raises(Conflict, match="Another load has committed to"):
+        load(after_another_load, bootstrap, [topic], warehouse)
+    assert in_table(warehouse, topic) == expected(topic, 0, 0, 10)
 
 
 class Command:
@@ -221,14 +235,12 @@ def test_a_load_killed_half_way_and_run_again_has_each_record_once(
         produce(topic, [(None, b"v%d" % n, (n % 40) * DAY_MS) for n in range(100_000)], partition)
     killed = Command(moldau_command, bootstrap, topic, tmp_path)
     give_up = Deadline(100)
-    while not list(warehouse.state.glob("staging/*/*.parquet")):
+    while not list(tmp_path.glob("*/*/*.parquet")):
         assert killed.process.poll() is None and not give_up.passed
         time.sleep(0.002)
     time.sleep(random.random() * 0.3)
     killed.kill()
+    assert len(in_table(warehouse, topic)) in (200_000, 0), "all of a load or nothing"
     result = Command(moldau_command, bootstrap, topic, tmp_path).result()
     assert result["records"] in (200_000, 0), "all that the killed load had not committed"
-    assert through_manifests(warehouse) == through_folders(warehouse)
-    assert through_manifests(warehouse) == sorted(expected(topic, 0, 0, 100_000) + expected(topic, 1, 0, 100_000))
-    left = sorted(path.name for path in warehouse.state.iterdir())
-    assert left == ["lock", "manifest-000001.json"]
+    assert in_table(warehouse, topic) == sorted(expected(topic, 0, 0, 100_000) + expected(topic, 1, 0, 100_000))

@@ -1,0 +1,25 @@
+"""What a load writes of one topic, and where: the part of a task that all tasks of the topic share."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from moldau.pipeline.loading.decoding import Decoder
+from moldau.pipeline.tables.storage import Location
+
+Quarantined = Mapping[int, frozenset[int]]
+"""Offsets by partition that are in the table of rejected records already."""
+
+
+class Target(NamedTuple):
+    """Pickled and sent to the workers."""
+
+    topic: str
+    bootstrap: str
+    isolation_level: str
+    load_id: str
+    compression: str
+    table: Location
+    rejected: Location
+    partition_by: str
+    decoder: Decoder | None
+    quarantined: Quarantined

@@ -1,0 +1,298 @@
+"""Writes the records of a portion to Parquet files, one for each date (or hour). Runs in the Spark tasks of a load.
+
+Columns are written as they were fetched or decoded; only Arrow looks at single records. Rows of a date wait in memory
+until they fill a row group, so records may come in any order of dates, from any number of partitions. `ROWS_BYTES_MAX`
+bounds what waits, `OPEN_FILES_MAX` the files that are open, `DATES_MAX` the dates that are remembered: a date that
+recurs after its file was closed gets another file. When `finish` returns, the files are complete and, on a local disk,
+flushed.
+"""
+
+import datetime
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.compute as compute
+import pyarrow.parquet as parquet
+
+from moldau.pipeline.loading.target import Quarantined, Target
+from moldau.pipeline.tables.columns import REJECTED, WITH_STATISTICS, as_table_columns, in_files
+from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR, EPOCH_ORDINAL, Bounds, DataFile, folder_of
+from moldau.pipeline.tables.storage import Location, file_system
+
+ROW_GROUP_BYTES = 32 * 1024 * 1024
+ROWS_BYTES_MAX = 128 * 1024 * 1024
+FILE_BYTES_MAX = 1024 * 1024 * 1024
+OPEN_FILES_MAX = 64
+DATES_MAX = 4096
+COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
+HOURS = 24
+BYTES = ("value", "_key", "_headers")
+DELTA_ENCODED = ("_offset", "_timestamp")
+
+
+class Written(NamedTuple):
+    """The files of a portion: its records, and those that could not be decoded."""
+
+    files: tuple[DataFile, ...]
+    rejected: tuple[DataFile, ...]
+
+
+class Layout(NamedTuple):
+    """How the files of one table are written."""
+
+    table: Location
+    columns: pyarrow.Schema
+    partition_by: str
+    event_time: str
+    compression: str
+
+
+class OneFile:
+    """A Parquet file that is being written, and the rows that wait for its next row group."""
+
+    def __init__(self, layout: Layout, path: str, partition_values: Mapping[str, str | None]):
+        self._layout = layout
+        self._path = path
+        self._partition_values = partition_values
+        self._rows: list[Any] = []
+        self.rows_bytes = 0
+        self.bytes_added = 0
+        self._records = 0
+        self._bounds: dict[str, Bounds] = {}
+        self._sink: Any = None
+        self._writer: Any = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._writer is not None
+
+    def add(self, batch: Any) -> None:
+        for name in WITH_STATISTICS:
+            column = batch.column(name)
+            least, greatest = compute.min_max(
+                column.cast(pyarrow.int64()) if name == "_timestamp" else column
+            ).as_py().values()  # fmt: skip
+            found = Bounds(least, greatest)
+            self._bounds[name] = found.and_also(self._bounds[name]) if name in self._bounds else found
+        self._records += batch.num_rows
+        self._rows.append(batch)
+        self.rows_bytes += batch.nbytes
+        self.bytes_added += batch.nbytes
+
+    def write(self) -> None:
+        """Write the waiting rows as one row group."""
+        if not self._rows:
+            return
+        if self._writer is None:
+            self._open()
+        table = pyarrow.Table.from_batches(self._rows, self._layout.columns)
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self._rows, self.rows_bytes = [], 0
+
+    def close(self) -> DataFile:
+        """Finish the file; a local one is flushed to disk."""
+        self.write()
+        self._writer.close()
+        where = self._layout.table
+        if where.is_local:
+            fd = os.open(where.path / self._path, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+                size = os.fstat(fd).st_size
+            finally:
+                os.close(fd)
+        else:
+            size = self._sink.tell()
+            self._sink.close()
+        return DataFile(
+            self._path, size, time.time_ns() // 1_000_000, self._partition_values, self._records, dict(self._bounds)
+        )
+
+    def _open(self) -> None:
+        where = self._layout.table
+        if where.is_local:
+            path = Path(where.uri, self._path)
+            path.parent.mkdir(exist_ok=True, parents=True)
+            self._sink = str(path)
+        else:
+            self._sink = file_system(where).open_output_stream(self._path)
+        names = self._layout.columns.names
+        self._writer = parquet.ParquetWriter(
+            self._sink, self._layout.columns, compression=self._layout.compression, data_page_size=1 << 20,
+            use_dictionary=[name for name in names if name not in (*BYTES, *DELTA_ENCODED)],
+            column_encoding=dict.fromkeys(DELTA_ENCODED, "DELTA_BINARY_PACKED"),
+            write_statistics=[name for name in names if name not in BYTES],
+        )  # fmt: skip
+
+
+class TableWriter:
+    """Writes batches to the files of one table, by date; `finish` returns the files.
+
+    Names of files begin with `stem`, which must be unique in the table.
+    """
+
+    def __init__(self, layout: Layout, stem: str):
+        self._layout = layout
+        self._stem = stem
+        self._files: dict[int | None, OneFile] = {}  # the least recently used first
+        self._done: list[DataFile] = []
+        self._created = 0
+        self.rows_bytes = 0
+
+    def add(self, batch: Any) -> None:
+        """Take one batch in the table's columns."""
+        if batch.num_rows:
+            for unit, rows in _by_unit(batch, self._layout.event_time, self._layout.partition_by):
+                self._add(unit, rows)
+
+    @property
+    def open_files(self) -> int:
+        return sum(file.is_open for file in self._files.values())
+
+    def finish(self) -> tuple[DataFile, ...]:
+        """Complete every file and return all files, oldest first."""
+        for unit in list(self._files):
+            self._close(unit)
+        return tuple(self._done)
+
+    def _add(self, unit: int | None, batch: Any) -> None:
+        file = self._files.pop(unit, None)
+        if file is None:
+            if len(self._files) >= DATES_MAX:
+                self._close(next(iter(self._files)))
+            file = self._new(unit)
+        self._files[unit] = file
+        before = file.rows_bytes
+        file.add(batch)
+        self.rows_bytes += file.rows_bytes - before
+        if file.rows_bytes >= ROW_GROUP_BYTES:
+            self._write(unit)
+        while self.rows_bytes > ROWS_BYTES_MAX:
+            self._write(max(self._files, key=lambda one: self._files[one].rows_bytes))
+        if file.bytes_added >= FILE_BYTES_MAX:
+            self._close(unit)
+
+    def _new(self, unit: int | None) -> OneFile:
+        values = partition_values(unit, self._layout.partition_by)
+        name = f"{self._stem}-{self._created}.parquet"
+        self._created += 1
+        folder = folder_of(values)
+        return OneFile(self._layout, f"{folder}/{name}" if folder else name, values)
+
+    def _write(self, unit: int | None) -> None:
+        file = self._files[unit]
+        if not file.is_open:
+            opened = [other for other, one in self._files.items() if one.is_open]
+            if len(opened) >= OPEN_FILES_MAX:
+                self._close(opened[0])
+        self.rows_bytes -= file.rows_bytes
+        file.write()
+
+    def _close(self, unit: int | None) -> None:
+        file = self._files.pop(unit)
+        self.rows_bytes -= file.rows_bytes
+        self._done.append(file.close())
+
+
+class TopicWriter:
+    """Decodes fetched batches and writes them to the topic's table, and what could not be decoded to the other one."""
+
+    def __init__(self, target: Target, stem: str):
+        decoder = self._decoder = target.decoder
+        self._quarantined = target.quarantined
+        columns = in_files(decoder.schema if decoder else None)
+        event_time = decoder.event_time if decoder else "_timestamp"
+        layout = Layout(target.table, columns, target.partition_by, event_time, target.compression)
+        self._topic = target.topic
+        self._writer = TableWriter(layout, stem)
+        self._rejected = TableWriter(Layout(target.rejected, REJECTED, "none", "_timestamp", target.compression), stem)
+
+    def add(self, fetched: Any) -> None:
+        """Take one fetched batch (`moldau.client.fetching`)."""
+        batch = as_table_columns(fetched)
+        if self._quarantined:
+            batch = _without(batch, self._quarantined)
+        if self._decoder is None or not batch.num_rows:
+            self._writer.add(batch)
+            return
+        decoded, rejected = self._decoder.decode(batch)
+        assert decoded.num_rows + rejected.num_rows == batch.num_rows, "a decoder returns every record once"
+        self._writer.add(decoded)
+        if rejected.num_rows:
+            topics = pyarrow.array([self._topic]).take(pyarrow.array([0] * rejected.num_rows))
+            named = rejected.append_column("_topic", topics)
+            self._rejected.add(named.select(REJECTED.names))
+
+    @property
+    def rows_bytes(self) -> int:
+        """The bytes of the rows that wait in memory."""
+        return self._writer.rows_bytes + self._rejected.rows_bytes
+
+    @property
+    def open_files(self) -> int:
+        return self._writer.open_files + self._rejected.open_files
+
+    def finish(self) -> Written:
+        return Written(self._writer.finish(), self._rejected.finish())
+
+
+def partition_values(unit: int | None, partition_by: str) -> dict[str, str | None]:
+    """The values of the partition columns of a date (days since 1970) or hour (hours since 1970)."""
+    if partition_by == "none":
+        return {}
+    if unit is None:
+        return {"_date": None} if partition_by == "date" else {"_date": None, "_hour": None}
+    day, hour = (unit, 0) if partition_by == "date" else divmod(unit, HOURS)
+    date = datetime.date.fromordinal(day + EPOCH_ORDINAL).isoformat()
+    return {"_date": date} if partition_by == "date" else {"_date": date, "_hour": str(hour)}
+
+
+def _by_unit(batch: Any, event_time: str, partition_by: str) -> Iterator[tuple[int | None, Any]]:
+    """The rows of each date or hour, in their order. None stands for times that are null or have no date."""
+    if partition_by == "none":
+        yield None, batch
+        return
+    times = batch.column(event_time)
+    units = _units(times, partition_by)
+    edges = compute.min_max(units)
+    if edges["min"] == edges["max"] and not units.null_count:
+        yield edges["min"].as_py(), batch
+        return
+    order = compute.sort_indices(units)  # a stable sort; nulls last
+    runs = compute.run_end_encode(units.take(order))
+    start = 0
+    for unit, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield unit, batch.take(order.slice(start, end - start))
+        start = end
+
+
+def _units(times: Any, partition_by: str) -> Any:
+    """Days or hours since 1970, null where there is no date."""
+    days = times.cast(pyarrow.date32(), safe=False).cast(pyarrow.int32())
+    edges = compute.min_max(days)
+    least, greatest = edges["min"].as_py(), edges["max"].as_py()
+    if least is not None and (least not in DAYS_OF_CALENDAR or greatest not in DAYS_OF_CALENDAR):
+        first, last = pyarrow.scalar(DAYS_OF_CALENDAR[0], days.type), pyarrow.scalar(DAYS_OF_CALENDAR[-1], days.type)
+        dated = compute.and_(compute.greater_equal(days, first), compute.less_equal(days, last))
+        days = compute.if_else(dated, days, pyarrow.scalar(None, days.type))
+    if partition_by == "date":
+        return days
+    within = compute.subtract(
+        times.cast(pyarrow.timestamp("us")).cast(pyarrow.int64()),
+        compute.multiply(days.cast(pyarrow.int64()), pyarrow.scalar(86_400_000_000)),
+    )
+    hours = compute.divide(within, pyarrow.scalar(3_600_000_000))
+    return compute.add(compute.multiply(days.cast(pyarrow.int64()), pyarrow.scalar(HOURS)), hours)
+
+
+def _without(batch: Any, quarantined: Quarantined) -> Any:
+    """The batch without records that are in the table of rejected records already. A batch has one partition."""
+    known = quarantined.get(batch.column("_partition")[0].as_py()) if batch.num_rows else None
+    if not known:
+        return batch
+    there = compute.is_in(batch.column("_offset"), pyarrow.array(sorted(known), pyarrow.int64()))
+    return batch.filter(compute.invert(there))

@@ -1,0 +1,122 @@
+"""The columns of a topic's table, and what may change about them.
+
+A table holds `value`, or the decoded columns that take its place, and the columns of `RECORD`, whose names begin with
+an underscore, so that a decoded column is unlikely to share one. `_date` and `_hour` are partition columns: their
+values are in the table's log and not in the files. Pure.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow
+
+from moldau.errors import MoldauError
+
+HEADERS: Final = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))
+VALUE: Final = pyarrow.schema([("value", pyarrow.binary())])
+RECORD: Final = pyarrow.schema(
+    [
+        ("_key", pyarrow.binary()),
+        ("_partition", pyarrow.int32()),
+        ("_offset", pyarrow.int64()),
+        ("_timestamp", pyarrow.timestamp("us", "UTC")),
+        ("_timestamp_type", pyarrow.int32()),
+        ("_headers", HEADERS),
+    ]
+)
+REJECTED: Final = pyarrow.schema([("reason", pyarrow.string()), ("_topic", pyarrow.string()), *RECORD, *VALUE])
+FETCHED: Final = {
+    "value": "value",
+    "_key": "key",
+    "_partition": "partition",
+    "_offset": "offset",
+    "_timestamp": "timestamp",
+    "_timestamp_type": "timestampType",
+    "_headers": "headers",
+}
+"""Table column -> column of a fetched batch (`moldau.client.fetching`)."""
+WITH_STATISTICS: Final = ("_partition", "_offset", "_timestamp")
+
+DATE: Final = pyarrow.field("_date", pyarrow.date32())
+HOUR: Final = pyarrow.field("_hour", pyarrow.int32())
+PARTITION_COLUMNS: Final = {"date": [DATE], "hour": [DATE, HOUR], "none": []}
+"""What `--partition-by` may say -> the partition columns."""
+
+
+class TableError(MoldauError):
+    """A table cannot be used as it is; the text is one sentence for the person who started the command."""
+
+
+def in_files(decoded: pyarrow.Schema | None = None) -> pyarrow.Schema:
+    """The columns of a topic's data files: the decoded ones, or `value`, before those of the record."""
+    return pyarrow.schema([*(VALUE if decoded is None else decoded), *RECORD])
+
+
+def as_table_columns(fetched: Any) -> Any:
+    """A fetched batch under the table's names; no value is copied."""
+    return pyarrow.RecordBatch.from_arrays(
+        [fetched.column(name) for name in FETCHED.values()], schema=in_files()
+    )  # fmt: skip
+
+
+def check_decoded(decoded: pyarrow.Schema) -> None:
+    """Raise TableError if a decoded column has a name that a table keeps for itself, or one that another one has."""
+    kept = {*RECORD.names, DATE.name, HOUR.name}
+    seen: dict[str, str] = {}
+    for name in decoded.names:
+        if name.lower() in kept:
+            raise TableError(f"A decoded column cannot be named {name!r}: every table has a column of that name.")
+        if name.lower() in seen:
+            raise TableError(
+                f"The decoded columns {seen[name.lower()]!r} and {name!r} differ in case only, which a Delta table "
+                "cannot tell apart."
+            )
+        seen[name.lower()] = name
+
+
+def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[pyarrow.Field]:
+    """The columns to add to a table so that it can take `wanted`. Raises TableError if one has another type there."""
+    known = {field.name.lower(): field for field in there}
+    found = []
+    for field in wanted:
+        old = known.get(field.name.lower())
+        if old is None:
+            found.append(field.with_nullable(True))
+        elif old.name != field.name:
+            raise TableError(
+                f"The new column {field.name!r} and the column {old.name!r} of {table} differ in case only."
+            )
+        elif _plain(old.type) != _plain(field.type):
+            raise TableError(
+                f"Column {field.name} of {table} has type {old.type} and would now have type {field.type}; "
+                "load into another warehouse, or decode it as before."
+            )
+    return found
+
+
+def _plain(kind: pyarrow.DataType) -> Any:
+    """A type without what Delta does not tell apart: names of list elements, nullability, large and view variants."""
+    if pyarrow.types.is_struct(kind):
+        return tuple((kind.field(at).name, _plain(kind.field(at).type)) for at in range(kind.num_fields))
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
+        return "list", _plain(kind.value_type)
+    if pyarrow.types.is_map(kind):
+        return "map", _plain(kind.key_type), _plain(kind.item_type)
+    if pyarrow.types.is_large_string(kind) or pyarrow.types.is_string_view(kind):
+        return pyarrow.string()
+    if pyarrow.types.is_large_binary(kind) or pyarrow.types.is_binary_view(kind):
+        return pyarrow.binary()
+    return kind
+
+
+def names_of_partitions(partition_by: str) -> list[str]:
+    return [field.name for field in PARTITION_COLUMNS[partition_by]]
+
+
+def of_table(files: pyarrow.Schema, partition_by: str) -> pyarrow.Schema:
+    """The whole schema of a table whose files have these columns."""
+    return pyarrow.schema([*_nullable(files), *PARTITION_COLUMNS[partition_by]])
+
+
+def _nullable(fields: Iterable[pyarrow.Field]) -> list[pyarrow.Field]:
+    return [field.with_nullable(True) for field in fields]

@@ -1,0 +1,122 @@
+"""Where tables lie: a local folder, or an object store or HDFS by URL with `storage_options`.
+
+The options are those of the `deltalake` package (`AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, ...), which the
+workers that write data files and the driver that commits both use. Local files are written by Arrow itself and
+flushed to disk; an object store keeps what it has acknowledged.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from moldau.pipeline.tables.columns import TableError
+
+URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+TEXT_MAX = 300
+
+
+@dataclass(frozen=True)
+class Location:
+    """A folder or URL, with the options of its store; picklable, because Spark sends it to the workers."""
+
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_local(self) -> bool:
+        return not URL.match(self.uri)
+
+    @property
+    def path(self) -> Path:
+        assert self.is_local
+        return Path(self.uri)
+
+    def __truediv__(self, name: str) -> "Location":
+        return Location(f"{self.uri.rstrip('/')}/{name}", self.options)
+
+    def folders(self) -> list[str]:
+        """The names of the folders here, sorted."""
+        if self.is_local:
+            try:
+                return sorted(entry.name for entry in os.scandir(self.path) if entry.is_dir())
+            except FileNotFoundError:
+                return []
+            except OSError as error:
+                raise TableError(f"{self.uri} cannot be read: {error.strerror}.") from None
+        from pyarrow.fs import FileSelector, FileType
+
+        with errors_in_a_sentence(self.uri):
+            found = file_system(self).get_file_info(FileSelector("", allow_not_found=True))
+        return sorted(one.path.rstrip("/").rpartition("/")[2] for one in found if one.type == FileType.Directory)
+
+
+def location(of: str | Path, options: Mapping[str, str] | None = None) -> Location:
+    """The location that a user named: a path, which becomes absolute, or a URL."""
+    text = str(of)
+    if text.startswith("file://"):
+        text = text.removeprefix("file://")
+    return Location(text.rstrip("/") if URL.match(text) else str(Path(text).absolute()), dict(options or {}))
+
+
+def file_system(where: Location) -> Any:
+    """Arrow's view of an object store; paths are relative to `where`."""
+    from deltalake.fs import DeltaStorageHandler
+    from pyarrow.fs import PyFileSystem
+
+    return PyFileSystem(DeltaStorageHandler(where.uri, dict(where.options)))
+
+
+def sync_folders(table: Location, folders: Iterable[str]) -> None:
+    """Flush the names in these folders of a local table, and in those above them, to disk: the deepest first."""
+    if not table.is_local:
+        return
+    paths = {table.path}
+    for folder in folders:
+        path = table.path / folder
+        while path != table.path:
+            paths.add(path)
+            path = path.parent
+    for path in sorted(paths, key=lambda one: (-len(one.parts), one)):
+        _sync(path)
+
+
+def sync_commit(table: Location, version: int) -> None:
+    """Flush the log entry of a version of a local table to disk."""
+    if not table.is_local:
+        return
+    log = table.path / "_delta_log"
+    with contextlib.suppress(FileNotFoundError):  # a checkpoint may already have taken its place
+        _sync(log / f"{version:020d}.json")
+    _sync(log)
+
+
+def _sync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def errors_in_a_sentence(what: str) -> Iterator[None]:
+    """Turn an error of the `deltalake` package, or of a disk, into one TableError; `what` is its subject."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except OSError as error:
+        raise TableError(f"{what} cannot be used: {error.strerror or _sentence(str(error))}.") from None
+    except (DeltaError, ValueError) as error:
+        raise TableError(f"{what} cannot be used: {_sentence(str(error))}.") from None
+
+
+def _sentence(text: str) -> str:
+    """An error's text without colours, tree lines and line breaks."""
+    words = COLOURS.sub("", text).replace("↳", " ").split()
+    return " ".join(words)[:TEXT_MAX].rstrip(" .")

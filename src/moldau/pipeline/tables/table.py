@@ -1,0 +1,233 @@
+"""One Delta table: which offsets it has, and the one atomic step that adds files and moves the offsets on.
+
+A commit is one entry of the table's log, made by the `deltalake` package under a version that must not exist. It holds
+the added files and an application transaction `moldau/TOPIC/PARTITION` for each loaded partition, whose version is the
+next offset to load. Delta refuses a commit if another one has moved an application transaction of it since the table
+was read, so two loads of the same offsets cannot both win. A file that no commit names is not in the table, whoever
+wrote it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow
+
+from moldau.names import TopicPartition
+from moldau.pipeline.tables.columns import (
+    PARTITION_COLUMNS,
+    WITH_STATISTICS,
+    TableError,
+    missing,
+    names_of_partitions,
+)
+from moldau.pipeline.tables.data_file import DataFile, folder_of, statistics
+from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, sync_commit, sync_folders
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+CHECKPOINT_INTERVAL = 20
+COMMIT_ATTEMPTS = 5
+LOAD_ID = "moldauLoad"
+"""The key under which a commit names its load, in the table's history."""
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class Conflict(TableError):
+    """Another load has committed the same offsets first; nothing was added."""
+
+
+class Listed(NamedTuple):
+    """A data file in the log of a table; `path` is relative to the table."""
+
+    path: str
+    bytes: int
+    records: int
+    modified_ms: int
+
+
+class Table:
+    """A table that exists, as it was when it was opened or refreshed last."""
+
+    def __init__(self, where: Location, delta: "DeltaTable"):
+        self.where = where
+        self._delta = delta
+
+    @staticmethod
+    def exists(where: Location) -> bool:
+        from deltalake import DeltaTable
+
+        if where.is_local and not where.path.exists():
+            return False
+        with errors_in_a_sentence(where.uri):
+            return DeltaTable.is_deltatable(where.uri, dict(where.options) or None)
+
+    @classmethod
+    def open(cls, where: Location) -> "Table | None":
+        """The table at a place, or None if there is none."""
+        if not cls.exists(where):
+            return None
+        return cls(where, cls._opened(where))
+
+    @classmethod
+    def create(cls, where: Location, columns: pyarrow.Schema, partition_by: Sequence[str]) -> "Table":
+        """Open a table, or create it with these columns, partition columns among them. Safe beside another one who
+        creates it."""
+        from deltalake import DeltaTable, Schema
+
+        configuration = {
+            "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
+            "delta.dataSkippingStatsColumns": ",".join(name for name in WITH_STATISTICS if name in columns.names),
+        }
+        with errors_in_a_sentence(where.uri):
+            if where.is_local:
+                where.path.mkdir(parents=True, exist_ok=True)
+            DeltaTable.create(
+                where.uri, Schema.from_arrow(columns), mode="ignore", partition_by=list(partition_by),
+                configuration=configuration, storage_options=dict(where.options) or None,
+            )  # fmt: skip
+            sync_commit(where, 0)
+        return cls(where, cls._opened(where))
+
+    @staticmethod
+    def _opened(where: Location) -> "DeltaTable":
+        from deltalake import DeltaTable
+
+        with errors_in_a_sentence(where.uri):
+            return DeltaTable(where.uri, storage_options=dict(where.options) or None)
+
+    def refresh(self) -> None:
+        """See what was committed since."""
+        with errors_in_a_sentence(self.where.uri):
+            self._delta.update_incremental()
+
+    @property
+    def version(self) -> int:
+        return int(self._delta.version())
+
+    @property
+    def columns(self) -> pyarrow.Schema:
+        """The columns of the table, partition columns among them."""
+        return pyarrow.schema(self._delta.schema().to_arrow())
+
+    @property
+    def partition_columns(self) -> list[str]:
+        return list(self._delta.metadata().partition_columns)
+
+    @property
+    def partition_by(self) -> str:
+        """As `--partition-by` names it. Raises TableError for partition columns that no load makes."""
+        for name in PARTITION_COLUMNS:
+            if names_of_partitions(name) == self.partition_columns:
+                return name
+        raise TableError(f"{self.where.uri} is partitioned by {', '.join(self.partition_columns)}, as no load does it.")
+
+    def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The next offset to load, for those of the partitions that were ever loaded."""
+        with errors_in_a_sentence(self.where.uri):
+            found = {tp: self._delta.transaction_version(app_id(tp)) for tp in partitions}
+        return {tp: int(offset) for tp, offset in found.items() if offset is not None}
+
+    def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
+        """The offsets of a partition that have a row, from `start` to before `end`."""
+        from pyarrow.dataset import field
+
+        wanted = (field("_partition") == partition) & (field("_offset") >= start) & (field("_offset") < end)
+        with errors_in_a_sentence(self.where.uri):
+            found = self.dataset().to_table(columns=["_offset"], filter=wanted)
+        return [int(offset) for offset in found["_offset"].to_pylist()]
+
+    def dataset(self) -> Any:
+        """The rows as a `pyarrow.dataset.Dataset`, which skips files by their statistics."""
+        return self._delta.to_pyarrow_dataset()
+
+    def files(self) -> list[Listed]:
+        """Every data file, as the table's log describes it."""
+        listed = pyarrow.table(self._delta.get_add_actions(flatten=True))
+        columns = [listed[name].to_pylist() for name in ("path", "size_bytes", "num_records", "modification_time")]
+        return [Listed(*file) for file in zip(*columns, strict=True)]
+
+    def add_columns(self, files: pyarrow.Schema) -> None:
+        """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable. Raises
+        TableError if a column would change its type."""
+        from deltalake import Schema
+        from deltalake.exceptions import CommitFailedError, SchemaMismatchError
+
+        for _ in range(COMMIT_ATTEMPTS):
+            new = missing(self.columns, files, self.where.uri)
+            if not new:
+                return
+            with errors_in_a_sentence(self.where.uri):
+                try:
+                    self._delta.alter.add_columns(list(Schema.from_arrow(pyarrow.schema(new)).fields))
+                except (CommitFailedError, SchemaMismatchError):
+                    pass  # another load has changed the columns: look again
+            self.refresh()
+        raise TableError(f"{self.where.uri} changes its columns all the time; run this load again.")
+
+    def commit(self, load_id: str, files: Sequence[DataFile], start: Offsets, end: Offsets) -> int:
+        """Add the files and move the offsets of partitions from `start` to `end`: all of it or nothing. Returns the
+        version that has it. Raises Conflict if the offsets are no longer at `start`; a partition that is not in
+        `start` was never loaded."""
+        from deltalake.exceptions import CommitFailedError
+
+        try:
+            sync_folders(self.where, {folder_of(file.partition_values) for file in files})
+        except OSError as error:
+            raise TableError(f"{self.where.uri} cannot be used: {error.strerror}.") from None
+        for attempt in range(COMMIT_ATTEMPTS):
+            if attempt:
+                self.refresh()
+                version = self._version_of(load_id)
+                if version is not None:  # the store had our commit, though it reported a failure
+                    return version
+            there = self.offsets(list(end))
+            if any(there.get(tp) != start.get(tp) for tp in end):
+                raise Conflict(
+                    f"Another load has committed to {self.where.uri} meanwhile; nothing was added to it, so run this "
+                    "load again."
+                )
+            with errors_in_a_sentence(self.where.uri):
+                try:
+                    self._write(load_id, files, end)
+                except CommitFailedError:
+                    continue
+            return self._committed(load_id)
+        raise TableError(
+            f"{self.where.uri} is written to all the time; nothing was added to it, so run this load again."
+        )
+
+    def _committed(self, load_id: str) -> int:
+        """The version of a commit that was just made."""
+        before = self.version
+        self.refresh()
+        version = self.version if self.version == before + 1 else self._version_of(load_id)
+        assert version is not None, "a commit stays in the history for days"
+        sync_commit(self.where, version)
+        return version
+
+    def _write(self, load_id: str, files: Sequence[DataFile], end: Offsets) -> None:
+        from deltalake import CommitProperties, Transaction
+        from deltalake.transaction import AddAction, RemoveAction
+
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(file.path, file.bytes, dict(file.partition_values), file.modified_ms, True, statistics(file))
+            for file in files
+        ]
+        properties = CommitProperties(
+            custom_metadata={LOAD_ID: load_id},
+            app_transactions=[Transaction(app_id(tp), offset) for tp, offset in sorted(end.items())],
+        )
+        self._delta.create_write_transaction(
+            actions, "append", self._delta.schema(), self.partition_columns, commit_properties=properties
+        )
+
+    def _version_of(self, load_id: str) -> int | None:
+        entries: list[dict[str, Any]] = self._delta.history(4 * COMMIT_ATTEMPTS)
+        return next((int(entry["version"]) for entry in entries if entry.get(LOAD_ID) == load_id), None)
+
+
+def app_id(tp: TopicPartition) -> str:
+    """The application id under which a table keeps the next offset of a partition."""
+    return f"moldau/{tp.topic}/{tp.partition}"

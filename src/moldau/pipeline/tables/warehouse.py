@@ -1,0 +1,56 @@
+"""A warehouse: a folder or URL with one Delta table for each topic, and one for the rejected records of a topic.
+
+    WAREHOUSE/flights/                      the table of topic flights
+        _delta_log/                         its log: which files are in it, and the next offset of each partition
+        _date=2013-01-01/part-....parquet   its data files
+    WAREHOUSE/_quarantine/flights/          records of the topic that could not be decoded
+
+A warehouse of format 1, with manifests of our own, is refused until it was converted.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.tables.storage import Location, location
+from moldau.pipeline.tables.table import Table
+
+QUARANTINE = "_quarantine"
+STATE_OF_FORMAT_1 = "_moldau"
+NOT_FOR_TOPICS = (QUARANTINE, STATE_OF_FORMAT_1)
+
+
+class Warehouse:
+    """The tables of a warehouse, by topic."""
+
+    def __init__(self, of: str | Path, storage_options: Mapping[str, str] | None = None):
+        self.where = location(of, storage_options)
+
+    def check(self) -> None:
+        """Raise TableError if the warehouse has format 1, or is a table itself."""
+        names = self.where.folders()
+        if "_delta_log" in names:
+            raise TableError(f"{self.where.uri} is a table; name the folder that it is in.")
+        if STATE_OF_FORMAT_1 in names and any(name.startswith("topic=") for name in names):
+            raise TableError(
+                f"The warehouse {self.where.uri} has the format of an earlier version: convert it once with 'moldau "
+                f"pipeline convert {self.where.uri}'."
+            )
+
+    def place(self, topic: str) -> Location:
+        """Where the table of a topic is, or would be."""
+        if topic in NOT_FOR_TOPICS:
+            raise TableError(f"A topic named {topic} cannot be loaded: the warehouse keeps this name for itself.")
+        return self.where / topic
+
+    def place_of_rejected(self, topic: str) -> Location:
+        return self.where / QUARANTINE / topic
+
+    def table(self, topic: str) -> Table | None:
+        """The table of a topic; None if nothing was ever loaded."""
+        return Table.open(self.place(topic))
+
+    def topics(self) -> list[str]:
+        """The topics that have a table."""
+        names = [name for name in self.where.folders() if name not in NOT_FOR_TOPICS]
+        return [name for name in names if Table.exists(self.where / name)]
