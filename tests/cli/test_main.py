@@ -25,6 +25,10 @@ COMMANDS = [
     ["consume"],
     ["server", "start"],
     ["pipeline", "load"],
+    ["pipeline", "compact"],
+    ["pipeline", "vacuum"],
+    ["pipeline", "history"],
+    ["pipeline", "convert"],
 ]
 
 

@@ -34,7 +34,9 @@ PLACES = {
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),
     "log": Place("moldau.cli.log", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."),
-    "pipeline": Place("moldau.cli.pipeline", "app", "The Spark pipeline: load, audit, demo."),
+    "pipeline": Place(
+        "moldau.cli.pipeline", "app", "The Spark pipeline: load, audit, demo, compact, vacuum, history, convert."
+    ),
 }
 server = Group("server")
 

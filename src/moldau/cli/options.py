@@ -38,6 +38,11 @@ BootstrapServer = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 
+StorageOption = Annotated[
+    list[str] | None,
+    Option("--storage-option", metavar="KEY=VALUE", help="An option of the object store of a URL; repeatable."),
+]
+
 ChangedConfig = Annotated[
     list[str] | None, Option("--config", metavar="NAME=VALUE", help="A setting to change; repeatable.")
 ]
@@ -66,6 +71,15 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
             raise ConfigError(f"{option} {text!r} is not of the form NAME=VALUE")
         found[name] = value
     return found
+
+
+def partitioning(text: str) -> str:
+    """How tables are to be partitioned. Raises `ConfigError`."""
+    from moldau.pipeline.tables.columns import PARTITION_COLUMNS
+
+    if text not in PARTITION_COLUMNS:
+        raise ConfigError(f"--partition-by {text!r} is none of {', '.join(PARTITION_COLUMNS)}")
+    return text
 
 
 def unescaped(text: str) -> str:

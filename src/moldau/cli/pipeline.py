@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from moldau.cli.command_line import Group, Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, StorageOption, pairs, partitioning
 from moldau.cli.output import print_json
 from moldau.cli.pipeline_audit import audit
+from moldau.cli.pipeline_tables import compact, convert, history, vacuum
 from moldau.errors import ConfigError
 from moldau.names import counted
 
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
 app = Group("pipeline")
 app.command()(audit)
 
-StorageOption = Annotated[
-    list[str] | None,
-    Option("--storage-option", metavar="KEY=VALUE", help="An option of the object store of a URL; repeatable."),
-]
+for tables_command in (compact, vacuum, history, convert):
+    app.command()(tables_command)
 
 
 @app.command()
@@ -104,14 +103,11 @@ def _settings(compression: str, isolation_level: str, partition_by: str, allow_d
     from moldau.client.fetching import isolation_number
     from moldau.pipeline.loading.load import Settings
     from moldau.pipeline.loading.writing import COMPRESSIONS
-    from moldau.pipeline.tables.columns import PARTITION_COLUMNS
 
     if compression not in COMPRESSIONS:
         raise ConfigError(f"--compression {compression!r} is none of {', '.join(COMPRESSIONS)}")
-    if partition_by not in PARTITION_COLUMNS:
-        raise ConfigError(f"--partition-by {partition_by!r} is none of {', '.join(PARTITION_COLUMNS)}")
     isolation_number(isolation_level)
-    return Settings(not allow_data_loss, compression, isolation_level, partition_by)
+    return Settings(not allow_data_loss, compression, isolation_level, partitioning(partition_by))
 
 
 def _load(

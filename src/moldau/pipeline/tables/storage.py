@@ -71,6 +71,13 @@ def file_system(where: Location) -> Any:
     return PyFileSystem(DeltaStorageHandler(where.uri, dict(where.options)))
 
 
+def check_files(table: Location, paths: Iterable[str]) -> None:
+    """Raise TableError if a file of a local table is gone: a vacuum with too short a retention has removed it."""
+    for path in paths:
+        if table.is_local and not (table.path / path).exists():
+            raise TableError(f"{table.path / path} was removed before it was committed, so run this load again.")
+
+
 def sync_folders(table: Location, folders: Iterable[str]) -> None:
     """Flush the names in these folders of a local table, and in those above them, to disk: the deepest first."""
     if not table.is_local:

@@ -21,7 +21,7 @@ from moldau.pipeline.tables.columns import (
     names_of_partitions,
 )
 from moldau.pipeline.tables.data_file import DataFile, folder_of, statistics
-from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, sync_commit, sync_folders
+from moldau.pipeline.tables.storage import Location, check_files, errors_in_a_sentence, sync_commit, sync_folders
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 CHECKPOINT_INTERVAL = 20
 COMMIT_ATTEMPTS = 5
 LOAD_ID = "moldauLoad"
-"""The key under which a commit names its load, in the table's history."""
+RECORDS = "moldauRecords"
+"""The keys under which a commit names its load and the number of its records, in the table's history."""
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -68,7 +69,7 @@ class Table:
         """The table at a place, or None if there is none."""
         if not cls.exists(where):
             return None
-        return cls(where, cls._opened(where))
+        return cls(where, opened(where))
 
     @classmethod
     def create(cls, where: Location, columns: pyarrow.Schema, partition_by: Sequence[str]) -> "Table":
@@ -88,14 +89,7 @@ class Table:
                 configuration=configuration, storage_options=dict(where.options) or None,
             )  # fmt: skip
             sync_commit(where, 0)
-        return cls(where, cls._opened(where))
-
-    @staticmethod
-    def _opened(where: Location) -> "DeltaTable":
-        from deltalake import DeltaTable
-
-        with errors_in_a_sentence(where.uri):
-            return DeltaTable(where.uri, storage_options=dict(where.options) or None)
+        return cls(where, opened(where))
 
     def refresh(self) -> None:
         """See what was committed since."""
@@ -172,10 +166,9 @@ class Table:
         `start` was never loaded."""
         from deltalake.exceptions import CommitFailedError
 
-        try:
+        with errors_in_a_sentence(self.where.uri):
+            check_files(self.where, [file.path for file in files])
             sync_folders(self.where, {folder_of(file.partition_values) for file in files})
-        except OSError as error:
-            raise TableError(f"{self.where.uri} cannot be used: {error.strerror}.") from None
         for attempt in range(COMMIT_ATTEMPTS):
             if attempt:
                 self.refresh()
@@ -216,7 +209,7 @@ class Table:
             for file in files
         ]
         properties = CommitProperties(
-            custom_metadata={LOAD_ID: load_id},
+            custom_metadata={LOAD_ID: load_id, RECORDS: sum(file.records for file in files)},
             app_transactions=[Transaction(app_id(tp), offset) for tp, offset in sorted(end.items())],
         )
         self._delta.create_write_transaction(
@@ -226,6 +219,14 @@ class Table:
     def _version_of(self, load_id: str) -> int | None:
         entries: list[dict[str, Any]] = self._delta.history(4 * COMMIT_ATTEMPTS)
         return next((int(entry["version"]) for entry in entries if entry.get(LOAD_ID) == load_id), None)
+
+
+def opened(where: Location) -> "DeltaTable":
+    """The newest version of a table. Raises TableError."""
+    from deltalake import DeltaTable
+
+    with errors_in_a_sentence(where.uri):
+        return DeltaTable(where.uri, storage_options=dict(where.options) or None)
 
 
 def app_id(tp: TopicPartition) -> str:

@@ -5,7 +5,7 @@
         _date=2013-01-01/part-....parquet   its data files
     WAREHOUSE/_quarantine/flights/          records of the topic that could not be decoded
 
-A warehouse of format 1, with manifests of our own, is refused until it was converted.
+A warehouse of format 1, with manifests of our own, is refused until it was converted (`pipeline/conversion`).
 """
 
 from collections.abc import Mapping
@@ -49,6 +49,18 @@ class Warehouse:
     def table(self, topic: str) -> Table | None:
         """The table of a topic; None if nothing was ever loaded."""
         return Table.open(self.place(topic))
+
+    def tables(self) -> dict[str, Location]:
+        """Every table by its name, those of rejected records included; a table itself if the warehouse is one. Raises
+        TableError if there is none."""
+        if Table.exists(self.where):
+            return {self.where.uri.rpartition("/")[2]: self.where}
+        found = {topic: self.where / topic for topic in self.topics()}
+        for topic in self.place_of_rejected("").folders():
+            found[f"{QUARANTINE}/{topic}"] = self.place_of_rejected(topic)
+        if not found:
+            raise TableError(f"{self.where.uri} has no table.")
+        return found
 
     def topics(self) -> list[str]:
         """The topics that have a table."""

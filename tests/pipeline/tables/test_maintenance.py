@@ -1,0 +1,108 @@
+"""Compaction, vacuum and history of tables, beside loads that go on; by the commands, as users run them."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from moldau.cli.main import run
+from moldau.names import TopicPartition
+from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.tables.maintenance import compact, history, vacuum
+from moldau.pipeline.tables.storage import location
+from moldau.pipeline.tables.table import Table
+from tests.pipeline.tables.test_readers import commit
+
+DAYS = 86_400
+
+
+def offsets_in(folder: Path) -> list[int]:
+    return sorted(DeltaTable(folder).to_pyarrow_table(columns=["_offset"])["_offset"].to_pylist())
+
+
+def expected(until: int) -> list[int]:
+    return sorted([*range(until), *range(until)])
+
+
+def files_below(folder: Path) -> int:
+    return len(list(folder.rglob("*.parquet"))) - len(list((folder / "_delta_log").rglob("*.parquet")))
+
+
+def age(folder: Path) -> None:
+    """Make all files eight days old."""
+    for path in folder.rglob("*.parquet"):
+        os.utime(path, (time.time() - 8 * DAYS,) * 2)
+
+
+def test_a_compaction_changes_no_row_and_offsets_survive_it(tmp_path: Path) -> None:
+    folder = tmp_path / "flights"
+    for start in range(0, 40, 10):
+        commit(folder, start, start + 10)
+    assert compact(location(folder)) == (8, 2) and compact(location(folder)) == (0, 0)
+    table = Table.open(location(folder))
+    assert table is not None and offsets_in(folder) == expected(40)
+    assert table.offsets([TopicPartition("flights", 0)]) == {TopicPartition("flights", 0): 40}
+    commit(folder, 40, 50)
+    assert offsets_in(folder) == expected(50)
+    versions = history(location(folder), 3)
+    assert [(one.version, one.operation, one.load_id, one.records) for one in versions] == [
+        (6, "WRITE", "load-40", 20),
+        (5, "OPTIMIZE", None, None),
+        (4, "WRITE", "load-30", 20),
+    ]
+
+
+def test_a_vacuum_takes_old_orphans_only_and_leaves_what_a_running_load_has_written(tmp_path: Path) -> None:
+    folder = tmp_path / "flights"
+    commit(folder, 0, 10)
+    (folder / "_date=1970-01-01" / "part-of-a-dead-load.parquet").write_text("x")
+    age(folder)
+    (folder / "_date=1970-01-01" / "part-of-a-running-load.parquet").write_text("x")
+    assert vacuum(location(folder), dry_run=True) == 1 and files_below(folder) == 4
+    assert vacuum(location(folder)) == 1
+    assert files_below(folder) == 3 and offsets_in(folder) == expected(10)
+    with pytest.raises(TableError, match=r"cannot be used: .*retention") as said:
+        vacuum(location(folder), 0)
+    assert "\n" not in str(said.value)
+    assert vacuum(location(folder), 0, force=True) == 1 and offsets_in(folder) == expected(10)
+
+
+def test_compaction_and_vacuum_during_loads_lose_and_double_nothing(tmp_path: Path) -> None:
+    folder, over = tmp_path / "flights", threading.Event()
+    commit(folder, 0, 5)
+    compactions = []
+
+    def keep_compacting() -> None:
+        while not over.is_set():
+            compactions.append(compact(location(folder)))
+            vacuum(location(folder))
+
+    beside = threading.Thread(target=keep_compacting)
+    beside.start()
+    try:
+        for start in range(5, 105, 5):
+            commit(folder, start, start + 5)
+    finally:
+        over.set()
+        beside.join()
+    compact(location(folder))
+    assert offsets_in(folder) == expected(105) and any(one.removed for one in compactions)
+
+
+def test_the_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("flights", "weather"):
+        for start in (0, 10):
+            commit(tmp_path / name, start, start + 10)
+    warehouse = str(tmp_path)
+    assert run(["pipeline", "compact", warehouse]) == 0
+    assert capsys.readouterr().out == "flights: 4 files became 2\nweather: 4 files became 2\n"
+    assert run(["pipeline", "vacuum", warehouse, "--dry-run", "--retention-hours", "0", "--force"]) == 0
+    assert capsys.readouterr().out == "flights: 4 files would be removed\nweather: 4 files would be removed\n"
+    assert run(["pipeline", "history", f"{warehouse}/flights", "--limit", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "OPTIMIZE" in said and "load-10" in said and "weather" not in said
+    assert run(["pipeline", "compact", str(tmp_path / "nothing")]) == 1
+    assert "has no table" in capsys.readouterr().err
