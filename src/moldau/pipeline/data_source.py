@@ -39,10 +39,9 @@ class MoldauSource(DataSource):
             return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        with in_a_sentence():
-            options = read_options(self.options)
-            check_schema(schema, options)
-            return StreamReader(options)
+        options = read_options(self.options)
+        check_schema(schema, options)
+        return StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from moldau.pipeline.sink.batch import BatchWriter

@@ -60,7 +60,7 @@ class Copy:
         self.process.wait()
 
     def workers(self) -> list[int]:
-        """The Python workers of its tasks: children of a `pyspark.daemon` in its process group."""
+        """The Python workers of its tasks: children of a `pyspark.daemon` in its session."""
         daemons, found = set(), []
         for entry in Path("/proc").iterdir():
             try:
@@ -68,7 +68,7 @@ class Copy:
                 command = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if not entry.name.isdecimal() or int(stat[2]) != self.process.pid or b"pyspark.daemon" not in command:
+            if not entry.name.isdecimal() or int(stat[3]) != self.process.pid or b"pyspark.daemon" not in command:
                 continue
             daemons.add(int(entry.name))
             found.append((int(entry.name), int(stat[1])))
@@ -108,7 +108,8 @@ def test_a_stream_whose_driver_and_workers_are_killed_writes_each_record_once(
 
     run_until(0.15).kill()
     copy = run_until(0.35)
-    for pid in copy.workers()[:1]:
+    assert wait_until(copy.workers, 200)
+    for pid in copy.workers():
         os.kill(pid, signal.SIGKILL)
     wait_for(copy, 0.6)
     copy.kill()

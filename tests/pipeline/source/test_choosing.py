@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.patience import slowness
+from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
 from moldau.pipeline.data_source import MoldauSource
 from moldau.pipeline.options import read_options
@@ -148,6 +149,16 @@ def test_a_wrong_option_is_refused_without_a_traceback(spark: "SparkSession", bo
     with pytest.raises(Exception, match="no option 'colums'; did you mean columns") as raised:
         read(spark, bootstrap, subscribe="t", colums="value")
     assert "Traceback" not in str(raised.value)
+
+
+def test_a_batch_read_may_name_a_group_and_publishes_nothing(
+    bootstrap: str, new_topic: NewTopic, produce: Produce
+) -> None:
+    topic = new_topic()
+    produce(topic, numbered(0, 5))
+    assert planned(bootstrap, topic, [], groupIdPrefix=topic) == [OffsetRange(topic, 0, 0, 5)]
+    with Admin(bootstrap) as admin:
+        assert not [group for group in admin.list_groups() if group.group_id.startswith(topic)]
 
 
 def test_a_batch_read_refuses_options_of_streams() -> None:

@@ -180,3 +180,9 @@ def test_the_progress_of_a_stream_is_the_lag_of_its_group(
         reader.commit({topic: {"0": 8}})
         assert admin.group_lag(f"lag-of-{topic}")[TopicPartition(topic, 0)].records == 0
     reader.stop()
+
+
+def test_a_stream_has_no_end(bootstrap: str) -> None:
+    reader = stream(bootstrap, "any", endingTimestamp="5")
+    with pytest.raises(OptionError, match="a stream has no end"):
+        reader.initialOffset()

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 OF_STREAMS = {
     "maxOffsetsPerTrigger": "offsets_per_trigger_max",
     "minOffsetsPerTrigger": "offsets_per_trigger_min",
-    "groupIdPrefix or kafka.group.id": "group_id",
 }
 
 

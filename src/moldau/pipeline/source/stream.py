@@ -48,15 +48,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     fixed end of Trigger.AvailableNow and the time of the latest batch."""
 
     def __init__(self, options: Options):
-        if options.ending:
-            raise OptionError("Options that begin with ending are for batch reads; a stream has no end.")
-        limits = {
-            "maxOffsetsPerTrigger": options.offsets_per_trigger_max,
-            "minOffsetsPerTrigger": options.offsets_per_trigger_min,
-        }
-        for name, limit in limits.items():
-            if limit and not HAS_READ_LIMITS:
-                raise OptionError(f"Option {name} needs Spark 4.2 or newer; {of_this_spark()}.")
         self._options = options
         self._fixed_end: Offsets | None = None
         self._met = False
@@ -138,6 +129,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         may be missing without failOnDataLoss, except when the query starts."""
         options, missing_ok = self._options, not (starting or self._options.fail_on_data_loss)
         if not self._met:
+            check_of_stream(options)
             found = first_contact(options, missing_ok=missing_ok)
             self._met = True
             return found
@@ -160,6 +152,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             what = f"ends at offset {end[tp]}, before {offset} which was already read" if tp in end else "is gone"
             raise DataLost(f"Partition {tp.partition} of topic {tp.topic} {what}; {LOSS_HINT}.")
         end[tp] = offset
+
+
+def check_of_stream(options: Options) -> None:
+    """Raise `OptionError` for options that a stream cannot have. Not raised where Spark makes the reader: it would
+    report a failure of its own instead."""
+    if options.ending:
+        raise OptionError("Options that begin with ending are for batch reads; a stream has no end.")
+    limits = {
+        "maxOffsetsPerTrigger": options.offsets_per_trigger_max,
+        "minOffsetsPerTrigger": options.offsets_per_trigger_min,
+    }
+    for name, limit in limits.items():
+        if limit and not HAS_READ_LIMITS:
+            raise OptionError(f"Option {name} needs Spark 4.2 or newer; {of_this_spark()}.")
 
 
 def to_tree(offsets: Offsets) -> dict[str, Any]:
