@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from moldau.names import counted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from moldau.pipeline.decoding.choosing import Decoding
     from moldau.pipeline.loading.load import Settings
     from moldau.pipeline.tables.warehouse import Warehouse
 
@@ -43,6 +45,18 @@ def load(
     partition_by: Annotated[
         str, Option(help="How the tables of new topics are partitioned: date, hour (UTC) or none.")
     ] = "date",
+    decode: Annotated[
+        str, Option(help="Values become columns: json, avro, text; none keeps them as they are.")
+    ] = "none",
+    schema: Annotated[
+        str, Option(metavar="FILE", help="The columns: JSON Schema or Spark's DDL for json, an Avro schema for avro.")
+    ] = "",
+    schema_registry: Annotated[
+        str, Option(metavar="URL,...", help="A schema registry like Confluent's; user:password@ in the URL if needed.")
+    ] = "",
+    event_time: Annotated[
+        str, Option(metavar="FIELD", help="The decoded field with the time that rows are dated by.")
+    ] = "",
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
@@ -55,6 +69,8 @@ def load(
 
       moldau pipeline load --topics flights --warehouse w -b broker1:9092 --master 'local[4]' --json
 
+      moldau pipeline load --topics clicks --warehouse w --decode json --event-time at
+
       moldau pipeline load --topics flights --warehouse s3://lake/kafka --storage-option AWS_REGION=eu-central-1
     """
     names = [name.strip() for name in topics.split(",") if name.strip()]
@@ -64,19 +80,13 @@ def load(
     _require("pyspark", "pyarrow", "deltalake")
     from moldau.pipeline.tables.warehouse import Warehouse
 
+    decoding = _decoding(decode, schema, schema_registry, event_time)
     settings = _settings(compression, isolation_level, partition_by, allow_data_loss)
-    result = _load(names, Warehouse(warehouse, options), bootstrap_server, master, settings)
+    result = _load(names, Warehouse(warehouse, options), bootstrap_server, master, settings, decoding)
     if as_json:
         print_json(result)
-    elif result["tables"]:
-        print(
-            f"loaded {counted(result['records'], 'record')} "
-            f"({result['bytes'] / 1e6:,.1f} MB, files: {result['files']:,}) in "
-            f"{result['seconds']:.1f} s, {result['records_per_second']:,.0f} records/s: "
-            + ", ".join(f"{topic} version {table['version']}" for topic, table in result["tables"].items())
-        )
     else:
-        print("nothing new to load")
+        _print_loaded(result)
 
 
 @app.command()
@@ -110,10 +120,50 @@ def _settings(compression: str, isolation_level: str, partition_by: str, allow_d
     return Settings(not allow_data_loss, compression, isolation_level, partitioning(partition_by))
 
 
+def _print_loaded(result: dict[str, Any]) -> None:
+    if result["tables"]:
+        print(
+            f"loaded {counted(result['records'], 'record')} "
+            f"({result['bytes'] / 1e6:,.1f} MB, files: {result['files']:,}) in "
+            f"{result['seconds']:.1f} s, {result['records_per_second']:,.0f} records/s: "
+            + ", ".join(f"{topic} version {table['version']}" for topic, table in result["tables"].items())
+        )
+    else:
+        print("nothing new to load")
+    if result["rejected"]:
+        print(f"{counted(result['rejected'], 'record')} could not be decoded: WAREHOUSE/_quarantine has the reasons")
+
+
+def _decoding(kind: str, schema: str, registry: str, event_time: str) -> "Decoding":
+    """How values are decoded. Raises `ConfigError`."""
+    from moldau.client.registry.schema_registry import SchemaRegistry
+    from moldau.pipeline.decoding.choosing import Decoding
+
+    text = ""
+    if schema:
+        try:
+            text = Path(schema).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"--schema {schema} cannot be read: {error}") from None
+        if not text:
+            raise ConfigError(f"--schema {schema} is empty")
+    if kind == "avro":
+        _require("fastavro", extra="avro")
+    decoding = Decoding(kind, text, SchemaRegistry(registry) if registry else None, event_time)
+    decoding.check()
+    return decoding
+
+
 def _load(
-    topics: list[str], warehouse: "Warehouse", bootstrap: str, master: str, settings: "Settings"
+    topics: list[str],
+    warehouse: "Warehouse",
+    bootstrap: str,
+    master: str,
+    settings: "Settings",
+    decoding: "Decoding",
 ) -> dict[str, Any]:
     """Load, with a Spark of our own if there is something to load; the result as plain values."""
+    from moldau.pipeline.loading.decoders import decoders
     from moldau.pipeline.loading.load import load as load_topics
     from moldau.pipeline.session import check_java, start_session
 
@@ -128,7 +178,9 @@ def _load(
             stack.callback(spark.stop)
             return spark
 
-        loaded = load_topics(session, bootstrap, topics, warehouse, settings)
+        warehouse.check()
+        found = decoders(bootstrap, topics, warehouse, decoding, settings.isolation_level)
+        loaded = load_topics(session, bootstrap, topics, warehouse, replace(settings, decoders=found))
     return {
         "records": loaded.records,
         "rejected": loaded.rejected,

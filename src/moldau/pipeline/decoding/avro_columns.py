@@ -1,0 +1,108 @@
+"""The columns of Avro records, and the schema with which fastavro makes plain numbers of times for them.
+
+Types without a counterpart in Arrow or Delta: unions of more than null and one type (except of numbers) and recursive
+types become text, which holds JSON; `duration` stays bytes; times of day stay numbers.
+"""
+
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from moldau.client.registry.avro_schema import ParsedSchema
+from moldau.errors import ConfigError
+from moldau.pipeline.decoding.event_times import TIMESTAMP
+
+PRIMITIVES = {
+    "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(),
+    "bytes": pa.binary(), "string": pa.string(),
+}  # fmt: skip
+TIMES = {
+    "timestamp-millis": pa.timestamp("ms", "UTC"), "timestamp-micros": TIMESTAMP,
+    "local-timestamp-millis": pa.timestamp("ms", "UTC"), "local-timestamp-micros": TIMESTAMP, "date": pa.date32(),
+}  # fmt: skip
+NUMBERS = ("int", "long", "float", "double")
+DECIMAL_DIGITS_MAX = 38
+
+
+class AvroColumns(NamedTuple):
+    """`columns` are the table's; `raw` the types that fastavro's values are read as, before times are cast; `texts`
+    whether some value becomes JSON first."""
+
+    columns: pa.Schema
+    raw: pa.DataType
+    texts: bool
+
+
+def columns_of(parsed: ParsedSchema) -> AvroColumns:
+    """The columns of a record's fields. Raises `ConfigError` for a schema that is not a record."""
+    tree = parsed.tree
+    if not isinstance(tree, dict) or tree.get("type") not in ("record", "error"):
+        raise ConfigError("the Avro schema is not a record, so it has no columns: use --decode none")
+    types = _Types()
+    final = types.of(tree, True)
+    raw = types.of(tree, False)
+    return AvroColumns(pa.schema([final.field(at) for at in range(final.num_fields)]), raw, types.texts)
+
+
+class _Types:
+    def __init__(self) -> None:
+        self._named: dict[str, Any] = {}
+        self._open: list[str] = []
+        self.texts = False
+
+    def of(self, node: Any, final: bool) -> pa.DataType:
+        if isinstance(node, str):
+            if node in self._named and node not in self._open:
+                return self.of(self._named[node], final)
+            return PRIMITIVES.get(node) or self._text()
+        if isinstance(node, list):
+            return self._union(node, final)
+        kind, logical = node["type"], node.get("logicalType")
+        if "name" in node:
+            self._named[node["name"]] = node
+        if logical == "decimal" and node.get("precision", 0) <= DECIMAL_DIGITS_MAX:
+            return pa.decimal128(node["precision"], node.get("scale", 0))
+        if kind in ("record", "error"):
+            self._open.append(node["name"])
+            fields = [(field["name"], self.of(field["type"], final)) for field in node["fields"]]
+            self._open.pop()
+            return pa.struct(fields) if fields else self._text()
+        if kind == "array":
+            return pa.list_(self.of(node["items"], final))
+        if kind == "map":
+            return pa.map_(pa.string(), self.of(node["values"], final))
+        if kind in ("enum", "fixed"):
+            return pa.string() if kind == "enum" else pa.binary()
+        if logical in TIMES and final:
+            return TIMES[logical]
+        return self.of(kind, final)
+
+    def _union(self, branches: list[Any], final: bool) -> pa.DataType:
+        others = [one for one in branches if one != "null"]
+        if len(others) == 1:
+            return self.of(others[0], final)
+        if others and all(one in NUMBERS for one in others):
+            return pa.int64() if set(others) == {"int", "long"} else pa.float64()
+        return self._text()
+
+    def _text(self) -> pa.DataType:
+        self.texts = True
+        return pa.string()
+
+
+def without_times(node: Any) -> Any:
+    """A parsed schema without the logical types that fastavro would make objects of, one by one; Arrow casts whole
+    columns of their numbers. Decimals stay."""
+    if isinstance(node, list):
+        return [without_times(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    made = {key: value for key, value in node.items() if not key.startswith("__")}
+    if made.get("logicalType") != "decimal" or made.get("precision", 0) > DECIMAL_DIGITS_MAX:
+        made.pop("logicalType", None)
+    for part in ("items", "values", "type"):
+        if part in made:
+            made[part] = without_times(made[part])
+    if "fields" in made:
+        made["fields"] = [{**field, "type": without_times(field["type"])} for field in made["fields"]]
+    return made

@@ -1,0 +1,147 @@
+"""Avro records as columns: each value is read with the schema of its id and resolved to the reader's schema.
+
+fastavro reads one value at a time, which is what this costs; times are cast as whole columns. A schema id that the
+registry does not know, or that is not Avro, rejects its records; a registry that does not answer fails the load.
+"""
+
+import base64
+import decimal
+import json
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from moldau.client.registry.avro import decoded, parsed_avro
+from moldau.client.registry.avro_schema import ParsedSchema, parse
+from moldau.client.registry.failures import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
+from moldau.client.registry.framing import schema_id_of
+from moldau.client.registry.schema_registry import SchemaRegistry
+from moldau.client.registry.schemas import AVRO, Schema, as_schema
+from moldau.pipeline.decoding.avro_columns import columns_of, without_times
+from moldau.pipeline.decoding.topic_decoder import Found
+
+REFUSED_IDS_MAX = 10_000
+
+
+class Writer(NamedTuple):
+    """A schema that records were written with; `reader` is None where the reader's is the same, which is faster."""
+
+    schema: ParsedSchema
+    reader: ParsedSchema | None
+
+
+class AvroValues:
+    """Decodes framed Avro into the columns of the reader's schema."""
+
+    def __init__(self, registry: SchemaRegistry, reader: Schema):
+        self._registry = registry
+        self._schema = reader
+        self._prepare()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AvroValues, (self._registry, self._schema)
+
+    def _prepare(self) -> None:
+        parsed = parsed_avro(self._registry, self._schema)
+        self.schema, self._raw, self._texts = columns_of(parsed)
+        self._reader = _plain(parsed)
+        self._writers: dict[int, Writer] = {}
+        self._refused: dict[int, str] = {}
+
+    def found(self, values: Any) -> Found:
+        bad: dict[int, str] = {}
+        made = []
+        for at, value in enumerate(values.to_pylist()):
+            try:
+                schema_id = schema_id_of(value)
+                writer = self._writers.get(schema_id) or self._writer(schema_id)
+                made.append(decoded(writer.schema, writer.reader, value, schema_id))
+            except (NotFramed, DoesNotFit, SchemaNotFound, SchemaInvalid) as error:
+                bad[at] = str(error)
+        if self._texts:
+            made = [_as(self._raw, one) for one in made]
+        try:
+            whole = pa.array(made, self._raw)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            return self._singly(values, bad)
+        return Found(self._columns(whole), bad)
+
+    def _writer(self, schema_id: int) -> Writer:
+        if schema_id in self._refused:
+            raise SchemaNotFound(self._refused[schema_id])
+        try:
+            schema = as_schema(self._registry.schema(schema_id), AVRO)
+            parsed = _plain(parsed_avro(self._registry, schema))
+        except (SchemaNotFound, SchemaInvalid) as error:
+            if len(self._refused) < REFUSED_IDS_MAX:
+                self._refused[schema_id] = str(error)
+            raise
+        found = Writer(parsed, None if parsed.tree == self._reader.tree else self._reader)
+        self._writers[schema_id] = found
+        return found
+
+    def _singly(self, values: Any, bad: dict[int, str]) -> Found:
+        """As `found`, if Arrow refuses a value that Avro allows."""
+        pieces = []
+        for at, value in enumerate(values.to_pylist()):
+            if at in bad:
+                continue
+            schema_id = schema_id_of(value)
+            writer = self._writers[schema_id]
+            one = _as(self._raw, decoded(writer.schema, writer.reader, value, schema_id))
+            try:
+                pieces.append(pa.array([one], self._raw))
+            except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+                bad[at] = f"the value has no column: {error}"
+        whole = pa.concat_arrays(pieces) if pieces else pa.array([], self._raw)
+        return Found(self._columns(whole), bad)
+
+    def _columns(self, whole: Any) -> list[Any]:
+        columns = [whole.field(at) for at in range(self._raw.num_fields)]
+        return [
+            column if column.type == field.type else _cast(column, field.type)
+            for column, field in zip(columns, self.schema, strict=True)
+        ]
+
+
+def _cast(column: Any, kind: pa.DataType) -> Any:
+    """Numbers as times, at any depth."""
+    if pa.types.is_struct(kind):
+        parts = [_cast(column.field(at), kind.field(at).type) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=[*kind], mask=column.is_null())
+    if pa.types.is_list(kind):
+        made = pa.ListArray.from_arrays(column.offsets, _cast(column.values, kind.value_type), mask=column.is_null())
+        return made.cast(kind)
+    if pa.types.is_map(kind):
+        made = pa.MapArray.from_arrays(column.offsets, column.keys, _cast(column.items, kind.item_type))
+        return made if not column.null_count else column.cast(kind)
+    return column if column.type == kind else column.cast(kind)
+
+
+def _plain(parsed: ParsedSchema) -> ParsedSchema:
+    return parse(without_times(parsed.tree), {})
+
+
+def _as(kind: pa.DataType, value: Any) -> Any:
+    """The value with JSON where the type is text."""
+    if value is None:
+        return None
+    if pa.types.is_string(kind):
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_json)
+    if pa.types.is_struct(kind):
+        return {
+            kind.field(at).name: _as(kind.field(at).type, value.get(kind.field(at).name)) for at in range(len(kind))
+        }
+    if pa.types.is_list(kind):
+        return [_as(kind.value_type, one) for one in value]
+    if pa.types.is_map(kind):
+        return [(name, _as(kind.item_type, one)) for name, one in value.items()]
+    return value
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    return repr(value)

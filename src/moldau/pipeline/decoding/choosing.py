@@ -1,0 +1,105 @@
+"""Which decoder a topic gets: what `--decode`, `--schema`, `--schema-registry` and `--event-time` say."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from moldau.client.registry.failures import SchemaNotFound
+from moldau.client.registry.schema_registry import SchemaRegistry
+from moldau.client.registry.schemas import AVRO, JSON, Schema, as_schema
+from moldau.errors import ConfigError
+from moldau.pipeline.decoding import ddl, json_schema_columns
+from moldau.pipeline.decoding.avro_values import AvroValues
+from moldau.pipeline.decoding.json_inference import inferred
+from moldau.pipeline.decoding.json_values import MORE, JsonValues
+from moldau.pipeline.decoding.text_values import TextValues
+from moldau.pipeline.decoding.topic_decoder import KEPT_NAMES, TopicDecoder, table_names
+
+KINDS = ("none", "text", "json", "avro")
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How values are decoded. `schema` is the text of a JSON Schema, of Spark's DDL or of an Avro schema."""
+
+    kind: str = "none"
+    schema: str = ""
+    registry: SchemaRegistry | None = None
+    event_time: str = ""
+
+    @property
+    def inferred(self) -> bool:
+        """Whether columns come from the values themselves."""
+        return self.kind == "json" and not self.schema and self.registry is None
+
+    def check(self) -> None:
+        """Raise `ConfigError` for options that do not go together."""
+        if self.kind not in KINDS:
+            raise ConfigError(f"--decode {self.kind!r} is none of {', '.join(KINDS)}")
+        if self.kind in ("none", "text") and (self.schema or self.registry):
+            raise ConfigError(f"--schema and --schema-registry do not go with --decode {self.kind}")
+        if self.kind == "none" and self.event_time:
+            raise ConfigError("--event-time names a field of decoded values: it needs --decode json, avro or text")
+        if self.kind == "avro" and self.registry is None:
+            raise ConfigError("--decode avro needs --schema-registry: values begin with the id of their schema there")
+
+
+def decoder_of(
+    topic: str, decoding: Decoding, sample: Callable[[], Iterable[bytes]], known: pa.Schema | None = None
+) -> TopicDecoder | None:
+    """The decoder of a topic, None for `none`. `sample` reads some of its values, where columns are inferred from them;
+    `known` are the columns of its table. Raises `ConfigError` and `RegistryError`."""
+    decoding.check()
+    if decoding.kind == "none":
+        return None
+    if decoding.kind == "text":
+        return TopicDecoder(TextValues(), decoding.event_time)
+    if decoding.kind == "avro":
+        assert decoding.registry is not None
+        schema = as_schema(decoding.schema, AVRO) if decoding.schema else _latest(decoding.registry, topic, AVRO)
+        return TopicDecoder(AvroValues(decoding.registry, schema), decoding.event_time)
+    framed = decoding.registry is not None
+    if decoding.schema:
+        values: JsonValues = JsonValues(_given(decoding.schema), framed=framed)
+    elif decoding.registry is not None:
+        tree = _latest(decoding.registry, topic, JSON).tree
+        values = JsonValues(json_schema_columns.columns_of(tree), framed=True)
+    else:
+        found = evolved(known, inferred(sample()), decoding.event_time)
+        if not found:
+            raise ConfigError(f"the columns of {topic} cannot be inferred: none of its first values is a JSON object")
+        values = JsonValues(found, keeps_rest=True)
+    return TopicDecoder(values, decoding.event_time)
+
+
+def evolved(known: pa.Schema | None, found: pa.Schema, event_time: str) -> pa.Schema:
+    """The fields for a table that has columns: those first, with their types, then what is new in the sample."""
+    by_column = {table_names([field.name])[0]: field for field in found}
+    fields = []
+    for column in known or ():
+        if column.name.lower() in KEPT_NAMES or column.name == MORE:
+            continue
+        field = by_column.pop(column.name, None)
+        if field is None:
+            fields += [] if pa.types.is_binary(column.type) else [column]
+        else:
+            fields.append(field if field.name == event_time else field.with_type(column.type))
+    return pa.schema([*fields, *by_column.values()])
+
+
+def _given(text: str) -> pa.Schema:
+    if text.lstrip().startswith("{"):
+        return json_schema_columns.columns_of(Schema(text, JSON).tree)
+    return ddl.columns_of(text)
+
+
+def _latest(registry: SchemaRegistry, topic: str, kind: str) -> Schema:
+    subject = f"{topic}-value"
+    try:
+        return as_schema(registry.version(subject).schema, kind)
+    except SchemaNotFound as error:
+        raise ConfigError(
+            f"the schema registry has no subject {subject}, whose latest version says the columns of {topic}: give"
+            f" --schema ({error})"
+        ) from None

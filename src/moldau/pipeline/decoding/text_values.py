@@ -1,0 +1,25 @@
+"""Values as text: one column, `value`; bytes that are not UTF-8 are rejected."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from moldau.pipeline.decoding.topic_decoder import Found
+
+
+class TextValues:
+    schema = pa.schema([("value", pa.string())])
+
+    def found(self, values: Any) -> Found:
+        try:
+            return Found([values.cast(pa.string())], {})
+        except pa.ArrowInvalid:
+            pass
+        bad: dict[int, str] = {}
+        kept = []
+        for at, value in enumerate(values.to_pylist()):
+            try:
+                kept.append(value.decode())
+            except UnicodeDecodeError as error:
+                bad[at] = f"the value is not UTF-8: {error.reason} at byte {error.start}"
+        return Found([pa.array(kept, pa.string())], bad)

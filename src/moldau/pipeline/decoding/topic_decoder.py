@@ -1,0 +1,140 @@
+"""`TopicDecoder`: the values of a topic's records as columns, the records that have none apart, and the event time.
+
+It is pure, and pickled to the workers. A record without a value (a tombstone) is decoded: its columns are null, and its
+event time is the record's. Nothing is lost: each record is in one of the two batches.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from moldau.errors import ConfigError
+from moldau.pipeline.decoding.event_times import TIMESTAMP, as_times
+
+VALUE = "value"
+RECORD_TIME = "_timestamp"
+KEPT_NAMES = frozenset(
+    ("_key", "_partition", "_offset", "_timestamp", "_timestamp_type", "_headers", "_date", "_hour", "_topic", "reason")
+)
+"""Names that tables and quarantine keep for themselves."""
+FORBIDDEN = " ,;{}()\n\t="
+"""Characters that Delta's column names cannot have."""
+REASON_CHARACTERS_MAX = 500
+
+
+class Found(NamedTuple):
+    """What a decoder of values has found: the columns of the values it could decode, in their order, and for each of
+    the others its index and why not."""
+
+    columns: list[Any]
+    bad: dict[int, str]
+
+
+class Values(Protocol):
+    """Decodes values, none of which is null, into columns of `schema`."""
+
+    schema: pa.Schema
+
+    def found(self, values: Any) -> Found: ...
+
+
+class TopicDecoder:
+    """Decodes the records of one topic; `event_time_field` is a column of the values, or empty for the record's time.
+    Raises `ConfigError` if no such column exists or it can hold no time."""
+
+    def __init__(self, values: Values, event_time_field: str = ""):
+        self._values = values
+        names = table_names(values.schema.names)
+        self._time_at = -1
+        fields = [field.with_name(name).with_nullable(True) for field, name in zip(values.schema, names, strict=True)]
+        self.event_time = RECORD_TIME
+        if event_time_field:
+            if event_time_field not in values.schema.names:
+                raise ConfigError(
+                    f"--event-time {event_time_field}: the values have no such field; they have"
+                    f" {', '.join(values.schema.names[:20]) or 'none'}"
+                )
+            self._time_at = at = values.schema.names.index(event_time_field)
+            try:
+                as_times(pa.array([], fields[at].type))
+            except TypeError as error:
+                raise ConfigError(f"--event-time {event_time_field}: the field {error}") from None
+            self.event_time = names[at]
+            fields[at] = pa.field(names[at], TIMESTAMP)
+        self._field = event_time_field
+        self.schema = pa.schema(fields)
+
+    def decode(self, batch: Any) -> tuple[Any, Any]:
+        """The decoded records, in their order, and the rejected ones with a reason each."""
+        values = batch.column(VALUE)
+        present = None
+        if values.null_count:
+            present = [at for at, valid in enumerate(values.is_valid().to_pylist()) if valid]
+            values = values.drop_null()
+        found = self._values.found(values)
+        bad = found.bad if present is None else {present[at]: reason for at, reason in found.bad.items()}
+        columns = list(found.columns)
+        if present is not None or bad:
+            order: list[int | None] = []
+            there, at = set(range(len(batch)) if present is None else present), 0
+            for row in range(len(batch)):
+                if row in there and row not in bad:
+                    order.append(at)
+                    at += 1
+                else:
+                    order.append(None)
+            columns = [column.take(pa.array(order, pa.int64())) for column in columns]
+        if self._time_at >= 0:
+            columns[self._time_at] = self._times(columns[self._time_at], batch, bad)
+        return self._split(batch, columns, bad)
+
+    def _times(self, column: Any, batch: Any, bad: dict[int, str]) -> Any:
+        times = as_times(column)
+        if not times.null_count:
+            return times
+        values, record_times = batch.column(VALUE), batch.column(RECORD_TIME)
+        missing = [at for at, valid in enumerate(times.is_valid().to_pylist()) if not valid]
+        made = times.to_pylist()
+        for at in missing:
+            if not values[at].is_valid:
+                made[at] = record_times[at].as_py()
+            elif at not in bad:
+                bad[at] = f"the event time {self._field} is {short(column[at].as_py())}, which is not a time"
+        return pa.array(made, TIMESTAMP)
+
+    def _split(self, batch: Any, columns: list[Any], bad: dict[int, str]) -> tuple[Any, Any]:
+        record = [name for name in batch.schema.names if name != VALUE]
+        schema = pa.schema([*self.schema, *(batch.schema.field(name) for name in record)])
+        whole = pa.RecordBatch.from_arrays([*columns, *(batch.column(name) for name in record)], schema=schema)
+        if not bad:
+            return whole, _rejected(batch.slice(0, 0), [])
+        rows = sorted(bad)
+        kept = pa.array([at for at in range(len(batch)) if at not in bad], pa.int64())
+        return whole.take(kept), _rejected(batch.take(pa.array(rows, pa.int64())), [bad[at] for at in rows])
+
+
+def _rejected(rows: Any, reasons: list[str]) -> Any:
+    clean = [reason.encode(errors="replace").decode()[:REASON_CHARACTERS_MAX] for reason in reasons]
+    return rows.append_column("reason", pa.array(clean, pa.string()))
+
+
+def table_names(names: Iterable[str]) -> list[str]:
+    """The names of the columns of a table for these fields. Characters that Delta forbids become `_`; a name that the
+    table keeps for itself, or that differs from an earlier one in case only, gets as many `_` at its end as it needs.
+    """
+    made: list[str] = []
+    taken = set(KEPT_NAMES)
+    for name in names:
+        free = "".join("_" if sign in FORBIDDEN else sign for sign in name) or "_"
+        while free.lower() in taken:
+            free += "_"
+        taken.add(free.lower())
+        made.append(free)
+    return made
+
+
+def short(value: Any) -> str:
+    """The value for a sentence."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
