@@ -13,7 +13,7 @@ from moldau.pipeline.loading.target import Target
 from moldau.pipeline.loading.writing import TopicWriter
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.tables.columns import HEADERS, in_files, names_of_partitions, of_table
-from moldau.pipeline.tables.storage import location
+from moldau.pipeline.tables.storage import Location, location
 from moldau.pipeline.tables.table import Table
 
 PAGE = Path(__file__).parents[3] / "docs" / "warehouse.md"
@@ -37,13 +37,13 @@ def fetched(part: OffsetRange) -> pyarrow.RecordBatch:
     return pyarrow.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def commit(folder: Path, start: int, end: int, partition_by: str = "date") -> None:
-    """A load of these offsets of two partitions."""
-    where = location(folder)
+def commit(folder: Path | Location, start: int, end: int, partition_by: str = "date") -> None:
+    """A load of these offsets of two partitions into the table `flights`."""
+    where = folder if isinstance(folder, Location) else location(folder)
     table = Table.create(where, of_table(in_files(), partition_by), names_of_partitions(partition_by))
-    target = Target(folder.name, "", "", "ab", "lz4", where, where, partition_by, None, {})
+    target = Target("flights", "", "", "ab", "lz4", where, where, partition_by, None, {})
     writer = TopicWriter(target, f"part-{start}")
-    parts = [OffsetRange(folder.name, partition, start, end) for partition in (0, 1)]
+    parts = [OffsetRange("flights", partition, start, end) for partition in (0, 1)]
     for part in parts:
         writer.add(fetched(part))
     before = table.offsets([part.topic_partition for part in parts])

@@ -1,0 +1,96 @@
+"""Tables in an object store: an S3 server in a process of its own, written by tasks and committed by the driver."""
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import polars
+import pytest
+from deltalake import DeltaTable
+
+from harness.patience import wait_until
+from moldau.names import TopicPartition
+from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.tables.maintenance import compact
+from moldau.pipeline.tables.storage import location
+from moldau.pipeline.tables.table import Conflict, Table
+from moldau.pipeline.tables.warehouse import Warehouse
+from tests.pipeline.tables.test_readers import commit
+
+TP = TopicPartition("flights", 0)
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[dict[str, str]]:
+    """The options of a store with the bucket `lake`."""
+    import boto3
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", "import sys; from moto.server import main; main(sys.argv[1:])"]
+    server = subprocess.Popen(
+        [*command, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+    def listens() -> bool:
+        with socket.socket() as trial:
+            return trial.connect_ex(("127.0.0.1", port)) == 0
+
+    assert wait_until(listens)
+    host = "127.0.0.1"
+    keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
+    boto3.client("s3", endpoint_url=f"http://{host}:{port}", **keys).create_bucket(Bucket="lake")
+    yield {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret",
+    }  # fmt: skip
+    server.kill()
+    server.wait()
+
+
+def test_a_warehouse_by_url_has_every_record_once(store: dict[str, str]) -> None:
+    warehouse = Warehouse("s3://lake/kafka", store)
+    assert warehouse.topics() == []
+    for start in (0, 10, 20):
+        commit(warehouse.place("flights"), start, start + 10)
+    warehouse.check()
+    assert warehouse.topics() == ["flights"]
+    delta = DeltaTable("s3://lake/kafka/flights", storage_options=store)
+    assert sorted(delta.to_pyarrow_table(columns=["_offset"])["_offset"].to_pylist()) == sorted([*range(30)] * 2)
+    table = warehouse.table("flights")
+    assert table is not None and table.offsets([TP]) == {TP: 30}
+    assert compact(warehouse.place("flights")) == (6, 2)
+    rows = polars.scan_delta("s3://lake/kafka/flights", storage_options=store).select("_offset").collect()
+    assert rows.height == 60
+
+
+def test_of_two_loads_at_once_one_commits(store: dict[str, str]) -> None:
+    place = location("s3://lake/race/flights", store)
+    commit(place, 0, 10)
+    results: list[int | None] = []
+    opened = [Table.open(place), Table.open(place)]
+
+    def race(load_id: str, table: Table | None) -> None:
+        assert table is not None
+        try:
+            results.append(table.commit(load_id, [], {TP: 10}, {TP: 20}))
+        except Conflict:
+            results.append(None)
+
+    threads = [threading.Thread(target=race, args=one) for one in zip(("aa", "bb"), opened, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results, key=str) == [2, None]
+
+
+def test_a_store_that_is_away_or_refuses_is_said_in_one_sentence(store: dict[str, str]) -> None:
+    away = {**store, "AWS_ENDPOINT_URL": "http://127.0.0.1:1", "max_retries": "0", "connect_timeout": "1s"}
+    for options, bucket in ((away, "lake"), (store, "nowhere")):
+        with pytest.raises(TableError, match=f"s3://{bucket}/kafka.* cannot be used: ") as said:
+            commit(location(f"s3://{bucket}/kafka/flights", options), 0, 1)
+        assert "\n" not in str(said.value) and "\x1b" not in str(said.value)
