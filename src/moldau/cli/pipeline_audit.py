@@ -94,4 +94,4 @@ def _print(books: "Books") -> None:
     if len(faults) > FAULTS_SHOWN:
         print(f"and {len(faults) - FAULTS_SHOWN:,} more: --json has all of them")
     if not faults:
-        print("complete: every tier holds every acknowledged record once")
+        print("complete: every tier holds every acknowledged record of the windows that have ended, once")
