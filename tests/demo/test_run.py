@@ -12,13 +12,14 @@ import time
 import zipfile
 from pathlib import Path
 
+import pyarrow
 import pytest
 from deltalake import DeltaTable
 from rich.console import Console
 
 from harness.patience import Deadline, stretched
 from moldau.demo import flights
-from moldau.demo.audit import Book, Count
+from moldau.demo.audit import Book, Count, hash_sum
 from moldau.demo.run import Demo
 from moldau.demo.streams import Answer
 from moldau.pipeline.session import python_path
@@ -135,6 +136,19 @@ def test_books_that_do_not_balance_end_the_demo_with_an_error(tmp_path: Path) ->
     assert code == 1 and "flights, month 1: 10 in the source, 9 loaded." in said.getvalue()
     assert json.loads((tmp_path / "summary.json").read_text())["balanced"] is False
     assert "do not balance" in (tmp_path / "report.html").read_text()
+
+
+def test_a_lost_and_a_doubled_record_do_not_balance() -> None:
+    keys, times = pyarrow.array([b"a", b"b", b"c"]), pyarrow.array([0, 1, 2])
+    whole = pyarrow.table({"key": keys, "value": pyarrow.array([b"1", b"2", None]), "timestamp_ms": times})
+    [*halves] = [*whole.slice(0, 1).to_batches(), *whole.slice(1).to_batches()]
+    other = whole.take([0, 0, 2])
+    right = Count(3, {}, hash_sum(whole.to_batches()))
+    assert right.hash_sum == hash_sum(halves) == hash_sum(reversed(halves)) != 0
+    wrong = Count(3, {}, hash_sum(other.to_batches()))
+    assert Book("planes", right, right, right, right).differences() == []
+    said = "planes: as many records loaded as in the source, but not the same ones."
+    assert Book("planes", right, right, right, wrong).differences() == [said]
 
 
 def test_a_broker_that_cannot_start_is_said_in_one_sentence(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Each number is counted independently of the code that wrote the records: the log is read back from the broker; a
 table is read by pyarrow from the files that its log names, and compared with the counts in that log. The month is the
-`month` field inside the value, not the event date.
+`month` field inside the value, not the event date. A sum of 64-bit hashes of key and value stands beside each number,
+so that one lost and one doubled record do not balance.
 """
 
 from collections import Counter
@@ -15,13 +16,17 @@ import pyarrow.compute as compute
 
 from moldau.client.fetching import read_columns
 from moldau.errors import MoldauError
+from moldau.pipeline.audit.tiers import add_columns
 from moldau.pipeline.options import Subscription
 from moldau.pipeline.positions import earliest, latest, subscribed
 from moldau.pipeline.ranges import between
 from moldau.pipeline.tables.warehouse import Warehouse
+from moldau.records.digests import MASK, Rows, digest_of
 
 MONTH = r'"month": ?(?P<month>[0-9]{1,2})[,}]'
 COLUMNS = ("source", "produced", "stored", "loaded")
+WHOLE_MS = 1 << 52
+"""The length of a window that holds all records of 2013."""
 
 
 class Unbalanced(MoldauError):
@@ -30,10 +35,11 @@ class Unbalanced(MoldauError):
 
 @dataclass(frozen=True)
 class Count:
-    """The total number of records, and the numbers by month if the values have one."""
+    """The total number of records, the numbers by month if the values have one, and the sum of the records' hashes."""
 
     records: int = 0
     months: Mapping[int, int] = field(default_factory=dict)
+    hash_sum: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,12 +53,15 @@ class Book:
     loaded: Count
 
     def differences(self) -> list[str]:
-        """A sentence for each total or month in which a column differs from the source."""
+        """A sentence for each total or month in which a column differs from the source, and for a column that has as
+        many records but not the same."""
         found = []
         for column in COLUMNS[1:]:
             count: Count = getattr(self, column)
             if count.records != self.source.records:
                 found.append(f"{self.topic}: {self.source.records:,} in the source, {count.records:,} {column}.")
+            elif count.hash_sum != self.source.hash_sum:
+                found.append(f"{self.topic}: as many records {column} as in the source, but not the same ones.")
             for month in sorted({*self.source.months, *count.months}):
                 expected, there = self.source.months.get(month, 0), count.months.get(month, 0)
                 if expected != there:
@@ -74,7 +83,7 @@ def count_log(bootstrap: str, topic: str) -> Count:
     partitions = subscribed(bootstrap, Subscription(topics=(topic,)))
     parts = between(earliest(bootstrap, partitions), latest(bootstrap, partitions))
     return _count(
-        batch.column("value")
+        batch.select(["key", "value", "timestamp"])
         for part in parts
         for batch in read_columns(bootstrap, part.topic, part.partition, part.start, part.end)
     )
@@ -85,11 +94,11 @@ def count_table(warehouse: Warehouse, topic: str) -> Count:
     table = warehouse.table(topic)
     if table is None:
         return Count()
-    rows = table.dataset().to_table(columns=["value", "_partition", "_offset"])
+    rows = table.dataset().to_table(columns=["_key", "value", "_timestamp", "_partition", "_offset"])
     places = rows.group_by(["_partition", "_offset"]).aggregate([])
     if places.num_rows != rows.num_rows:
         raise Unbalanced(f"{topic}: {rows.num_rows - places.num_rows:,} records are in the table more than once.")
-    return _count(rows["value"].chunks)
+    return _count(rows.select(["_key", "value", "_timestamp"]).to_batches())
 
 
 def count_described(warehouse: Warehouse, topic: str) -> int:
@@ -98,12 +107,23 @@ def count_described(warehouse: Warehouse, topic: str) -> int:
     return sum(file.records for file in table.files()) if table else 0
 
 
-def _count(columns: Iterable[Any]) -> Count:
-    records, months = 0, Counter[int]()
-    for values in columns:
-        records += len(values)
-        extracted = compute.extract_regex(values.cast(pyarrow.string()), MONTH)
+def hash_sum(batches: Iterable[Any]) -> int:
+    """The sum of the records' hashes, modulo 2^64. The first three columns are key, value and time."""
+    rows: Rows = {}
+    for batch in batches:
+        keys, values, times = batch.columns[:3]
+        add_columns(rows, keys, values, times, WHOLE_MS)
+    return sum(digest_of(row).hash_sum for row in rows.values()) & MASK
+
+
+def _count(batches: Iterable[Any]) -> Count:
+    """Count batches with the columns key, value and time."""
+    records, months, hashes = 0, Counter[int](), 0
+    for batch in batches:
+        records += batch.num_rows
+        hashes += hash_sum([batch])
+        extracted = compute.extract_regex(batch.column("value").cast(pyarrow.string()), MONTH)
         found = compute.struct_field(extracted, "month").drop_null()
         for pair in found.value_counts().to_pylist():
             months[int(pair["values"])] += pair["counts"]
-    return Count(records, dict(sorted(months.items())))
+    return Count(records, dict(sorted(months.items())), hashes & MASK)

@@ -33,6 +33,7 @@ from moldau.errors import MoldauError, StorageError
 from moldau.pipeline.loading.load import Loaded, load
 from moldau.pipeline.session import check_java, errors_in_a_sentence, start_session
 from moldau.pipeline.tables.warehouse import Warehouse
+from moldau.records.digests import MASK
 from moldau.runtime import RealDisk
 from moldau.version import VERSION
 
@@ -154,7 +155,7 @@ class Demo:
             described = audit.count_described(self.warehouse, topic)
             if described != loaded.records:
                 raise DemoFailed(f"{topic}: the table's log counts {described:,} records, not {loaded.records:,}.")
-            source = Count(events.count, events.months())
+            source = Count(events.count, events.months(), audit.hash_sum(events.columns.to_batches()))
             books.append(Book(topic, source, produced[topic], audit.count_log(bootstrap, topic), loaded))
         return books
 
@@ -214,7 +215,7 @@ def _create_topics(bootstrap: str) -> None:
 
 def _produce(producer: Producer, events: Events, advance: Callable[[int], None]) -> Count:
     months = Counter[int]()
-    records = 0
+    records = hashes = 0
     for chunk in events.columns.to_batches(max_chunksize=REPLAY_CHUNK):
         keys, values, times, month = (chunk.column(name).to_pylist() for name in chunk.schema.names)
         sent = [
@@ -227,8 +228,9 @@ def _produce(producer: Producer, events: Events, advance: Callable[[int], None])
             records += 1
             if number is not None:
                 months[number] += 1
+        hashes += audit.hash_sum([chunk])
         advance(len(sent))
-    return Count(records, dict(sorted(months.items())))
+    return Count(records, dict(sorted(months.items())), hashes & MASK)
 
 
 def _rows(topics: Sequence[Events]) -> int:
