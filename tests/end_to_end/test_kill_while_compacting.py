@@ -227,10 +227,11 @@ def test_nothing_acknowledged_is_lost_whenever_the_broker_is_killed(arena: Arena
         assert len(read(raw, "state", 0)[0]) < arena.state.acknowledged_count / 4, "nothing was compacted"
 
 
+@pytest.mark.timeout(480)
 @pytest.mark.parametrize("arena", losing.MUTATIONS, indirect=True)
 def test_a_broker_that_loses_something_is_noticed(arena: Arena) -> None:
     noticed: list[str] = []
-    for _ in range(15):
+    for _ in range(60):
         try:
             arena.load_and_kill(Point("write", ".log", arena.random.randint(50, 300), AFTER))
             arena.start()
