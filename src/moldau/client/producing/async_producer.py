@@ -163,8 +163,7 @@ class AsyncProducer:
         list<struct<key, value>> or maps. Interceptors do not see the rows.
 
         Waits while the buffer is full or 16 MiB in it are not acknowledged. Raises `TypeError` or `ValueError` for a
-        wrong table, of which nothing is sent
-        then, `KafkaError` as `send` does, and `ConfigError` without pyarrow.
+        wrong table before it sends any row, `KafkaError` as `send` does, and `ConfigError` without pyarrow.
         """
         await self._bind(topic)
         return await self._send_rows(

@@ -32,7 +32,7 @@ UNSENT_MAX = 200_000
 
 
 class Delivers(Protocol):
-    """What this module needs of an `AsyncProducer`."""
+    """The part of `AsyncProducer` that this module uses."""
 
     async def start(self) -> None: ...
     async def send(self, topic: str, value: Any = None, key: Any = None) -> Any: ...

@@ -1,7 +1,7 @@
 """Avro keys and values, as confluent-kafka's and Java's serializers write them; the codec is fastavro."""
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from moldau.client.registry.avro_schema import ParsedSchema, check, need_fastavro, parse
@@ -10,7 +10,6 @@ from moldau.client.registry.framing import FRAME_BYTES, schema_id_of
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, GivenSchema, Schema, as_schema
 from moldau.client.registry.serializing import Encode, RegistrySerializer
-from moldau.client.registry.subjects import SubjectNameStrategy
 
 
 class AvroSerializer(RegistrySerializer):
@@ -26,25 +25,8 @@ class AvroSerializer(RegistrySerializer):
 
     KIND = AVRO
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        schema: GivenSchema | None = None,
-        *,
-        to_dict: Callable[[Any], Any] | None = None,
-        auto_register_schemas: bool | None = None,
-        use_latest_version: bool | None = None,
-        normalize_schemas: bool | None = None,
-        subject_name_strategy: str | SubjectNameStrategy | None = None,
-        settings: Mapping[str, Any] | None = None,
-    ):
+    def _check_installed(self) -> None:
         need_fastavro("AvroSerializer")
-        self._to_dict = to_dict
-        named = {
-            "auto_register_schemas": auto_register_schemas, "use_latest_version": use_latest_version,
-            "normalize_schemas": normalize_schemas, "subject_name_strategy": subject_name_strategy,
-        }  # fmt: skip
-        super().__init__(registry, schema, settings, named)
 
     def _record_name(self, schema: Schema) -> str | None:
         return parsed_avro(self._registry, schema).full_name
@@ -52,12 +34,10 @@ class AvroSerializer(RegistrySerializer):
     def _encoder(self, schema: Schema) -> Encode:
         from fastavro import schemaless_writer
 
-        parsed, to_dict = parsed_avro(self._registry, schema), self._to_dict
+        parsed = parsed_avro(self._registry, schema)
         tree, what = parsed.tree, parsed.full_name or "the Avro schema"
 
         def encode(value: Any) -> bytes:
-            if to_dict is not None:
-                value = to_dict(value)
             if parsed.plain_bytes:
                 if not isinstance(value, bytes):
                     raise DoesNotFit(f"{type(value).__name__} is not bytes, which the Avro schema says")

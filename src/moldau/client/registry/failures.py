@@ -1,4 +1,4 @@
-"""What can go wrong with a schema registry and with framed records: one exception for each meaning."""
+"""The errors of a schema registry and of framed records: one exception for each meaning."""
 
 from moldau.errors import MoldauError
 

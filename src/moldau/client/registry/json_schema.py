@@ -1,7 +1,7 @@
 """JSON keys and values with a JSON Schema in a registry, as confluent-kafka's and Java's serializers write them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from moldau.client.registry.failures import DoesNotFit, SchemaInvalid
@@ -9,7 +9,6 @@ from moldau.client.registry.framing import FRAME_BYTES, schema_id_of
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import JSON, GivenSchema, Schema, as_schema
 from moldau.client.registry.serializing import Encode, RegistrySerializer
-from moldau.client.registry.subjects import SubjectNameStrategy
 from moldau.errors import ConfigError
 
 Check = Callable[[Any], None]
@@ -22,25 +21,8 @@ class JsonSchemaSerializer(RegistrySerializer):
 
     KIND = JSON
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        schema: GivenSchema | None = None,
-        *,
-        to_dict: Callable[[Any], Any] | None = None,
-        auto_register_schemas: bool | None = None,
-        use_latest_version: bool | None = None,
-        normalize_schemas: bool | None = None,
-        subject_name_strategy: str | SubjectNameStrategy | None = None,
-        settings: Mapping[str, Any] | None = None,
-    ):
+    def _check_installed(self) -> None:
         _need_jsonschema("JsonSchemaSerializer")
-        self._to_dict = to_dict
-        named = {
-            "auto_register_schemas": auto_register_schemas, "use_latest_version": use_latest_version,
-            "normalize_schemas": normalize_schemas, "subject_name_strategy": subject_name_strategy,
-        }  # fmt: skip
-        super().__init__(registry, schema, settings, named)
 
     def _record_name(self, schema: Schema) -> str | None:
         tree = schema.tree
@@ -48,11 +30,9 @@ class JsonSchemaSerializer(RegistrySerializer):
         return title if isinstance(title, str) else None
 
     def _encoder(self, schema: Schema) -> Encode:
-        check, to_dict = checker(self._registry, schema), self._to_dict
+        check = checker(self._registry, schema)
 
         def encode(value: Any) -> bytes:
-            if to_dict is not None:
-                value = to_dict(value)
             try:
                 text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
             except (TypeError, ValueError, RecursionError) as error:

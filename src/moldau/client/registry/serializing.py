@@ -25,10 +25,21 @@ class RegistrySerializer(ABC):
     def __init__(
         self,
         registry: SchemaRegistry,
-        schema: GivenSchema | None,
-        settings: Mapping[str, Any] | None,
-        named: Mapping[str, Any],
+        schema: GivenSchema | None = None,
+        *,
+        to_dict: Callable[[Any], Any] | None = None,
+        auto_register_schemas: bool | None = None,
+        use_latest_version: bool | None = None,
+        normalize_schemas: bool | None = None,
+        subject_name_strategy: str | SubjectNameStrategy | None = None,
+        settings: Mapping[str, Any] | None = None,
     ):
+        self._check_installed()
+        self._to_dict = to_dict
+        named: dict[str, Any] = {
+            "auto_register_schemas": auto_register_schemas, "use_latest_version": use_latest_version,
+            "normalize_schemas": normalize_schemas, "subject_name_strategy": subject_name_strategy,
+        }  # fmt: skip
         given = {name: value for name, value in named.items() if value is not None}
         if settings is not None:
             given |= keywords(settings, type(self).__name__, SETTINGS)
@@ -79,7 +90,14 @@ class RegistrySerializer(ABC):
             schema_id = self._registry.lookup(subject, schema, normalize=self._normalize).id
         assert schema is not None
         encode = self._encoder(schema)
-        return lambda value: framed(schema_id, encode(value))
+        to_dict = self._to_dict
+        if to_dict is None:
+            return lambda value: framed(schema_id, encode(value))
+        return lambda value: framed(schema_id, encode(to_dict(value)))
+
+    @abstractmethod
+    def _check_installed(self) -> None:
+        """Raise `ConfigError` if the package that encodes is not installed."""
 
     @abstractmethod
     def _record_name(self, schema: Schema) -> str | None:

@@ -68,16 +68,7 @@ def four(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.ulonglong:
 @cython.exceptval(check=False)
 def eight(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.ulonglong:
     """The little-endian number in eight bytes."""
-    return (
-        cython.cast(cython.ulonglong, p[at])
-        | cython.cast(cython.ulonglong, p[at + 1]) << 8
-        | cython.cast(cython.ulonglong, p[at + 2]) << 16
-        | cython.cast(cython.ulonglong, p[at + 3]) << 24
-        | cython.cast(cython.ulonglong, p[at + 4]) << 32
-        | cython.cast(cython.ulonglong, p[at + 5]) << 40
-        | cython.cast(cython.ulonglong, p[at + 6]) << 48
-        | cython.cast(cython.ulonglong, p[at + 7]) << 56
-    )
+    return four(p, at) | four(p, at + 4) << 32
 
 
 @cython.cfunc
