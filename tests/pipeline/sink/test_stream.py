@@ -18,7 +18,7 @@ from moldau.pipeline.session import python_path
 from moldau.pipeline.sink.markers import TaskOfQuery
 from moldau.pipeline.sink.options import read_sink_options
 from moldau.pipeline.sink.stream import StreamWriter
-from moldau.pipeline.sink.writing import BatchDivided, Written, write_task
+from moldau.pipeline.sink.writing import BatchDivided, WrittenRows, write_task
 from tests.pipeline.sink.test_writing import COLUMNS, expected, options, rows, values
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def test_a_replay_that_has_fewer_tasks_is_refused(bootstrap: str, new_topic: New
     with pytest.raises(BatchDivided, match="Task 2 had committed batch 4 with 10 rows"):
         writer.commit(same[:2], 4)
     empty = write_task(sink, COLUMNS, tasks[1], 4, [])
-    assert isinstance(empty, Written) and empty.marker.rows == 0
+    assert isinstance(empty, WrittenRows) and empty.marker.rows == 0
     with pytest.raises(BatchDivided, match="Task 1 had committed batch 4"):
         writer.commit([same[0], empty, same[2]], 4)
 

@@ -10,7 +10,7 @@ import moldau
 from moldau.client.administration.admin import Admin
 from moldau.errors import KafkaError
 from moldau.pipeline.options import OptionError
-from moldau.pipeline.sink.markers import Marker, TaskOfQuery, committed
+from moldau.pipeline.sink.markers import BatchMarker, TaskOfQuery, committed
 from moldau.pipeline.sink.options import SinkOptions, read_sink_options
 from moldau.pipeline.sink.writing import BatchDivided, RowRefused, write_task
 
@@ -63,10 +63,10 @@ def test_a_replayed_batch_adds_nothing(bootstrap: str, new_topic: NewTopic) -> N
     for batch in (0, 1):
         write_task(sink, COLUMNS, task, batch, [rows(batch * 10, 10)])
     again = write_task(sink, COLUMNS, task, 1, [rows(10, 4), rows(14, 6)])
-    assert again.is_replay and again.marker == Marker(1, 10, 60)
+    assert again.is_replay and again.marker == BatchMarker(1, 10, 60)
     assert values(bootstrap, topic) == expected(20)
     with Admin(bootstrap) as admin:
-        assert committed(admin, task) == Marker(1, 10, 60)
+        assert committed(admin, task) == BatchMarker(1, 10, 60)
         assert committed(admin, task._replace(number=8)) is None
 
 

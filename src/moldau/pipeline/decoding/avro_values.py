@@ -18,12 +18,12 @@ from moldau.client.registry.framing import schema_id_of
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, Schema, as_schema
 from moldau.pipeline.decoding.avro_columns import columns_of, without_times
-from moldau.pipeline.decoding.topic_decoder import Found
+from moldau.pipeline.decoding.topic_decoder import DecodedValues
 
 REFUSED_IDS_MAX = 10_000
 
 
-class Writer(NamedTuple):
+class WriterSchema(NamedTuple):
     """A schema that records were written with; `reader` is None where the reader's is the same, which is faster."""
 
     schema: ParsedSchema
@@ -45,10 +45,10 @@ class AvroValues:
         parsed = parsed_avro(self._registry, self._schema)
         self.schema, self._raw, self._texts = columns_of(parsed)
         self._reader = _plain(parsed)
-        self._writers: dict[int, Writer] = {}
+        self._writers: dict[int, WriterSchema] = {}
         self._refused: dict[int, str] = {}
 
-    def found(self, values: Any) -> Found:
+    def found(self, values: Any) -> DecodedValues:
         bad: dict[int, str] = {}
         made = []
         for at, value in enumerate(values.to_pylist()):
@@ -64,9 +64,9 @@ class AvroValues:
             whole = pa.array(made, self._raw)
         except (pa.ArrowException, ValueError, TypeError, OverflowError):
             return self._singly(values, bad)
-        return Found(self._columns(whole), bad)
+        return DecodedValues(self._columns(whole), bad)
 
-    def _writer(self, schema_id: int) -> Writer:
+    def _writer(self, schema_id: int) -> WriterSchema:
         if schema_id in self._refused:
             raise SchemaNotFound(self._refused[schema_id])
         try:
@@ -76,11 +76,11 @@ class AvroValues:
             if len(self._refused) < REFUSED_IDS_MAX:
                 self._refused[schema_id] = str(error)
             raise
-        found = Writer(parsed, None if parsed.tree == self._reader.tree else self._reader)
+        found = WriterSchema(parsed, None if parsed.tree == self._reader.tree else self._reader)
         self._writers[schema_id] = found
         return found
 
-    def _singly(self, values: Any, bad: dict[int, str]) -> Found:
+    def _singly(self, values: Any, bad: dict[int, str]) -> DecodedValues:
         """As `found`, if Arrow refuses a value that Avro allows."""
         pieces = []
         for at, value in enumerate(values.to_pylist()):
@@ -94,7 +94,7 @@ class AvroValues:
             except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
                 bad[at] = f"the value has no column: {error}"
         whole = pa.concat_arrays(pieces) if pieces else pa.array([], self._raw)
-        return Found(self._columns(whole), bad)
+        return DecodedValues(self._columns(whole), bad)
 
     def _columns(self, whole: Any) -> list[Any]:
         columns = [whole.field(at) for at in range(self._raw.num_fields)]

@@ -17,7 +17,7 @@ import pyarrow.json as pj
 from moldau.client.registry.framing import FRAME_BYTES, MAGIC
 from moldau.pipeline.decoding.event_times import as_times
 from moldau.pipeline.decoding.json_coercion import NotCoercible, coercion
-from moldau.pipeline.decoding.topic_decoder import Found, short
+from moldau.pipeline.decoding.topic_decoder import DecodedValues, short
 
 MORE = "_more"
 SINGLY = 16
@@ -35,7 +35,7 @@ class JsonValues:
         self.schema = schema.append(pa.field(MORE, pa.string())) if keeps_rest else schema
         self._in_bulk = len(schema) > 0 and all(_bulk_type(field.type) is not None for field in schema)
 
-    def found(self, values: Any) -> Found:
+    def found(self, values: Any) -> DecodedValues:
         bad: dict[int, str] = {}
         if self._framed:
             contents = []
@@ -50,11 +50,11 @@ class JsonValues:
         pieces += rows.taken()
         names = self.schema.names
         if len(pieces) == 1:
-            return Found(pieces[0], bad)
+            return DecodedValues(pieces[0], bad)
         columns = [
             pa.chunked_array([one[at] for one in pieces], self.schema.field(at).type) for at in range(len(names))
         ]
-        return Found([column.combine_chunks() for column in columns], bad)
+        return DecodedValues([column.combine_chunks() for column in columns], bad)
 
     def _decode(self, values: Any, first: int, pieces: list[Any], bad: dict[int, str], rows: "_Rows") -> None:
         if len(values) > SINGLY and self._in_bulk:

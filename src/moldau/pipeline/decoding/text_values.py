@@ -4,15 +4,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from moldau.pipeline.decoding.topic_decoder import Found
+from moldau.pipeline.decoding.topic_decoder import DecodedValues
 
 
 class TextValues:
     schema = pa.schema([("value", pa.string())])
 
-    def found(self, values: Any) -> Found:
+    def found(self, values: Any) -> DecodedValues:
         try:
-            return Found([values.cast(pa.string())], {})
+            return DecodedValues([values.cast(pa.string())], {})
         except pa.ArrowInvalid:
             pass
         bad: dict[int, str] = {}
@@ -22,4 +22,4 @@ class TextValues:
                 kept.append(value.decode())
             except UnicodeDecodeError as error:
                 bad[at] = f"the value is not UTF-8: {error.reason} at byte {error.start}"
-        return Found([pa.array(kept, pa.string())], bad)
+        return DecodedValues([pa.array(kept, pa.string())], bad)

@@ -23,7 +23,7 @@ FORBIDDEN = " ,;{}()\n\t="
 REASON_CHARACTERS_MAX = 500
 
 
-class Found(NamedTuple):
+class DecodedValues(NamedTuple):
     """What a decoder of values has found: the columns of the values it could decode, in their order, and for each of
     the others its index and why not."""
 
@@ -36,7 +36,7 @@ class Values(Protocol):
 
     schema: pa.Schema
 
-    def found(self, values: Any) -> Found: ...
+    def found(self, values: Any) -> DecodedValues: ...
 
 
 class TopicDecoder:

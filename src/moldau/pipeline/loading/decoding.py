@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import pyarrow
 
 
-class Decoder(Protocol):
+class ValueDecoder(Protocol):
     """Decodes the values of one topic.
 
     `schema` has the columns that take the place of `value`. `decode` is given a batch in the columns of a table

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
-from moldau.pipeline.loading.decoding import Decoder
+from moldau.pipeline.loading.decoding import ValueDecoder
 from moldau.pipeline.loading.portions import portions
 from moldau.pipeline.loading.target import Quarantined, Target
-from moldau.pipeline.loading.tasks import Outcome, Portion, write_portions
+from moldau.pipeline.loading.tasks import Outcome, TaskPortion, write_portions
 from moldau.pipeline.options import Subscription
 from moldau.pipeline.positions import DataLost, Offsets, earliest, latest, subscribed, waits_for_transaction
 from moldau.pipeline.ranges import OffsetRange, between
@@ -49,7 +49,7 @@ class Settings:
     compression: str = COMPRESSION
     isolation_level: str = "read_committed"
     partition_by: str = "date"
-    decoders: Mapping[str, Decoder] | None = None
+    decoders: Mapping[str, ValueDecoder] | None = None
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _run(
     """Have Spark write these ranges; the outcomes by topic."""
     context = spark.sparkContext
     cut = portions(ranges, max(1, context.defaultParallelism))
-    work = [Portion(number, targets[parts[0].topic], parts) for number, parts in enumerate(cut)]
+    work = [TaskPortion(number, targets[parts[0].topic], parts) for number, parts in enumerate(cut)]
     outcomes = context.parallelize([[one] for one in work], len(work)).flatMap(write_portions).collect()
     for outcome in outcomes:
         if outcome.failure:

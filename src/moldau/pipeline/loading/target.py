@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from moldau.pipeline.loading.decoding import Decoder
+from moldau.pipeline.loading.decoding import ValueDecoder
 from moldau.pipeline.tables.storage import Location
 
 Quarantined = Mapping[int, frozenset[int]]
@@ -21,5 +21,5 @@ class Target(NamedTuple):
     table: Location
     rejected: Location
     partition_by: str
-    decoder: Decoder | None
+    decoder: ValueDecoder | None
     quarantined: Quarantined

@@ -15,7 +15,7 @@ from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.tables.data_file import DataFile
 
 
-class Portion(NamedTuple):
+class TaskPortion(NamedTuple):
     """The ranges of one task, all of the target's topic."""
 
     number: int
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
     failure: str = ""
 
 
-def write_portions(portions: Iterable[Portion]) -> Iterator[Outcome]:
+def write_portions(portions: Iterable[TaskPortion]) -> Iterator[Outcome]:
     """Runs in a Spark task."""
     from pyspark import TaskContext
 
@@ -42,7 +42,7 @@ def write_portions(portions: Iterable[Portion]) -> Iterator[Outcome]:
         yield write_portion(portion, attempt)
 
 
-def write_portion(portion: Portion, attempt: int) -> Outcome:
+def write_portion(portion: TaskPortion, attempt: int) -> Outcome:
     """Write one portion. `attempt` makes the names of the files unique among the attempts of a load."""
     from moldau.pipeline.loading.writing import TopicWriter
 

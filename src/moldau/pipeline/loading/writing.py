@@ -34,7 +34,7 @@ BYTES = ("value", "_key", "_headers")
 DELTA_ENCODED = ("_offset", "_timestamp")
 
 
-class Written(NamedTuple):
+class WrittenFiles(NamedTuple):
     """The files of a portion: its records, and those that could not be decoded."""
 
     files: tuple[DataFile, ...]
@@ -236,8 +236,8 @@ class TopicWriter:
     def open_files(self) -> int:
         return self._writer.open_files + self._rejected.open_files
 
-    def finish(self) -> Written:
-        return Written(self._writer.finish(), self._rejected.finish())
+    def finish(self) -> WrittenFiles:
+        return WrittenFiles(self._writer.finish(), self._rejected.finish())
 
 
 def partition_values(unit: int | None, partition_by: str) -> dict[str, str | None]:

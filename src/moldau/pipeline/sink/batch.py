@@ -22,7 +22,7 @@ from moldau.pipeline.sentences import in_a_sentence
 from moldau.pipeline.sink.markers import TaskOfQuery
 from moldau.pipeline.sink.options import SinkOptions
 from moldau.pipeline.sink.schema import columns_to_write
-from moldau.pipeline.sink.writing import Written, write_task
+from moldau.pipeline.sink.writing import WrittenRows, write_task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -68,7 +68,7 @@ class BatchWriter(DataSourceArrowWriter):
         return TaskOfQuery(self._options.prefix, self._job, number)
 
     def _delete_markers(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        written = [one for one in messages if isinstance(one, Written) and one.marker.rows]
+        written = [one for one in messages if isinstance(one, WrittenRows) and one.marker.rows]
         if written:
             with Admin(self._options.bootstrap_servers) as admin:
                 admin.delete_groups([one.task.transactional_id for one in written])

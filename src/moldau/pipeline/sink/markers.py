@@ -25,7 +25,7 @@ class TaskOfQuery(NamedTuple):
         return f"{self.prefix}-{self.query}-{self.number}"
 
 
-class Marker(NamedTuple):
+class BatchMarker(NamedTuple):
     """One batch of a task: its number, and how many rows and bytes of keys and values it has."""
 
     batch: int
@@ -36,16 +36,16 @@ class Marker(NamedTuple):
         return OffsetAndMetadata(self.batch, json.dumps(self._asdict()))
 
 
-def read_marker(metadata: str) -> Marker | None:
-    """The reverse of `Marker.offset`; None for metadata of somebody else."""
+def read_marker(metadata: str) -> BatchMarker | None:
+    """The reverse of `BatchMarker.offset`; None for metadata of somebody else."""
     try:
         found = json.loads(metadata)
-        return Marker(int(found["batch"]), int(found["rows"]), int(found["bytes"]))
+        return BatchMarker(int(found["batch"]), int(found["rows"]), int(found["bytes"]))
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def committed(admin: Admin, task: TaskOfQuery) -> Marker | None:
+def committed(admin: Admin, task: TaskOfQuery) -> BatchMarker | None:
     """The last batch that this task has committed; None if it has none."""
     offsets = admin.group_offsets(task.transactional_id)
     return max((one for one in map(read_marker, (at.metadata for at in offsets.values())) if one), default=None)

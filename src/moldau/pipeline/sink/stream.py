@@ -20,7 +20,7 @@ from moldau.pipeline.sink.markers import TaskOfQuery, committed
 from moldau.pipeline.sink.options import SinkOptions
 from moldau.pipeline.sink.rows import batches_of_rows
 from moldau.pipeline.sink.schema import columns_to_write
-from moldau.pipeline.sink.writing import BatchDivided, Written, write_task
+from moldau.pipeline.sink.writing import BatchDivided, WrittenRows, write_task
 from moldau.pipeline.spark_versions import TAKES_ARROW, StreamWriterBase
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class StreamWriter(StreamWriterBase):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Check that a replayed batch was divided among tasks as before: a task without rows now, and the one after
         the last, must not have committed it."""
-        written = [one for one in messages if isinstance(one, Written)]
+        written = [one for one in messages if isinstance(one, WrittenRows)]
         if not any(one.is_replay for one in written):
             return
         last = written[-1].task

@@ -17,7 +17,7 @@ from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
 from moldau.errors import MoldauError
 from moldau.pipeline.options import OptionError
-from moldau.pipeline.sink.markers import Marker, TaskOfQuery, committed, place
+from moldau.pipeline.sink.markers import BatchMarker, TaskOfQuery, committed, place
 from moldau.pipeline.sink.options import SinkOptions
 
 SEND_BYTES = 8 * 1024 * 1024
@@ -33,22 +33,22 @@ class RowRefused(MoldauError):
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class WrittenRows(WriterCommitMessage):
     """What one task tells the driver. `is_replay`: it had committed the batch before."""
 
     task: TaskOfQuery
-    marker: Marker
+    marker: BatchMarker
     is_replay: bool = False
 
 
 def write_task(
     options: SinkOptions, columns: tuple[str, ...], task: TaskOfQuery, batch: int, given: Iterable[Any]
-) -> Written:
+) -> WrittenRows:
     """Write the rows of one task as batch number `batch` of its query. Without rows it asks the broker nothing."""
     tables = gathered(given, columns)
     first = next(tables, None)
     if first is None:
-        return Written(task, Marker(batch, 0, 0))
+        return WrittenRows(task, BatchMarker(batch, 0, 0))
     tables = itertools.chain([first], tables)
     with Producer(options.producer_settings(task.transactional_id)) as producer:
         producer.init_transactions()
@@ -56,7 +56,7 @@ def write_task(
             before = committed(admin, task)
         if before is not None and before.batch >= batch:
             check_same(before, counted(tables, batch), task)
-            return Written(task, before, is_replay=True)
+            return WrittenRows(task, before, is_replay=True)
         rows = size = 0
         topics: set[str] = set()
         with producer.transaction() as transaction:
@@ -65,9 +65,9 @@ def write_task(
                     _send(producer, topic, part)
                     topics.add(topic)
                 rows, size = rows + table.num_rows, size + content_bytes(table)
-            marker = Marker(batch, rows, size)
+            marker = BatchMarker(batch, rows, size)
             transaction.send_offsets({place(min(topics)): marker.offset()}, task.transactional_id)
-        return Written(task, marker)
+        return WrittenRows(task, marker)
 
 
 def _send(producer: Producer, topic: str, rows: pyarrow.Table) -> None:
@@ -77,15 +77,15 @@ def _send(producer: Producer, topic: str, rows: pyarrow.Table) -> None:
         raise RowRefused(f"A row cannot be written to topic {topic}: {error}.") from None
 
 
-def counted(tables: Iterable[pyarrow.Table], batch: int) -> Marker:
+def counted(tables: Iterable[pyarrow.Table], batch: int) -> BatchMarker:
     """What the marker of these rows would be."""
     rows = size = 0
     for table in tables:
         rows, size = rows + table.num_rows, size + content_bytes(table)
-    return Marker(batch, rows, size)
+    return BatchMarker(batch, rows, size)
 
 
-def check_same(before: Marker, now: Marker, task: TaskOfQuery) -> None:
+def check_same(before: BatchMarker, now: BatchMarker, task: TaskOfQuery) -> None:
     """Raise `BatchDivided` if a replayed batch has other rows in this task than those it had committed."""
     if before.batch > now.batch:
         raise BatchDivided(

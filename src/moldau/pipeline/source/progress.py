@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 PUBLISH_TIMEOUT_MS = 5_000
 
 
-class Progress:
+class GroupProgress:
     """The group of one query; without a group it publishes nothing."""
 
     def __init__(self, options: Options):

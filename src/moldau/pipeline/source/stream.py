@@ -26,7 +26,7 @@ from moldau.pipeline.positions import (
 )
 from moldau.pipeline.ranges import between, ration
 from moldau.pipeline.sentences import in_a_sentence
-from moldau.pipeline.source.progress import Progress
+from moldau.pipeline.source.progress import GroupProgress
 from moldau.pipeline.source.reading import read_range, task_partitions
 from moldau.pipeline.spark_versions import (
     HAS_READ_LIMITS,
@@ -52,7 +52,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._fixed_end: Offsets | None = None
         self._met = False
         self._batch_at_s = 0.0
-        self._progress = Progress(options)
+        self._progress = GroupProgress(options)
 
     def initialOffset(self) -> dict[str, Any]:
         options = self._options
