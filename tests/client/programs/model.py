@@ -21,9 +21,14 @@ class Progress:
     def __init__(self, ends: Mapping[TopicPartition, int]):
         self.ends = ends
         self.processed: dict[TopicPartition, set[int]] = {tp: set() for tp in ends}
+        self.reached: dict[TopicPartition, int] = dict.fromkeys(ends, 0)
+        """The highest position that any member has had."""
 
     def add(self, tp: TopicPartition, offsets: Iterable[int]) -> None:
         self.processed[tp].update(offsets)
+
+    def reach(self, tp: TopicPartition, position: int) -> None:
+        self.reached[tp] = max(self.reached[tp], position)
 
     def check_before(self, tp: TopicPartition, offset: int, what: str) -> None:
         """Raises `Lost` unless each record before that offset was processed."""
@@ -74,11 +79,13 @@ class Seen:
         elif record.offset != due:
             raise Lost(f"{tp}@{record.offset} was handed out, {due} was next")
         self.next[tp] = record.offset + 1
+        self.progress.reach(tp, record.offset + 1)
         self.pending.append(record)
 
     def sought(self, tp: TopicPartition, offset: int) -> None:
         self.progress.add(tp, range(self.next[tp] or 0, offset))
         self.next[tp] = offset
+        self.progress.reach(tp, offset)
         self.committed.pop(tp, None)
 
     def commits(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -106,3 +113,11 @@ class Seen:
         if self.next.keys() != self.progress.ends.keys():
             return 0
         return sum(self.progress.ends[tp] - at for tp, at in self.delivered.items() if tp not in self.paused)
+
+    @property
+    def ready_whatever_befalls(self) -> int:
+        """How many records are certainly there, even if this member loses its partitions and gets them back."""
+        if self.ready == 0:
+            return 0
+        left = {tp: end - self.progress.reached[tp] for tp, end in self.progress.ends.items()}
+        return sum(count for tp, count in left.items() if tp not in self.paused)

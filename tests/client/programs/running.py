@@ -1,12 +1,14 @@
 """One random program: up to two members of a group at a time, their calls in one thread, and a check after each close.
 
 The seed decides about all that the program does. What the group does meanwhile is not certain, and the model only
-demands what holds for every course.
+demands what holds for every course. With `befall`, a fault of the broker or its connections, even less is certain: a
+commit may fail, and a member may lose its partitions.
 """
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from harness.patience import Deadline
@@ -22,6 +24,10 @@ WEIGHTS = {"poll": 4, "iterate": 6, "seek": 4, "pause": 3, "commit": 3, "close":
 """How often each step is drawn."""
 REBALANCES = 0.2
 """The share of programs in which a second member comes and goes."""
+FAULTS_MAX = 3
+FAULTY_STEPS_MAX = 10
+WITH_FAULTS: dict[str, Any] = {"request_timeout_ms": 300, "max_poll_interval_ms": 5_000}
+"""Settings with which requests that are not answered, and members that do not come back, cost little time."""
 
 
 class Member:
@@ -47,9 +53,17 @@ class Member:
 
 
 class Program:
-    """The program of a seed on a topic whose partitions end at `ends`; `trace` has its steps."""
+    """The program of a seed on a topic whose partitions end at `ends`; `trace` has its steps. `befall` causes a fault
+    and returns when it is over."""
 
-    def __init__(self, seed: int, bootstrap: str, ends: Mapping[TopicPartition, int], admin: Admin):
+    def __init__(
+        self,
+        seed: int,
+        bootstrap: str,
+        ends: Mapping[TopicPartition, int],
+        admin: Admin,
+        befall: Callable[[], str] | None = None,
+    ):
         self.chance = chance = random.Random(seed)
         self.trace: list[str] = []
         self._admin = admin
@@ -76,6 +90,11 @@ class Program:
                 {"heartbeat_interval_ms": 20, "partition_assignment_strategy": "cooperative-sticky"},
             )
         )
+        self._befall = befall
+        self._faults_at: list[int] = []
+        if befall is not None:
+            self._settings |= WITH_FAULTS
+            self._faults_at = [chance.randrange(STEPS_MAX // 2) for _ in range(chance.randint(1, FAULTS_MAX))]
         self._members: list[Member] = []
         self._count = 0
         self._alone = True
@@ -84,8 +103,10 @@ class Program:
         """Raises `Lost` and `AssertionError`; `trace` says after which steps."""
         self.trace.append(f"{self._face.__name__} {self._settings}")
         try:
-            for _ in range(self.chance.randint(3, STEPS_MAX)):
+            for number in range(self.chance.randint(3, STEPS_MAX)):
                 self._step()
+                if number in self._faults_at:
+                    self._through_a_fault()
             while self._members:
                 self.close()
             self._finish()
@@ -102,6 +123,21 @@ class Program:
         (step,) = self.chance.choices(list(steps), list(steps.values()))
         getattr(self, step)()
 
+    def _through_a_fault(self) -> None:
+        """Go on with steps while a fault lasts. They are drawn apart, because nobody knows how many there will be."""
+        assert self._befall is not None
+        chance, self.chance = self.chance, random.Random(self.chance.random())
+        self._say("a fault begins")
+        with ThreadPoolExecutor(1) as aside:
+            fault, steps = aside.submit(self._befall), 0
+            while not fault.done():
+                self._step()
+                steps += 1
+                if steps % FAULTY_STEPS_MAX == 0:  # a program that has paused all partitions asks the broker nothing
+                    self._check_committed()
+            self._say(f"the fault is over: {fault.result()}")
+        self.chance = chance
+
     def _say(self, what: str) -> None:
         self.trace.append(what)
 
@@ -110,7 +146,7 @@ class Program:
     def open(self) -> None:
         if len(self._members) == 2:
             return
-        self._alone = not self._members
+        self._alone = not self._members and self._befall is None
         self._count += 1
         self._check_committed()
         self._join(self._settings)
@@ -140,7 +176,8 @@ class Program:
     def iterate(self) -> None:
         """A loop over some records, which ends with `break` or an exception."""
         member = self.chance.choice(self._members)
-        left = min(self.chance.choice((1, 2, 5, 25)), member.seen.ready)
+        ready = member.seen.ready if self._befall is None else member.seen.ready_whatever_befalls
+        left = min(self.chance.choice((1, 2, 5, 25)), ready)
         if len(self._members) > 1 or not left:
             return
         raises = self.chance.random() < 0.5
@@ -258,7 +295,7 @@ class Program:
 
     def _finish(self) -> None:
         """A last member reads to the end: what nobody has processed is handed out to it."""
-        self._alone = True
+        self._alone = self._befall is None
         member = self._join({**self._settings, "enable_auto_commit": True, "max_partition_fetch_bytes": 1_000_000})
         deadline = Deadline()
         while self._progress.unprocessed:
