@@ -10,10 +10,12 @@ level read_committed, aborted transactions leave. No record below `start` or at 
 a wrong CRC is never decoded.
 """
 
+import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.client.blocking import BlockingLink, Caller
+from moldau.client.cluster_view import TopicView
 from moldau.client.failures import check
 from moldau.errors import ConfigError, ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
@@ -108,18 +110,40 @@ def read_columns(
     timeout_ms: int = 30_000,
     client_id: str = "moldau",
     columns: Collection[str] | None = None,
+    topic_id: uuid.UUID | None = None,
 ) -> Iterator["pyarrow.RecordBatch"]:
     """The records with start <= offset < end, in the columns of `records.arrow`; one Arrow batch per Fetch of
     `max_bytes`. `columns` names those to decode. With isolation level read_committed, records of aborted transactions
     are left out, and the readable records end at the last stable offset.
 
     Raises `KafkaError`: OFFSET_OUT_OF_RANGE if `start` was deleted, REQUEST_TIMED_OUT if the readable records end
-    before `end` and none arrives for `timeout_ms`, and any error that lasts longer than `timeout_ms`. Raises
-    `ConfigError` for an unknown isolation level.
+    before `end` and none arrives for `timeout_ms`, and any error that lasts longer than `timeout_ms`. With `topic_id`,
+    raises UNKNOWN_TOPIC_ID if the topic has another id before the first or after the last record: since an id is never
+    used again, no error means that all records are of that topic. Raises `ConfigError` for an unknown isolation level.
     """
     tp, isolation = TopicPartition(topic, partition), isolation_number(isolation_level)
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
+        if topic_id is not None:
+            _check_topic_id(caller, topic, topic_id)
         yield from read_range(caller, tp, start, end, isolation, max_bytes, Arena(), columns)
+        if topic_id is not None:
+            _check_topic_id(caller, topic, topic_id)
+
+
+def _check_topic_id(caller: Caller, topic: str, topic_id: uuid.UUID) -> None:
+    """Raise `KafkaError(UNKNOWN_TOPIC_ID)` unless the topic with this name has this id."""
+
+    def ask() -> None:
+        caller.refresh([topic])
+        missing = caller.view.missing.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if topic not in caller.view.topics and missing != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            check(missing, f"topic {topic}")
+
+    caller.retrying(ask)
+    found = caller.view.topics.get(topic)
+    if found is None or found.topic_id != topic_id:
+        what = "deleted" if found is None else "deleted and created again"
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"topic {topic} was {what}")
 
 
 def read_range(
@@ -224,6 +248,18 @@ def topic_partitions(
 ) -> dict[str, list[int]]:
     """The partitions of the named topics, or of all topics that are not internal. Raises `KafkaError` if a named topic
     does not exist."""
+    found = describe_topics(bootstrap, topics, timeout_ms=timeout_ms, client_id=client_id)
+    return {name: list(topic.partitions) for name, topic in found.items()}
+
+
+def describe_topics(
+    bootstrap: str | Iterable[str],
+    topics: Iterable[str] | None = None,
+    *,
+    timeout_ms: int = 30_000,
+    client_id: str = "moldau",
+) -> dict[str, TopicView]:
+    """The named topics, or all topics that are not internal. Raises `KafkaError` if a named topic does not exist."""
     names = None if topics is None else list(topics)
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
 
@@ -238,4 +274,4 @@ def topic_partitions(
             if name not in found:
                 check(caller.view.missing.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {name}")
         chosen = sorted(n for n, t in found.items() if not t.internal) if names is None else names
-        return {name: list(found[name].partitions) for name in chosen}
+        return {name: found[name] for name in chosen}

@@ -5,14 +5,17 @@ for deleted records, `KafkaError` from the client for all others.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Collection, Iterable, Mapping
 
-from moldau.client.fetching import list_offsets, topic_partitions
+from moldau.client.fetching import describe_topics, list_offsets
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
 from moldau.pipeline.options import EARLIEST, LATEST, TIMEOUT_MS, Edge, OptionError, Options, Subscription
 
 Offsets = dict[TopicPartition, int]
+Subscribed = dict[TopicPartition, uuid.UUID | None]
+"""Partitions, sorted, with the ids of their topics; None where brokers give topics no ids (Kafka before 2.8)."""
 CONTACT_MS = 5_000
 """How long a first request may take: a broker that does not exist is reported within seconds."""
 
@@ -32,31 +35,35 @@ def subscribed(
     missing_ok: bool = False,
     timeout_ms: int = TIMEOUT_MS,
     client_id: str = "moldau",
-) -> list[TopicPartition]:
-    """The partitions that are subscribed to and exist, sorted. Unless `missing_ok`, a named topic or partition that
-    does not exist is an OptionError."""
+) -> Subscribed:
+    """The partitions that are subscribed to and exist. Unless `missing_ok`, a named topic or partition that does not
+    exist is an OptionError."""
     names: list[str] | None = None
     if not subscription.pattern and not missing_ok:
         names = list(subscription.topics) or sorted({tp.topic for tp in subscription.assigned})
     try:
-        found = topic_partitions(bootstrap, names, timeout_ms=timeout_ms, client_id=client_id)
+        found = describe_topics(bootstrap, names, timeout_ms=timeout_ms, client_id=client_id)
     except KafkaError as error:
         if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
             raise OptionError(f"No topic has this name: {', '.join(names or ())}.") from None
         raise
-    there = {TopicPartition(topic, partition) for topic in found for partition in found[topic]}
+    there = {
+        TopicPartition(name, number): topic.topic_id if topic.topic_id.int else None
+        for name, topic in sorted(found.items())
+        for number in sorted(topic.partitions)
+    }
     if subscription.assigned:
         for tp in subscription.assigned:
             if tp not in there and not missing_ok:
                 raise OptionError(f"Topic {tp.topic} has no partition {tp.partition}.")
-        return [tp for tp in subscription.assigned if tp in there]
+        return {tp: there[tp] for tp in subscription.assigned if tp in there}
     if subscription.pattern:
         pattern = re.compile(subscription.pattern)
-        return sorted(tp for tp in there if pattern.fullmatch(tp.topic))
-    return sorted(tp for tp in there if tp.topic in subscription.topics)
+        return {tp: topic_id for tp, topic_id in there.items() if pattern.fullmatch(tp.topic)}
+    return {tp: topic_id for tp, topic_id in there.items() if tp.topic in subscription.topics}
 
 
-def first_contact(options: Options, *, missing_ok: bool = False) -> list[TopicPartition]:
+def first_contact(options: Options, *, missing_ok: bool = False) -> Subscribed:
     """As `subscribed`, for the first request of a query. Raises `Unreachable` if no broker answers within seconds."""
     timeout_ms = min(CONTACT_MS, options.timeout_ms)
     try:
@@ -93,7 +100,7 @@ def latest(
     return list_offsets(bootstrap, wanted, isolation_level=isolation_level, timeout_ms=timeout_ms, client_id=client_id)
 
 
-def at_edge(options: Options, edge: Edge, partitions: list[TopicPartition], side: str) -> Offsets:
+def at_edge(options: Options, edge: Edge, partitions: Collection[TopicPartition], side: str) -> Offsets:
     """The offset of every partition at the starting or ending edge.
 
     Offsets and times given by partition must name every partition and no other, as in the Kafka connector.
@@ -122,7 +129,7 @@ def look_up(options: Options, wanted: Mapping[TopicPartition, int]) -> Offsets:
     )  # fmt: skip
 
 
-def _check_names(name: str, given: Iterable[TopicPartition], partitions: list[TopicPartition]) -> None:
+def _check_names(name: str, given: Iterable[TopicPartition], partitions: Iterable[TopicPartition]) -> None:
     if sorted(given) != sorted(partitions):
         said, there = [", ".join(map(str, sorted(these))) or "none" for these in (given, partitions)]
         raise OptionError(f"Option {name} names the partitions {said}, but the subscribed ones are {there}.")

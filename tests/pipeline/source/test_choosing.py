@@ -133,7 +133,8 @@ def test_edges_can_be_times_by_partition(bootstrap: str, new_topic: NewTopic, pr
 )
 def test_ranges_are_cut_into_tasks(options: dict[str, str], sizes: list[int]) -> None:
     ranges = [OffsetRange("t", 0, 0, 100), OffsetRange("t", 1, 5, 15)]
-    tasks = task_partitions(ranges, read_options({"bootstrapServers": "h:1", "subscribe": "t", **options}))
+    subscribed = {part.topic_partition: None for part in ranges}
+    tasks = task_partitions(ranges, subscribed, read_options({"bootstrapServers": "h:1", "subscribe": "t", **options}))
     assert [one.part.size for one in tasks if isinstance(one, RangePartition)] == sizes
 
 

@@ -12,6 +12,7 @@ from harness.patience import wait_until
 from moldau.client.administration.admin import Admin
 from moldau.names import TopicPartition
 from moldau.pipeline.data_source import MoldauSource
+from moldau.pipeline.edges import TOPIC_IDS
 from moldau.pipeline.options import OptionError
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.source.schema import SCHEMA
@@ -47,6 +48,18 @@ def stream(bootstrap: str, topic: str, **options: str) -> StreamReader:
     return MoldauSource(given).streamReader(SCHEMA)
 
 
+def positions(offset: dict[str, Any]) -> dict[str, Any]:
+    """The offset of a stream without the ids of topics."""
+    return {topic: offsets for topic, offsets in offset.items() if topic != TOPIC_IDS}
+
+
+def create_again(bootstrap: str, topic: str, partitions: int = 1) -> None:
+    with Admin(bootstrap) as admin:
+        admin.delete_topic(topic)
+        assert wait_until(lambda: topic not in admin.list_topics())
+        admin.create_topic(topic, partitions=partitions, replication_factor=1, configs={"retention.ms": "-1"})
+
+
 def next_batch(reader: StreamReader, start: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """The values of the next micro-batch, and where it ends."""
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
@@ -58,7 +71,7 @@ def test_aborted_transactions_are_left_out_and_open_ones_end_a_read(bootstrap: s
     assert batch(bootstrap, topic) == expected(range(10))
     reader = stream(bootstrap, topic)
     found, at = next_batch(reader, reader.initialOffset())
-    assert (found, at) == (expected(range(10)), {topic: {"0": 14}})
+    assert (found, positions(at)) == (expected(range(10)), {topic: {"0": 14}})
     assert next_batch(reader, at) == ([], at)
     transaction.end(commits=True)
     assert wait_until(lambda: next_batch(reader, at)[0] == expected([20]))
@@ -74,11 +87,13 @@ def test_gaps_that_compaction_left_are_no_loss(bootstrap: str) -> None:
             producer.send("compacted", bytes(600_000), key).result()  # the second one begins another segment
         producer.send("compacted", "last", "last").result()
         assert wait_until(lambda: len(moldau.read_table("compacted", bootstrap)) == 4, 60)
-    names = {"columns": "offset", "startingOffsets": json.dumps({"compacted": {"0": 2}})}
-    source = MoldauSource({"bootstrapServers": bootstrap, "subscribe": "compacted", **names})
-    reader = source.reader(source.schema())
-    found = [row for one in reader.partitions() for part in reader.read(one) for row in part.column(0).to_pylist()]
-    assert found == [5, 6, 7, 8], "the start is a gap, and the read goes on behind it"
+    at = {"compacted": {"0": 2}}
+    given = {"bootstrapServers": bootstrap, "subscribe": "compacted", "startingOffsets": json.dumps(at)}
+    reader, streaming = MoldauSource(given).reader(SCHEMA), stream(bootstrap, "compacted")
+    of_a_stream = streaming.partitions(at, streaming.latestOffset(at, streaming.getDefaultReadLimit()))
+    for planned in (reader.partitions(), of_a_stream):
+        found = [row for one in planned for part in reader.read(one) for row in part.column("offset").to_pylist()]
+        assert found == [5, 6, 7, 8], "the start is a gap, and the read goes on behind it"
 
 
 def test_records_that_retention_deleted_fail_a_read_unless_it_may_skip_them(
@@ -116,24 +131,104 @@ def test_a_topic_that_is_deleted_ends_a_stream_unless_it_may_lose_data(
         batch(bootstrap, gone)
 
 
-def test_a_topic_that_is_created_again_with_fewer_records_ends_a_stream(
+@pytest.mark.parametrize(("partitions", "records"), [(1, 2), (1, 9), (2, 9)])
+def test_a_topic_that_is_created_again_ends_a_stream_unless_it_may_lose_data(
+    bootstrap: str, new_topic: NewTopic, produce: Produce, partitions: int, records: int
+) -> None:
+    topic = new_topic(2)
+    produce(topic, numbered(0, 5))
+    produce(topic, numbered(5, 5), 1)
+    strict, lenient = (stream(bootstrap, topic, failOnDataLoss=fail) for fail in ("true", "false"))
+    ((_, at), _) = [next_batch(reader, reader.initialOffset()) for reader in (strict, lenient)]
+    produce(topic, numbered(10, 2))
+    planned = strict.latestOffset(at, strict.getDefaultReadLimit())
+    create_again(bootstrap, topic, partitions)
+    produce(topic, numbered(100, records))
+    for step in (lambda: next_batch(strict, at), lambda: strict.partitions(at, planned)):
+        with pytest.raises(DataLost, match=f"Topic {topic} was deleted and created again since it was read"):
+            step()
+    assert lenient.partitions(at, planned) == [], "what this batch had planned is gone"
+    for start in (at, planned):
+        found, after = next_batch(lenient, start)
+        assert found == expected(range(100, 100 + records)), "the new topic is read from its first record"
+    assert positions(after)[topic]["0"] == records and next_batch(lenient, after)[0] == []
+    produce(topic, numbered(200, 3))
+    assert next_batch(stream(bootstrap, topic), after)[0] == expected(range(200, 203))
+    assert batch(bootstrap, topic) == expected([*range(100, 100 + records), *range(200, 203)])
+
+
+def test_a_topic_that_is_deleted_for_a_while_is_read_from_its_first_record_later(
+    bootstrap: str, new_topic: NewTopic, produce: Produce
+) -> None:
+    topic, kept = new_topic(), new_topic()
+    produce(topic, numbered(0, 3))
+    produce(kept, numbered(10, 1))
+    reader = stream(bootstrap, f"{topic},{kept}", failOnDataLoss="false")
+    _, at = next_batch(reader, reader.initialOffset())
+    with Admin(bootstrap) as admin:
+        admin.delete_topic(topic)
+        assert wait_until(lambda: topic not in admin.list_topics())
+        produce(kept, numbered(11, 1))
+        found, at = next_batch(reader, at)
+        assert found == expected([11])
+        admin.create_topic(topic, partitions=1, replication_factor=1, configs={"retention.ms": "-1"})
+    produce(topic, numbered(20, 8))
+    assert next_batch(reader, at)[0] == expected(range(20, 28))
+
+
+def test_the_checkpoint_of_an_earlier_version_is_read_and_knows_the_topic_from_then_on(
     bootstrap: str, new_topic: NewTopic, produce: Produce
 ) -> None:
     topic = new_topic()
     produce(topic, numbered(0, 5))
-    strict, lenient = (stream(bootstrap, topic, failOnDataLoss=fail) for fail in ("true", "false"))
-    ((_, at), _) = [next_batch(reader, reader.initialOffset()) for reader in (strict, lenient)]
-    with Admin(bootstrap) as admin:
-        admin.delete_topic(topic)
-        assert wait_until(lambda: topic not in admin.list_topics())
-        admin.create_topic(topic, partitions=1, replication_factor=1)
+    earlier = {topic: {"0": 3}}
+    reader = stream(bootstrap, topic)
+    found, at = next_batch(reader, earlier)
+    assert found == expected([3, 4]) and list(at[TOPIC_IDS]) == [topic]
+    copied = json.dumps({**at, topic: {"0": 4}})
+    assert batch(bootstrap, topic, startingOffsets=copied) == expected([4]), "offsets of a checkpoint start a read"
+    create_again(bootstrap, topic)
     produce(topic, numbered(0, 2))
-    with pytest.raises(DataLost, match="ends at offset 2, before 5 which was already read"):
-        next_batch(strict, at)
-    assert batch(bootstrap, topic) == expected(range(2))
-    assert next_batch(lenient, at) == ([], at)
-    produce(topic, numbered(2, 5))
-    assert next_batch(lenient, at)[0] == expected([5, 6])
+    with pytest.raises(DataLost, match="ends at offset 2, before 3 which was already read"):
+        next_batch(reader, earlier)
+    with pytest.raises(DataLost, match="created again"):
+        next_batch(reader, at)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_topic_that_is_deleted_between_planning_and_reading_is_noticed_by_its_id(
+    bootstrap: str, new_topic: NewTopic, produce: Produce, again: bool
+) -> None:
+    topic = new_topic()
+    produce(topic, numbered(0, 5))
+    given = {"bootstrapServers": bootstrap, "subscribe": topic}
+    strict, lenient = (MoldauSource({**given, "failOnDataLoss": fail}).reader(SCHEMA) for fail in ("true", "false"))
+    planned = strict.partitions()
+    if again:
+        create_again(bootstrap, topic)
+        produce(topic, numbered(100, 9))
+    else:
+        with Admin(bootstrap) as admin:
+            admin.delete_topic(topic)
+            assert wait_until(lambda: topic not in admin.list_topics())
+    assert values_of(lenient, planned) == []
+    with pytest.raises(DataLost, match=f"Topic {topic} was deleted while offsets 0 to 4 of partition 0 were read"):
+        values_of(strict, planned)
+
+
+def test_a_topic_that_is_created_again_while_a_task_reads_it_fails_the_task(
+    bootstrap: str, new_topic: NewTopic, produce: Produce
+) -> None:
+    topic = new_topic()
+    produce(topic, numbered(0, 5))
+    given = {"bootstrapServers": bootstrap, "subscribe": topic, "failOnDataLoss": "false"}
+    reader = MoldauSource(given).reader(SCHEMA)
+    (planned,) = reader.partitions()
+    batches = iter(reader.read(planned))
+    assert next(batches).num_rows == 5
+    create_again(bootstrap, topic)
+    with pytest.raises(DataLost, match="were read"):
+        list(batches)
 
 
 def test_partitions_that_are_added_are_read_from_their_first_record(
@@ -147,7 +242,7 @@ def test_partitions_that_are_added_are_read_from_their_first_record(
         admin.create_partitions(topic, 2)
     produce(topic, numbered(3, 2), 1)
     found, at = next_batch(reader, at)
-    assert (found, at) == (expected([3, 4]), {topic: {"0": 3, "1": 2}})
+    assert (found, positions(at)) == (expected([3, 4]), {topic: {"0": 3, "1": 2}})
     assert batch(bootstrap, topic) == expected(range(5))
 
 

@@ -41,7 +41,7 @@ def decoders(
 
 def _new(bootstrap: str, topic: str, table: Table | None, isolation_level: str) -> list[OffsetRange]:
     """What of the topic is not in its table yet."""
-    partitions: list[TopicPartition] = subscribed(bootstrap, Subscription(topics=(topic,)))
+    partitions: list[TopicPartition] = list(subscribed(bootstrap, Subscription(topics=(topic,))))
     first, end = earliest(bootstrap, partitions), latest(bootstrap, partitions, isolation_level)
     loaded = {} if table is None else table.offsets(partitions)
     start = {tp: min(max(loaded.get(tp, 0), first[tp]), end[tp]) for tp in partitions}

@@ -107,7 +107,7 @@ def load(
     `session` is called only if something is to be loaded, so that a load without new records does not start Spark.
     """
     warehouse.check()
-    partitions = subscribed(bootstrap, Subscription(topics=tuple(dict.fromkeys(topics))))
+    partitions = list(subscribed(bootstrap, Subscription(topics=tuple(dict.fromkeys(topics)))))
     by_topic: dict[str, list[TopicPartition]] = {}
     for tp in partitions:
         by_topic.setdefault(tp.topic, []).append(tp)

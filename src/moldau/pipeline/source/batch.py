@@ -60,7 +60,8 @@ class BatchReader(DataSourceReader):
             end = _not_beyond_log({tp: wanted_ends[tp] for tp in partitions}, ends, options)
             start, end = self._narrowed({tp: starts[tp] for tp in partitions}, end)
             first = look_up(options, dict.fromkeys(partitions, EARLIEST))
-            return task_partitions(between(within_log(start, first, options.fail_on_data_loss), end), options)
+            ranges = between(within_log(start, first, options.fail_on_data_loss), end)
+            return task_partitions(ranges, subscribed, options)
 
     def read(self, partition: InputPartition) -> Iterator["pyarrow.RecordBatch"]:
         return read_range(self._options, partition, self._narrowing)

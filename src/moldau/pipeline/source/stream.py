@@ -1,13 +1,15 @@
 # ruff: noqa: N802 (Spark names the methods)
 """Topics as a stream.
 
-The offset of a stream is `{topic: {partition: next offset}}`, kept by Spark in its checkpoint. Partitions that appear
-later are read from their first record. With `Trigger.AvailableNow` the ends are fixed when the query starts.
-`progress.py` publishes what the query has finished; nothing here depends on it.
+`stream_offset.py` is the position, which Spark keeps in its checkpoint. Partitions that appear later are read from
+their first record, and so is a topic that was deleted and created again, if failOnDataLoss is false. With
+`Trigger.AvailableNow` the ends are fixed when the query starts. `progress.py` publishes what the query has finished;
+nothing here depends on it.
 """
 
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -17,6 +19,7 @@ from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Options
 from moldau.pipeline.positions import (
     DataLost,
     Offsets,
+    Subscribed,
     at_edge,
     first_contact,
     look_up,
@@ -28,6 +31,7 @@ from moldau.pipeline.ranges import between, ration
 from moldau.pipeline.sentences import in_a_sentence
 from moldau.pipeline.source.progress import GroupProgress
 from moldau.pipeline.source.reading import read_range, task_partitions
+from moldau.pipeline.source.stream_offset import StreamOffset, from_tree, ids_of
 from moldau.pipeline.spark_versions import (
     HAS_READ_LIMITS,
     ReadAllAvailable,
@@ -49,7 +53,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Options):
         self._options = options
-        self._fixed_end: Offsets | None = None
+        self._fixed_end: StreamOffset | None = None
         self._met = False
         self._batch_at_s = 0.0
         self._progress = GroupProgress(options)
@@ -57,9 +61,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         options = self._options
         with in_a_sentence():
-            return to_tree(
-                at_edge(options, options.starting or Edge(LATEST), self._subscribed(starting=True), "starting")
-            )
+            partitions = self._subscribed(starting=True)
+            offsets = at_edge(options, options.starting or Edge(LATEST), partitions, "starting")
+            return StreamOffset(offsets, ids_of(partitions)).to_tree()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         limit = self._options.offsets_per_trigger_max
@@ -72,11 +76,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         """The end of the next batch. Spark before 4.2 does not say where it starts."""
         with in_a_sentence():
-            end = self._log_ends() if self._fixed_end is None else dict(self._fixed_end)
+            log_ends = self._fixed_end or self._log_ends()
             if start is None:
-                return to_tree(end)
-            begin = from_tree(start)
-            self._progress.publish(begin)
+                return log_ends.to_tree()
+            reached = from_tree(start)
+            self._progress.publish(reached.offsets)
+            reached = reached.without(self._created_again(reached, log_ends.topic_ids))
+            begin, end = reached.offsets, dict(log_ends.offsets)
             new = [tp for tp in sorted(end) if tp not in begin]
             begin.update(look_up(self._options, dict.fromkeys(new, EARLIEST)))
             for tp, offset in begin.items():
@@ -86,18 +92,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._batch_at_s = time.monotonic()
             if isinstance(limit, ReadMaxRows):
                 end = ration(begin, end, limit.max_rows)
-            return to_tree({**begin, **end})
+            return StreamOffset({**begin, **end}, {**reached.topic_ids, **log_ends.topic_ids}).to_tree()
 
     def reportLatestOffset(self) -> dict[str, Any]:
         with in_a_sentence():
-            return to_tree(self._log_ends())
+            return self._log_ends().to_tree()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        options, begin, until = self._options, from_tree(start), from_tree(end)
+        options, reached, goal = self._options, from_tree(start), from_tree(end)
         with in_a_sentence():
-            there = set(self._subscribed())
+            there = self._subscribed()
+            begin = reached.without(self._created_again(reached, goal.topic_ids)).offsets
+            until = dict(goal.offsets)
+            made_anew = self._created_again(goal, ids_of(there))
             for tp in sorted({*begin, *until}):
-                if tp in until and tp in there:
+                if tp in until and tp in there and tp.topic not in made_anew:
                     self._check_still_there(tp, begin.get(tp, 0), until)
                     continue
                 is_lost = tp not in until or until.pop(tp) > begin.get(tp, 0)
@@ -105,13 +114,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     raise DataLost(f"Partition {tp.partition} of topic {tp.topic} is gone; {LOSS_HINT}.")
             first = look_up(options, dict.fromkeys(sorted(until), EARLIEST))
             begin = {tp: begin.get(tp, first[tp]) for tp in until}
-            return task_partitions(between(within_log(begin, first, options.fail_on_data_loss), until), options)
+            ranges = between(within_log(begin, first, options.fail_on_data_loss), until)
+            return task_partitions(ranges, there, options)
 
     def read(self, partition: InputPartition) -> Iterator["pyarrow.RecordBatch"]:
         return read_range(self._options, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._progress.publish(from_tree(end))
+        self._progress.publish(from_tree(end).offsets)
 
     def stop(self) -> None:
         self._progress.close()
@@ -124,7 +134,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         waiting = sum(max(0, end[tp] - begin.get(tp, end[tp])) for tp in end)
         return waiting < least and time.monotonic() - self._batch_at_s < self._options.trigger_delay_max_s
 
-    def _subscribed(self, *, starting: bool = False) -> list[TopicPartition]:
+    def _subscribed(self, *, starting: bool = False) -> Subscribed:
         """The partitions; the first request of this query fails within seconds if no broker answers. A named topic
         may be missing without failOnDataLoss, except when the query starts."""
         options, missing_ok = self._options, not (starting or self._options.fail_on_data_loss)
@@ -138,8 +148,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             client_id=options.client_id,
         )  # fmt: skip
 
-    def _log_ends(self) -> Offsets:
-        return look_up(self._options, dict.fromkeys(self._subscribed(), LATEST))
+    def _log_ends(self) -> StreamOffset:
+        partitions = self._subscribed()
+        return StreamOffset(look_up(self._options, dict.fromkeys(partitions, LATEST)), ids_of(partitions))
+
+    def _created_again(self, reached: StreamOffset, topic_ids: Mapping[str, uuid.UUID]) -> set[str]:
+        """The topics that were deleted and created again after the stream reached this offset. Raises `DataLost` for
+        one with failOnDataLoss."""
+        topics = reached.of_other_topics(topic_ids)
+        for topic in sorted(topics):
+            if self._options.fail_on_data_loss:
+                raise DataLost(
+                    f"Topic {topic} was deleted and created again since it was read; set failOnDataLoss to false to "
+                    "read the new topic from its first record."
+                )
+        return topics
 
     def _check_still_there(self, tp: TopicPartition, offset: int, end: Offsets) -> None:
         """Raise `DataLost` if the partition is gone or ends before `offset`; without failOnDataLoss do nothing."""
@@ -166,15 +189,3 @@ def check_of_stream(options: Options) -> None:
     for name, limit in limits.items():
         if limit and not HAS_READ_LIMITS:
             raise OptionError(f"Option {name} needs Spark 4.2 or newer; {of_this_spark()}.")
-
-
-def to_tree(offsets: Offsets) -> dict[str, Any]:
-    """Offsets as JSON: readable in the checkpoint, and valid as startingOffsets."""
-    tree: dict[str, Any] = {}
-    for tp in sorted(offsets):
-        tree.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
-    return tree
-
-
-def from_tree(tree: dict[str, Any]) -> Offsets:
-    return {TopicPartition(topic, int(p)): int(tree[topic][p]) for topic in tree for p in tree[topic]}
