@@ -28,6 +28,8 @@ PURE_CORES = (
     "assignors",
     "cluster.image",
     "cluster.controller",
+    "cluster.layout",
+    "cluster.reading",
     "coordinators.classic",
     "coordinators.consumer",
     "coordinators.deadlines",

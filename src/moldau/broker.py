@@ -18,6 +18,7 @@ from moldau.cluster.cluster import Cluster
 from moldau.cluster.copies import Copies
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
 from moldau.cluster.embedded import EmbeddedStore
+from moldau.cluster.embedded_session import EmbeddedSession
 from moldau.cluster.image import Endpoint, Image
 from moldau.cluster.opening import open_embedded
 from moldau.cluster.store import MetadataStore
@@ -51,9 +52,9 @@ QUEUED_BYTES = 256 << 20
 
 
 class Broker:
-    """`store` is the cluster's metadata; without one it is embedded in a data folder. `descriptors` is how many files
-    and sockets may be open together, None if they need not be counted. `gate` is passed by every request. Belongs to
-    the loop it starts on."""
+    """`store` is a session in the store of the cluster's metadata; without one they are embedded in a data folder.
+    `descriptors` is how many files and sockets may be open together, None if they need not be counted. `gate` is passed
+    by every request. Belongs to the loop it starts on."""
 
     def __init__(
         self,
@@ -104,11 +105,10 @@ class Broker:
         folders = self.folders = LogFolders(paths, runtime, self._shares.open_files, self._shares.held)
         undo.push_async_callback(self._close_folders)
         folders.check_identity()
-        embedded = None
-        if self._store is None:
+        embedded, store = None, self._store
+        if store is None:
             embedded = self._embedded = await runtime.run(partial(open_embedded, folders, config.node_id, runtime))
-        store = self._store or embedded
-        assert store is not None
+            store = EmbeddedSession(embedded, runtime, closes_store=True)
         directories = folders.directories
         cluster = self.cluster = await Cluster.open(
             store,

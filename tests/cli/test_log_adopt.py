@@ -71,7 +71,7 @@ def test_epochs_and_producer_ids_go_on_behind_what_is_in_the_records(
     adopt(offline, theirs, tmp_path / "ours", *SAFE, "--node-id", "3")
     store = EmbeddedStore(tmp_path / "ours")
     try:
-        image = read_image(store)
+        image = store.read(read_image())
         assert image is not None and image.cluster_id == "the-cluster"
         assert image.topics["flights"].id == IDS["flights"]
         [partition] = image.topics["flights"].partitions

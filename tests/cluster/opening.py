@@ -5,6 +5,7 @@ from pathlib import Path
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.embedded import EmbeddedStore
+from moldau.cluster.embedded_session import EmbeddedSession
 from moldau.cluster.image import Endpoint
 from moldau.config import broker_config
 from moldau.runtime import Runtime
@@ -13,8 +14,13 @@ HERE = Endpoint("PLAINTEXT", "PLAINTEXT", "localhost", 9092)
 SETTINGS = {"node.id": "1", "offsets.topic.num.partitions": "3"}
 
 
+def session_in(folder: Path) -> EmbeddedSession:
+    """The only session of a store in this folder."""
+    return EmbeddedSession(EmbeddedStore(folder), Runtime(), closes_store=True)
+
+
 async def open_cluster(folder: Path, settings: Mapping[str, str] | None = None, *, clean: bool = True) -> Cluster:
     config, _ = broker_config({**SETTINGS, **(settings or {})})
-    cluster = await Cluster.open(EmbeddedStore(folder), config, Runtime(), clean=clean)
+    cluster = await Cluster.open(session_in(folder), config, Runtime(), clean=clean)
     await cluster.registration.register([HERE])
     return cluster

@@ -7,11 +7,10 @@ from pathlib import Path
 from moldau.cluster import controller
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic
-from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image
 from moldau.config import broker_config
 from moldau.runtime import Runtime
-from tests.cluster.opening import HERE
+from tests.cluster.opening import HERE, session_in
 
 CONFIG = broker_config({"node.id": "1"})[0]
 
@@ -22,7 +21,7 @@ def in_turn(count: int) -> Sequence[str]:
 
 async def opened(folder: Path, directories: dict[str, bool] | None = None, *, clean: bool = True) -> Cluster:
     cluster = await Cluster.open(
-        EmbeddedStore(folder), CONFIG, Runtime(), clean=clean, directories=directories, place=in_turn
+        session_in(folder), CONFIG, Runtime(), clean=clean, directories=directories, place=in_turn
     )
     await cluster.registration.register([HERE], list(directories or ()))
     return cluster
@@ -74,7 +73,7 @@ def test_what_is_in_a_folder_that_is_away_has_no_leader_until_it_is_back(tmp_pat
 
 def test_folders_of_partitions_may_be_learnt_later(tmp_path: Path) -> None:
     async def scenario() -> None:
-        cluster = await Cluster.open(EmbeddedStore(tmp_path), CONFIG, Runtime())
+        cluster = await Cluster.open(session_in(tmp_path), CONFIG, Runtime())
         await cluster.registration.register([HERE])
         await cluster.topics.create([NewTopic("t", 3)])
         assert seen(cluster.image) == [("", 1, 0)] * 3

@@ -44,7 +44,7 @@ def test_everything_of_an_image_is_read_back_as_it_was() -> None:
         deleted={B: "b"},
     )
     with contextlib.closing(EmbeddedStore.in_memory(EmbeddedStore.file_of(layout.whole(whole)))) as store:
-        assert read_image(store) == whole
+        assert store.read(read_image()) == whole
 
 
 def test_partitions_that_are_where_they_were_change_nothing() -> None:
@@ -60,7 +60,7 @@ def test_older_metadata_are_led_and_numbered_behind_everything_that_wrote() -> N
     assert result.image.topics["a"].partitions == (part(6), part(8, "second"))
     assert result.image.topics["a"].overrides == {"retention.ms": "1"}
     with contextlib.closing(EmbeddedStore.in_memory(EmbeddedStore.file_of(result.operations(1)))) as store:
-        assert last_producer_id(store) >= 70_000_000 + PRODUCER_IDS_SKIPPED
+        assert store.read(last_producer_id()) >= 70_000_000 + PRODUCER_IDS_SKIPPED
 
 
 def test_a_topic_that_is_not_known_is_made_of_its_partitions() -> None:

@@ -19,7 +19,7 @@ def registered(document: Mapping[str, object]) -> BrokerImage:
     """The broker of an image where this is the registration of broker 7."""
     store = EmbeddedStore.in_memory()
     store.multi([*layout.new_cluster("c"), Create(f"{layout.BROKERS}/7", json.dumps(document).encode())])
-    image = read_image(store)
+    image = store.read(read_image())
     store.close()
     assert image is not None
     return image.brokers[7]

@@ -12,12 +12,14 @@ from pathlib import Path
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import NewTopic
 from moldau.cluster.embedded import EmbeddedStore
+from moldau.cluster.embedded_session import EmbeddedSession
 from moldau.cluster.image import Endpoint
 from moldau.config import broker_config
 from moldau.runtime import Runtime
 
 async def main():
-    cluster = await Cluster.open(EmbeddedStore(Path(sys.argv[1])), broker_config({})[0], Runtime())
+    store = EmbeddedSession(EmbeddedStore(Path(sys.argv[1])), Runtime())
+    cluster = await Cluster.open(store, broker_config({})[0], Runtime())
     await cluster.registration.register([Endpoint("PLAINTEXT", "PLAINTEXT", "localhost", 9092)])
     print("topics", *cluster.image.topics, flush=True)
     for number in itertools.count():

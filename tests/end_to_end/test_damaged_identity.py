@@ -130,7 +130,7 @@ def test_metadata_of_an_earlier_time_give_no_name_away_that_has_records(stopped:
     stopped.stop()
     fresh = (stopped.data / STORE).read_bytes()
     database = EmbeddedStore(stopped.data)
-    image = read_image(database)
+    image = database.read(read_image())
     assert image is not None
     database.multi(topic_deleted(image.topics["later"])[1:])
     database.close()

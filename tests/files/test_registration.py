@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
 
 
 def image_of(store: EmbeddedStore) -> Image:
-    image = read_image(store)
+    image = store.read(read_image())
     assert image is not None
     return image
 

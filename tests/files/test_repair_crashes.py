@@ -103,7 +103,7 @@ def left(folder: Path) -> tuple[object, ...]:
     """Partitions and ids that the metadata has and the folders name, and all records."""
     store = EmbeddedStore(folder)
     try:
-        image = read_image(store)
+        image = store.read(read_image())
     finally:
         store.close()
     assert image is not None

@@ -99,7 +99,7 @@ def test_a_store_that_cannot_write_is_no_coordinator_for_now(tmp_path: Path, mon
     async def scenario() -> Any:
         cluster = await open_cluster(tmp_path)
 
-        def full(store: EmbeddedStore, operations: object) -> None:
+        def full(*_: object) -> None:
             raise StorageError("the disk is full")
 
         monkeypatch.setattr(EmbeddedStore, "multi", full)

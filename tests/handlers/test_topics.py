@@ -190,7 +190,7 @@ def test_a_store_that_cannot_write_is_a_storage_error_for_each_topic(
     async def scenario(cluster: Cluster, asker: Asker) -> Any:
         await asker.ask(CREATE_TOPICS, 7, creation("there"))
 
-        def full(store: EmbeddedStore, operations: object) -> None:
+        def full(*_: object) -> None:
             raise StorageError("the disk is full")
 
         monkeypatch.setattr(EmbeddedStore, "multi", full)

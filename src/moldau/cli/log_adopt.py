@@ -110,7 +110,7 @@ def _carry_out(plan: AdoptionPlan, found: Survey, data_dir: Path, runtime: Runti
         _check_ours(data_dir, ours)
         store = EmbeddedStore(data_dir)
         try:
-            image = read_image(store)
+            image = store.read(read_image())
             plan = replace(
                 plan,
                 topics=_without_known(plan.topics, image, found, intake),

@@ -6,12 +6,12 @@ of several brokers come later; until then every broker must be the controller of
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 from moldau.cluster import controller, layout
-from moldau.cluster.change_queue import WatchedStore
 from moldau.cluster.image import NO_LEADER, Image
 from moldau.cluster.reading import read_changes, read_image
-from moldau.cluster.store import Operation, StoreConflict
+from moldau.cluster.store import MetadataStore, Operation, StoreConflict
 from moldau.errors import MoldauError
 from moldau.names import short_id
 from moldau.runtime import Runtime
@@ -23,8 +23,8 @@ class BrokerConflict(MoldauError):
     """Another running broker has what this one needs: its id, or the controller's place."""
 
 
-def begin(
-    store: WatchedStore,
+async def begin(
+    store: MetadataStore,
     broker_id: int,
     runtime: Runtime,
     *,
@@ -32,31 +32,36 @@ def begin(
     cluster_id: str | None,
     directories: Mapping[str, bool] | None,
 ) -> Image:
-    """The cluster with this broker as its controller; see `Cluster.open`. Blocks. Raises `BrokerConflict`,
+    """The cluster with this broker as its controller; see `Cluster.open`. Raises `BrokerConflict`,
     `StorageError`."""
     for attempt in range(ATTEMPTS_MAX):
-        image = read_image(store.store)
+        image = await store.read(read_image())
         if image is not None:
             _check_alone(image, broker_id)
         operations: list[Operation] = [layout.controller(broker_id, runtime.clock.now_ms())]
         if image is None:
             operations += layout.new_cluster(cluster_id or _new_cluster_id(runtime))
         else:
-            operations += layout.missing(store.store)
-            for topic in controller.lead_again(image, broker_id, clean=clean, directories=directories):
-                operations += layout.topic_changed(image.topics[topic.name], topic)
+            operations += await store.read(layout.missing())
+            lead = partial(_led_again, image, broker_id, clean=clean, directories=directories)
+            operations += await runtime.run(lead)
         try:
-            store.write(operations)
+            await store.multi(operations)
         except StoreConflict:  # another broker was faster: look again
             if attempt + 1 == ATTEMPTS_MAX:
                 raise
             continue
         if image is not None:
-            return read_changes(store.store, image, [operation.path for operation in operations])[0]
+            return (await store.read(read_changes(image, [operation.path for operation in operations])))[0]
         break
-    image = read_image(store.store)
+    image = await store.read(read_image())
     assert image is not None
     return image
+
+
+def _led_again(image: Image, broker_id: int, *, clean: bool, directories: Mapping[str, bool] | None) -> list[Operation]:
+    topics = controller.lead_again(image, broker_id, clean=clean, directories=directories)
+    return [step for topic in topics for step in layout.topic_changed(image.topics[topic.name], topic)]
 
 
 def id_in_use(image: Image, broker_id: int) -> str:

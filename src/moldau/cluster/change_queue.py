@@ -2,22 +2,25 @@
 
 A change decides on the image (a pure function), commits its operations to the store in one step, reads back what was
 written, shows the new image, and only then is answered. So an image never has anything that is not in the store, and a
-change that was answered is in every later image. Changes of other sessions are shown as soon as the store reports them,
-and always before the next decision; a change that conflicts with one of them is decided again.
+change that was answered is in every later image.
+
+Another session changes what this broker knows only if brokers come and go, or if it takes over as controller: those
+nodes are watched. After such a change, a conflict or an unknown outcome the whole image is read again before anything
+is decided; a change that was in conflict is then decided again.
 """
 
 import asyncio
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import wraps
 from itertools import count
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from moldau.cluster import layout
 from moldau.cluster.image import Image
 from moldau.cluster.metadata_cache import MetadataCache
-from moldau.cluster.reading import read_changes
-from moldau.cluster.store import Check, MetadataStore, Operation, StoreConflict
+from moldau.cluster.reading import read_again, read_changes
+from moldau.cluster.store import Check, MetadataStore, Operation, OutcomeUnknown, Reading, StoreConflict
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.notices import Notices
 from moldau.runtime import Runtime
@@ -31,52 +34,6 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
-
-
-class WatchedStore:
-    """A store, with the paths that other sessions have changed and this one has not read again.
-
-    Made before the first read, so that no change is missed. `on_change` is called, from any thread, when there is a
-    path to read again.
-    """
-
-    def __init__(self, store: MetadataStore):
-        self.store = store
-        self.on_change: Callable[[], None] = lambda: None
-        self._lock = threading.Lock()
-        self._changed: list[str] = []
-        self._is_announced = False
-        self._writer: int | None = None
-        store.watch(self._watch)
-
-    def write(self, operations: Sequence[Operation]) -> None:
-        """Do these operations in one step. Blocks; one call at a time. Raises `StoreConflict`, `StorageError`."""
-        self._writer = threading.get_ident()
-        try:
-            self.store.multi(operations)
-        finally:
-            self._writer = None
-
-    def take(self) -> list[str]:
-        """The paths that other sessions have changed since the last call."""
-        with self._lock:
-            changed, self._changed = self._changed, []
-            self._is_announced = False
-        return changed
-
-    def put_back(self, paths: Sequence[str]) -> None:
-        """These paths could not be read: they are taken again after the next change."""
-        with self._lock:
-            self._changed = [*paths, *self._changed]
-
-    def _watch(self, path: str) -> None:
-        if self._writer == threading.get_ident():
-            return
-        with self._lock:
-            self._changed.append(path)
-            is_announced, self._is_announced = self._is_announced, True
-        if not is_announced:
-            self.on_change()
 
 
 class Queued(Protocol):
@@ -103,19 +60,23 @@ def in_turn(
 class ChangeQueue:
     """Belongs to the event loop it was made on."""
 
-    def __init__(self, store: WatchedStore, metadata: MetadataCache, runtime: Runtime):
+    def __init__(self, store: MetadataStore, metadata: MetadataCache, runtime: Runtime):
         self._store = store
         self._metadata = metadata
         self._runtime = runtime
         self._turn = asyncio.Lock()
         self._following: set[asyncio.Task[None]] = set()
+        self._is_behind = False
+        """Whether the store may have something that the image lacks."""
+        self._is_announced = False
+        """Whether a task is about to read it."""
         self._closed = False
-        loop = asyncio.get_running_loop()
 
-        def changed() -> None:  # in any thread
-            loop.call_soon_threadsafe(self._changed_by_others)
-
-        store.on_change = changed
+    async def start(self) -> None:
+        """Watch what other sessions may change. Raises `StorageError`."""
+        for path in (layout.CONTROLLER, layout.BROKERS):
+            await self._store.watch(path, self._look_again)
+        await self._show(read_changes(self._metadata.image, [layout.CONTROLLER]))
 
     async def run(self, change: Callable[[], Awaitable[T]]) -> T:
         """Make a change when its turn has come. Raises what the change raises."""
@@ -127,9 +88,13 @@ class ChangeQueue:
                         await self._follow()
                         return await change()
                     except StoreConflict as conflict:
+                        self._is_behind = True
                         if attempt == ATTEMPTS_MAX:
                             raise
                         logger.info("%s was changed by another session; the change is decided again", conflict.path)
+                    except OutcomeUnknown as unknown:
+                        notices.error("", "%s. The request may have been carried out or not", unknown)
+                        raise
                     except StorageError as error:
                         notices.error(
                             "",
@@ -148,19 +113,22 @@ class ChangeQueue:
 
     async def commit(self, operations: Sequence[Operation]) -> None:
         """Write the operations in one step, and show the image with them. Only for a change whose turn it is. Raises
-        `KafkaError(NOT_CONTROLLER)`, `StoreConflict` or `StorageError`; then nothing is written."""
+        `KafkaError(NOT_CONTROLLER)`, `StoreConflict` or `StorageError`; then nothing is written, except perhaps after
+        `OutcomeUnknown`."""
         if not operations:
             return
         self.check_controller()
-        before = self._metadata.image
-
-        def write() -> tuple[Image, list[str]]:
-            self._store.write(operations)
-            own = [operation.path for operation in operations if not isinstance(operation, Check)]
-            return self._read(before, [*own, *self._store.take()])
-
-        image, names = await self._runtime.run(write)
-        await self._metadata.show(image, names)
+        try:
+            await self._store.multi(operations)
+        except OutcomeUnknown:
+            self._look_again()
+            raise
+        own = [operation.path for operation in operations if not isinstance(operation, Check)]
+        try:
+            await self._show(read_changes(self._metadata.image, own))
+        except StorageError:
+            self._look_again()
+            raise
 
     def check_controller(self) -> None:
         """Raise `KafkaError(NOT_CONTROLLER)` if another broker, or none, is the controller now."""
@@ -173,31 +141,34 @@ class ChangeQueue:
         """End the session, after the change that is being made."""
         async with self._turn:
             self._closed = True
-            await self._runtime.run(self._store.store.close)
+            await self._store.close()
         await asyncio.gather(*self._following)
 
-    def _read(self, before: Image, paths: Sequence[str]) -> tuple[Image, list[str]]:
-        try:
-            return read_changes(self._store.store, before, paths)
-        except BaseException:
-            self._store.put_back(paths)
-            raise
+    async def _show(self, reading: Reading[tuple[Image, list[str]]]) -> None:
+        image, names = await self._store.read(reading)
+        await self._metadata.show(image, names)
 
     async def _follow(self) -> None:
         """Show what other sessions have changed."""
-        paths = self._store.take()
-        if paths:
-            before = self._metadata.image
-            image, names = await self._runtime.run(lambda: self._read(before, paths))
-            await self._metadata.show(image, names)
+        if self._is_behind:
+            self._is_behind = False
+            try:
+                await self._show(read_again(self._metadata.image))
+            except BaseException:
+                self._is_behind = True
+                raise
 
-    def _changed_by_others(self) -> None:
-        task = asyncio.ensure_future(self._follow_in_turn())
-        self._following.add(task)
-        task.add_done_callback(self._following.discard)
+    def _look_again(self) -> None:
+        self._is_behind = True
+        if not self._is_announced:
+            self._is_announced = True
+            task = asyncio.ensure_future(self._follow_in_turn())
+            self._following.add(task)
+            task.add_done_callback(self._following.discard)
 
     async def _follow_in_turn(self) -> None:
         async with self._turn:
+            self._is_announced = False
             if self._closed:
                 return
             try:

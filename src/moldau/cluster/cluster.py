@@ -10,10 +10,9 @@ producer_ids  in blocks                                                     (Pro
 """
 
 from collections.abc import Mapping
-from functools import partial
 
 from moldau.cluster.beginning import begin
-from moldau.cluster.change_queue import ChangeQueue, WatchedStore
+from moldau.cluster.change_queue import ChangeQueue
 from moldau.cluster.config_changes import ConfigChanges
 from moldau.cluster.directory_placement import ChooseFolders, DirectoryPlacement, FolderInTheWay, FolderOf
 from moldau.cluster.image import Image
@@ -31,7 +30,7 @@ class Cluster:
 
     def __init__(
         self,
-        store: WatchedStore,
+        store: MetadataStore,
         config: BrokerConfig,
         runtime: Runtime,
         image: Image,
@@ -45,7 +44,7 @@ class Cluster:
         self.topics = TopicChanges(self.metadata, self.queue, self.directories, runtime)
         self.configs = ConfigChanges(self.metadata, self.queue)
         self.registration = Registration(self.metadata, self.queue, runtime)
-        self.producer_ids = ProducerIds(config.node_id, store, self.queue, runtime)
+        self.producer_ids = ProducerIds(config.node_id, store, self.queue)
 
     @classmethod
     async def open(
@@ -66,15 +65,17 @@ class Cluster:
 
         `clean`: this broker stopped cleanly; after an unclean stop it leads its partitions in new epochs.
         `directories` maps the id of each available log folder to whether that folder was left clean. Raises
-        `BrokerConflict`, `ConfigError` or `StorageError`; the store is closed then.
+        `BrokerConflict`, `ConfigError` or `StorageError`; the session in the store is ended then.
         """
         try:
-            watched = WatchedStore(store)
-            start = partial(begin, watched, config.node_id, runtime)
-            image = await runtime.run(lambda: start(clean=clean, cluster_id=cluster_id, directories=directories))
-            return cls(watched, config, runtime, image, place, made_in, in_the_way)
+            image = await begin(
+                store, config.node_id, runtime, clean=clean, cluster_id=cluster_id, directories=directories
+            )
+            cluster = cls(store, config, runtime, image, place, made_in, in_the_way)
+            await cluster.queue.start()
+            return cluster
         except BaseException:
-            await runtime.run(store.close)
+            await store.close()
             raise
 
     async def close(self) -> None:

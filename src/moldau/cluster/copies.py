@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from moldau.cluster.embedded import FILE_NAME, EmbeddedStore
 from moldau.cluster.image import Image
 from moldau.cluster.reading import last_producer_id, read_image
+from moldau.cluster.store import Operation
 from moldau.errors import StorageError
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
@@ -76,7 +77,7 @@ def contents(data: bytes, path: Path) -> tuple[Image | None, int]:
     `StorageError`."""
     store = EmbeddedStore.in_memory(data, path)
     try:
-        return read_image(store), last_producer_id(store)
+        return store.read(read_image()), store.read(last_producer_id())
     finally:
         store.close()
 
@@ -118,10 +119,10 @@ class Copies:
     def start(self) -> None:
         loop = asyncio.get_running_loop()
 
-        def changed(_: str) -> None:  # in another thread
+        def changed(_: Sequence[Operation]) -> None:  # in another thread
             loop.call_soon_threadsafe(self._changed.set)
 
-        self._store.watch(changed)
+        self._store.listen(changed)
         self._changed.set()
         self._tasks = [asyncio.ensure_future(self._keep_copy()), asyncio.ensure_future(self._keep_spares())]
 

@@ -6,21 +6,23 @@ SQLite's write-ahead log into the file itself before it is answered, because SQL
 write-ahead log without a word. SQLite finds damage to the structure of its pages; a checksum in every row finds damage
 to what is in them. Both are looked at on opening, the checksum also on every read.
 
-Only one process uses the file, which the broker's folder lock ensures. Ephemeral nodes end with the process: nodes that
-a dead process left are removed on opening.
+Only one process uses the file, which the broker's folder lock ensures. It may have several sessions on it (see
+`embedded_session`), and an ephemeral node has the number of its session in its row. Ephemeral nodes end with the
+process: nodes that a dead process left are removed on opening.
 """
 
+import itertools
 import logging
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moldau.checksums import crc32c
 from moldau.cluster.store import (
     ANY_VERSION,
+    AskNodes,
     BadVersion,
-    Check,
     Create,
     Delete,
     Node,
@@ -28,10 +30,14 @@ from moldau.cluster.store import (
     NoNode,
     NotEmpty,
     Operation,
+    Question,
+    Reading,
+    SessionOver,
     Set,
-    Watcher,
+    T,
     checked,
     parent_of,
+    result_of,
 )
 from moldau.errors import StorageError
 from moldau.notices import Notices
@@ -51,7 +57,8 @@ _JOURNAL_MODE_AT, _WITHOUT_WAL = slice(18, 20), b"\1\1"
 """In the header of a SQLite file: versions of the format for writing and reading, 2 where it has a write-ahead log."""
 _COLUMNS = "SELECT data, version, ephemeral, checksum FROM node"
 _Row = tuple[bytes, int, int, int]
-
+OnCommit = Callable[[Sequence[Operation]], None]
+"""Called with what was done, from any thread, after each commit."""
 
 notices = Notices(logging.getLogger(__name__))
 
@@ -65,8 +72,11 @@ def _checksum(path: str, data: bytes, version: int) -> int:
 
 
 class EmbeddedStore:
-    """See `MetadataStore`. Opening blocks; raises `DamagedMetadata`, or `StorageError` if the file cannot be used. A
-    store that is not durable survives SIGKILL, but no power loss: nothing is flushed."""
+    """The file. Its calls block and may be made from any thread; they refuse and fail as those of `MetadataStore`.
+
+    Opening raises `DamagedMetadata`, or `StorageError` if the file cannot be used. A store that is not durable
+    survives SIGKILL, but no power loss: nothing is flushed.
+    """
 
     def __init__(self, folder: Path, is_durable: bool = True):
         self._is_durable = is_durable
@@ -83,7 +93,9 @@ class EmbeddedStore:
     def _open(self, path: Path, database: str, data: bytes = b"") -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._watchers: list[Watcher] = []
+        self._listeners: list[OnCommit] = []
+        self._sessions: dict[int, OnCommit] = {}
+        self._session_ids = itertools.count(1)
         try:
             self._db = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
             try:
@@ -179,8 +191,15 @@ class EmbeddedStore:
                 row = self._ask(f"{_COLUMNS} WHERE path = ?", checked(path))
                 if row is not None and row[3] != _checksum(path, row[0], row[1]):
                     raise self._wrong_checksum(path)
-                nodes.append(Node(row[0], row[1], bool(row[2])) if row else None)
+                nodes.append(Node(*row[:3]) if row else None)
         return nodes
+
+    def read(self, reading: Reading[T]) -> T:
+        """The result of the reading."""
+        return result_of(reading, self._answer)
+
+    def _answer(self, question: Question) -> list[Node | None] | list[str]:
+        return self.get_many(question.paths) if isinstance(question, AskNodes) else self.children(question.path)
 
     def children(self, path: str) -> list[str]:
         with self._lock:
@@ -192,35 +211,63 @@ class EmbeddedStore:
                 raise self._failure("read", error) from error
         return [name.rpartition("/")[2] for (name,) in rows]
 
-    def multi(self, operations: Sequence[Operation]) -> None:
+    def multi(self, operations: Sequence[Operation], session_id: int = 0) -> None:
+        """All of them or none, for a session, or (0) for a tool without ephemeral nodes."""
         for operation in operations:
             checked(operation.path)
         with self._lock:
-            try:
-                self._db.execute("BEGIN IMMEDIATE")
-                try:
-                    for operation in operations:
-                        self._apply(operation)
-                    self._db.execute("COMMIT")
-                    self._settle()
-                except BaseException:
-                    if self._db.in_transaction:
-                        self._db.execute("ROLLBACK")
-                    raise
-            except sqlite3.Error as error:
-                raise self._failure("write", error) from error
-            for operation in operations:
-                if not isinstance(operation, Check):
-                    for watcher in self._watchers:
-                        watcher(operation.path)
+            if session_id and session_id not in self._sessions:
+                raise SessionOver("the session is over")
+            self._do(operations, session_id)
 
-    def watch(self, watcher: Watcher) -> None:
+    def _do(self, operations: Sequence[Operation], session_id: int) -> None:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for operation in operations:
+                    self._apply(operation, session_id)
+                self._db.execute("COMMIT")
+                self._settle()
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise self._failure("write", error) from error
+        for listener in self._listeners:
+            listener(operations)
+        for other, told in self._sessions.items():
+            if other != session_id:
+                told(operations)
+
+    def listen(self, listener: OnCommit) -> None:
+        """Call `listener` after every commit from now on, until `close`."""
         with self._lock:
-            self._watchers.append(watcher)
+            self._listeners.append(listener)
+
+    def begin_session(self, told: OnCommit) -> int:
+        """A new session; `told` is called after each commit of the others."""
+        with self._lock:
+            session_id = next(self._session_ids)
+            self._sessions[session_id] = told
+            return session_id
+
+    def end_session(self, session_id: int) -> None:
+        """Remove the ephemeral nodes of a session. Raises `StorageError`; the session is over also then."""
+        with self._lock:
+            if self._sessions.pop(session_id, None) is None:
+                return
+            try:
+                rows = self._db.execute("SELECT path FROM node WHERE ephemeral = ?", (session_id,)).fetchall()
+            except sqlite3.Error as error:
+                raise self._failure("read", error) from error
+            if rows:
+                self._do([Delete(path) for (path,) in rows], session_id)
 
     def close(self) -> None:
         with self._lock:
-            self._watchers.clear()
+            self._listeners.clear()
+            self._sessions.clear()
             try:
                 self._db.execute("DELETE FROM node WHERE ephemeral")
                 self._db.close()
@@ -230,7 +277,8 @@ class EmbeddedStore:
     def abandon(self) -> None:
         """Close the file as the end of the process would: what is ephemeral stays until it is opened again."""
         with self._lock:
-            self._watchers.clear()
+            self._listeners.clear()
+            self._sessions.clear()
             self._db.close()
 
     def _ask(self, question: str, path: str) -> _Row | None:
@@ -240,7 +288,7 @@ class EmbeddedStore:
             raise self._failure("read", error) from error
         return row
 
-    def _apply(self, operation: Operation) -> None:
+    def _apply(self, operation: Operation, session_id: int) -> None:
         path = operation.path
         node = self._ask(f"{_COLUMNS} WHERE path = ?", path)
         if isinstance(operation, Create):
@@ -250,7 +298,9 @@ class EmbeddedStore:
             if parent is None or parent[2]:
                 raise NoNode(parent_of(path))
             data = operation.data
-            row = (path, parent_of(path), data, operation.ephemeral, _checksum(path, data, 0))
+            if operation.ephemeral and not session_id:
+                raise ValueError(f"{path} is to be ephemeral, and belongs to no session")
+            row = (path, parent_of(path), data, operation.ephemeral * session_id, _checksum(path, data, 0))
             self._db.execute("INSERT INTO node VALUES (?, ?, ?, 0, ?, ?)", row)
             return
         if node is None:

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
-from moldau.cluster.store import Create, Delete, MetadataStore, Operation, Set
+from moldau.cluster.store import Create, Delete, Operation, Reading, Set, nodes_at
 from moldau.names import short_id
 
 CLUSTER_ID = "/cluster/id"
@@ -53,9 +53,10 @@ def new_cluster(cluster_id: str) -> list[Operation]:
     return [*(Create(path) for path in _TREE), Create(CLUSTER_ID, _json(version="1", id=cluster_id))]
 
 
-def missing(store: MetadataStore) -> list[Operation]:
-    """The operations that bring the tree of an earlier version up to date. Blocks."""
-    return [Create(path) for path, node in zip(_TREE, store.get_many(_TREE), strict=True) if node is None]
+def missing() -> Reading[list[Operation]]:
+    """The operations that bring the tree of an earlier version up to date."""
+    nodes = yield from nodes_at(_TREE)
+    return [Create(path) for path, node in zip(_TREE, nodes, strict=True) if node is None]
 
 
 def group_config_path(group_id: str) -> str:

@@ -70,7 +70,7 @@ def _opened(home: Path, folders: LogFolders, is_durable: bool) -> EmbeddedStore:
     """The store, unless it is empty although the folders were used. Raises `StorageError`."""
     store = EmbeddedStore(home, is_durable)
     try:
-        if read_image(store) is None and folders.were_used:
+        if store.read(read_image()) is None and folders.were_used:
             raise DamagedMetadata(f"{home / FILE_NAME} is empty")
     except BaseException:
         store.close()

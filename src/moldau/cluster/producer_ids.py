@@ -4,17 +4,16 @@ assigned twice, not even after a crash. The rest of a block is lost when the bro
 from collections.abc import Awaitable
 
 from moldau.cluster import layout
-from moldau.cluster.change_queue import ChangeQueue, WatchedStore, in_turn
-from moldau.cluster.reading import last_producer_id
-from moldau.runtime import Runtime
+from moldau.cluster.change_queue import ChangeQueue, in_turn
+from moldau.cluster.reading import block_end
+from moldau.cluster.store import MetadataStore, node_at
 
 
 class ProducerIds:
-    def __init__(self, broker_id: int, store: WatchedStore, queue: ChangeQueue, runtime: Runtime):
+    def __init__(self, broker_id: int, store: MetadataStore, queue: ChangeQueue):
         self.queue = queue
         self._broker_id = broker_id
         self._store = store
-        self._runtime = runtime
         self._block = range(0)
 
     def next(self) -> int | Awaitable[int]:
@@ -28,14 +27,13 @@ class ProducerIds:
     @in_turn
     async def _first_of_next_block(self) -> int:
         if not self._block:
-            self._block = await self._runtime.run(self._take_block)
+            self._block = await self._take_block()
         return self._first()
 
-    def _take_block(self) -> range:
-        store = self._store.store
-        node = store.get(layout.PRODUCER_ID_BLOCK)
-        start = last_producer_id(store) + 1
+    async def _take_block(self) -> range:
+        node = await self._store.read(node_at(layout.PRODUCER_ID_BLOCK))
+        start = block_end(node) + 1
         end = start + layout.PRODUCER_IDS_PER_BLOCK - 1
         version = None if node is None else node.version
-        self._store.write([layout.producer_ids(self._broker_id, start, end, version)])
+        await self._store.multi([layout.producer_ids(self._broker_id, start, end, version)])
         return range(start, end + 1)

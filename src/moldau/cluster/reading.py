@@ -1,4 +1,5 @@
-"""From the store's nodes to an `Image`: everything at the start, later only what changed.
+"""From the store's nodes to an `Image`: everything at the start, later only what changed. Pure: every function is a
+reading (see `store.Reading`), or judges the documents that one got.
 
 A document that does not have the shape that `layout` describes raises `MalformedMetadata`, which names its path.
 """
@@ -8,12 +9,13 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from operator import index
 from typing import Any
 
 from moldau.cluster import layout
 from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
-from moldau.cluster.store import MetadataStore, Node
+from moldau.cluster.store import Node, Reading, children_of, node_at, nodes_at
 from moldau.errors import StorageError
 from moldau.names import long_id
 
@@ -39,29 +41,34 @@ def _expecting(what: str, path: str) -> Iterator[None]:
         raise MalformedMetadata(f"the metadata at {path} is not that of {what}: {wrong!r}") from wrong
 
 
-def read_image(store: MetadataStore) -> Image | None:
+def read_image() -> Reading[Image | None]:
     """The whole image; None if the store has no cluster yet. Raises `StorageError`."""
-    node = store.get(layout.CLUSTER_ID)
+    node = yield from node_at(layout.CLUSTER_ID)
     if node is None:
         return None
     with _expecting("a cluster", layout.CLUSTER_ID):
         image = Image(_text(document(node, layout.CLUSTER_ID)["id"]))
-    image = _with_surroundings(store, image)
-    groups = [f"{layout.GROUP_CONFIGS}/{name}" for name in store.children(layout.GROUP_CONFIGS)]
-    image = image.with_groups(_read_group_overrides(store, groups))
-    return image.with_topics(read_topics(store, store.children(layout.TOPICS)))
+    image = yield from _with_surroundings(image)
+    groups = [f"{layout.GROUP_CONFIGS}/{name}" for name in (yield from children_of(layout.GROUP_CONFIGS))]
+    image = image.with_groups((yield from _read_group_overrides(groups)))
+    return image.with_topics((yield from read_topics((yield from children_of(layout.TOPICS)))))
 
 
-def last_producer_id(store: MetadataStore) -> int:
-    """The last id of the latest block; -1 before the first block. Raises `StorageError`."""
-    node = store.get(layout.PRODUCER_ID_BLOCK)
+def block_end(node: Node | None) -> int:
+    """The last id of the latest block of producer ids, by its node; -1 before the first block. Raises
+    `MalformedMetadata`."""
     if node is None:
         return -1
     with _expecting("a block of producer ids", layout.PRODUCER_ID_BLOCK):
         return int(document(node, layout.PRODUCER_ID_BLOCK)["block_end"])
 
 
-def read_changes(store: MetadataStore, image: Image, paths: Iterable[str]) -> tuple[Image, list[str]]:
+def last_producer_id() -> Reading[int]:
+    """The last id of the latest block in the store; -1 before the first block. Raises `StorageError`."""
+    return block_end((yield from node_at(layout.PRODUCER_ID_BLOCK)))
+
+
+def read_changes(image: Image, paths: Iterable[str]) -> Reading[tuple[Image, list[str]]]:
     """The image after the nodes at `paths` changed, and the names of the topics that may be different in it."""
     names: dict[str, None] = {}
     groups: dict[str, None] = {}
@@ -76,43 +83,68 @@ def read_changes(store: MetadataStore, image: Image, paths: Iterable[str]) -> tu
             others = True
     if others:
         before = image.broker_overrides
-        image = _with_surroundings(store, image)
+        image = yield from _with_surroundings(image)
         if image.broker_overrides != before:
             names.update(dict.fromkeys(image.topics))
     if groups:
-        image = image.with_groups(_read_group_overrides(store, list(groups)))
-    return image.with_topics(read_topics(store, list(names))), list(names)
+        image = image.with_groups((yield from _read_group_overrides(list(groups))))
+    return image.with_topics((yield from read_topics(list(names)))), list(names)
 
 
-def _with_surroundings(store: MetadataStore, image: Image) -> Image:
+def read_again(before: Image) -> Reading[tuple[Image, list[str]]]:
+    """The whole image, and the names of the topics that may be different in it."""
+    image = yield from read_image()
+    if image is None:
+        raise MalformedMetadata(f"the metadata of cluster {before.cluster_id} is gone from its store")
+    names = [*before.topics, *(name for name in image.topics if name not in before.topics)]
+    if image.broker_overrides == before.broker_overrides:
+        names = [name for name in names if image.topics.get(name) != before.topics.get(name)]
+    return image, names
+
+
+def _with_surroundings(image: Image) -> Reading[Image]:
     return replace(
         image,
-        controller_id=_read_controller(store),
-        brokers=_read_brokers(store),
-        broker_overrides=_read_broker_overrides(store),
-        deleted=_read_deleted(store),
+        controller_id=(yield from _read_controller()),
+        brokers=(yield from _read_brokers()),
+        broker_overrides=(yield from _read_broker_overrides()),
+        deleted=(yield from _read_deleted()),
     )
 
 
-def read_topics(store: MetadataStore, names: Sequence[str]) -> dict[str, TopicImage | None]:
+def read_topics(names: Sequence[str]) -> Reading[dict[str, TopicImage | None]]:
     """The topics of those names in the store, None for those that do not exist. Raises `StorageError`."""
+    nodes = yield from nodes_at([f"{layout.TOPICS}/{name}" for name in names])
+    configs = yield from nodes_at([f"{layout.TOPIC_CONFIGS}/{name}" for name in names])
+    documents = [_assigned(node, f"{layout.TOPICS}/{name}") for name, node in zip(names, nodes, strict=True)]
+    counts = [len(found["partitions"]) if found else 0 for found in documents]
+    paths = [layout.state_path(name, n) for name, count in zip(names, counts, strict=True) for n in range(count)]
+    states = iter((yield from nodes_at(paths)))
     topics: dict[str, TopicImage | None] = {}
-    nodes = store.get_many([f"{layout.TOPICS}/{name}" for name in names])
-    configs = store.get_many([f"{layout.TOPIC_CONFIGS}/{name}" for name in names])
-    for name, node, config_node in zip(names, nodes, configs, strict=True):
-        topics[name] = _read_topic(store, name, node, config_node) if node else None
+    for name, assigned, config, count in zip(names, documents, configs, counts, strict=True):
+        own = list(islice(states, count))
+        topics[name] = _topic(name, assigned, config, own) if assigned else None
     return topics
 
 
-def _read_topic(store: MetadataStore, name: str, node: Node, config_node: Node | None) -> TopicImage:
-    path = f"{layout.TOPICS}/{name}"
+def _assigned(node: Node | None, path: str) -> dict[str, Any] | None:
+    if node is None:
+        return None
     with _expecting("a topic", path):
-        assigned = document(node, path)
+        assigned: dict[str, Any] = document(node, path)
+        if not isinstance(assigned["partitions"], dict):
+            raise TypeError(f"{assigned['partitions']!r} are not partitions")
+        return assigned
+
+
+def _topic(
+    name: str, assigned: Mapping[str, Any], config_node: Node | None, states: Sequence[Node | None]
+) -> TopicImage:
+    with _expecting("a topic", f"{layout.TOPICS}/{name}"):
         replicas = [_numbers(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
         known = assigned.get("directories", {})
         unmade = set(_numbers(assigned.get("unmade", ())))
         partitions = []
-        states = store.get_many([layout.state_path(name, number) for number in range(len(replicas))])
         for number, (who, state_node) in enumerate(zip(replicas, states, strict=True)):
             state = document(state_node, layout.state_path(name, number)) if state_node else {}
             isr = _numbers(state.get("isr", who))
@@ -138,18 +170,21 @@ def _overrides(node: Node, path: str) -> dict[str, str]:
         return {name: _text(value) for name, value in document(node, path)["config"].items()}
 
 
-def _read_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
+def _read_below(parent: str) -> Reading[list[tuple[str, str, Node]]]:
+    """The name, path and node of each child."""
+    names = yield from children_of(parent)
+    paths = [f"{parent}/{name}" for name in names]
+    nodes = yield from nodes_at(paths)
+    return [(name, path, node) for name, path, node in zip(names, paths, nodes, strict=True) if node]
+
+
+def _read_brokers() -> Reading[dict[int, BrokerImage]]:
     brokers = {}
-    for name in store.children(layout.BROKERS):
-        path = f"{layout.BROKERS}/{name}"
-        node = store.get(path)
-        if node:
-            with _expecting("a broker", path):
-                registration = document(node, path)
-                directories = tuple(_text(one) for one in registration.get("directories", ()))
-                brokers[int(name)] = BrokerImage(
-                    int(name), _endpoints(registration), registration.get("rack"), directories
-                )
+    for name, path, node in (yield from _read_below(layout.BROKERS)):
+        with _expecting("a broker", path):
+            registration = document(node, path)
+            directories = tuple(_text(one) for one in registration.get("directories", ()))
+            brokers[int(name)] = BrokerImage(int(name), _endpoints(registration), registration.get("rack"), directories)
     return dict(sorted(brokers.items()))
 
 
@@ -167,35 +202,27 @@ def _endpoints(registration: Mapping[str, Any]) -> tuple[Endpoint, ...]:
     return tuple(endpoints)
 
 
-def _read_broker_overrides(store: MetadataStore) -> dict[str, Mapping[str, str]]:
-    overrides: dict[str, Mapping[str, str]] = {}
-    for name in store.children(layout.BROKER_CONFIGS):
-        node = store.get(f"{layout.BROKER_CONFIGS}/{name}")
-        if node:
-            overrides[name] = _overrides(node, f"{layout.BROKER_CONFIGS}/{name}")
-    return overrides
+def _read_broker_overrides() -> Reading[dict[str, Mapping[str, str]]]:
+    return {name: _overrides(node, path) for name, path, node in (yield from _read_below(layout.BROKER_CONFIGS))}
 
 
-def _read_group_overrides(store: MetadataStore, paths: Sequence[str]) -> dict[str, Mapping[str, str] | None]:
+def _read_group_overrides(paths: Sequence[str]) -> Reading[dict[str, Mapping[str, str] | None]]:
     return {
         layout.group_of(path): _overrides(node, path) if node else None
-        for path, node in zip(paths, store.get_many(paths), strict=True)
+        for path, node in zip(paths, (yield from nodes_at(paths)), strict=True)
     }
 
 
-def _read_deleted(store: MetadataStore) -> dict[uuid.UUID, str]:
+def _read_deleted() -> Reading[dict[uuid.UUID, str]]:
     deleted = {}
-    for name in store.children(layout.DELETED_TOPICS):
-        path = f"{layout.DELETED_TOPICS}/{name}"
-        node = store.get(path)
-        if node:
-            with _expecting("a deleted topic", path):
-                deleted[long_id(name)] = _text(document(node, path)["name"])
+    for name, path, node in (yield from _read_below(layout.DELETED_TOPICS)):
+        with _expecting("a deleted topic", path):
+            deleted[long_id(name)] = _text(document(node, path)["name"])
     return deleted
 
 
-def _read_controller(store: MetadataStore) -> int:
-    node = store.get(layout.CONTROLLER)
+def _read_controller() -> Reading[int]:
+    node = yield from node_at(layout.CONTROLLER)
     if node is None:
         return -1
     with _expecting("a controller", layout.CONTROLLER):

@@ -3,26 +3,28 @@
 A tree of nodes named by absolute paths (`/brokers/topics/a`). A node has data (bytes) and a version that starts at 0
 and grows by one with every `set`; a node is created below an existing parent, and deleted only when it has no
 children. An *ephemeral* node goes when the session that created it ends. `multi` does all of its operations or none.
-A watcher is called with the path of every node that any session created, set or deleted, afterwards and in order,
-from any thread.
 
-Calls block and may be made from any thread; code on an event loop makes them in an executor. A refusal is a
-`StoreConflict` and changed nothing; a store that cannot answer raises `StorageError`. Source: ZooKeeper Programmer's
-Guide.
+One `MetadataStore` object is one session. When the session is over, every call raises `SessionOver`, and the owner of
+the object opens another one: nothing goes on by itself in a new session.
+
+Reads are generators (`Reading`): they yield questions and are sent the answers, so they neither wait nor know how the
+store is reached, and a store can answer all questions of a reading in one thread. Source: ZooKeeper Programmer's Guide.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from moldau.errors import MoldauError
+from moldau.errors import MoldauError, StorageError
 
 ANY_VERSION = -1
+T = TypeVar("T")
 
 
 class Node(NamedTuple):
     data: bytes
     version: int
-    ephemeral: bool = False
+    owner: int = 0
+    """The session that an ephemeral node belongs to; 0 for a lasting node."""
 
 
 class Create(NamedTuple):
@@ -56,7 +58,22 @@ class Check(NamedTuple):
 
 
 Operation: TypeAlias = Create | Set | Delete | Check
-Watcher: TypeAlias = Callable[[str], None]
+
+
+class AskNodes(NamedTuple):
+    """Answered with a `Node` for each path, or None where there is none."""
+
+    paths: Sequence[str]
+
+
+class AskChildren(NamedTuple):
+    """Answered with the last names of the node's children, sorted; none if the node does not exist."""
+
+    path: str
+
+
+Question: TypeAlias = AskNodes | AskChildren
+Reading: TypeAlias = Generator[Question, Any, T]
 
 
 class StoreConflict(MoldauError):
@@ -79,24 +96,66 @@ class BadVersion(StoreConflict): ...
 class NotEmpty(StoreConflict): ...
 
 
+class SessionOver(StorageError):
+    """The session has ended: its ephemeral nodes are gone, or about to go, and no call succeeds any more."""
+
+
+class OutcomeUnknown(StorageError):
+    """The answer to a write was lost: it was done as a whole or not at all, and only reading can tell."""
+
+
 class MetadataStore(Protocol):
-    def get(self, path: str) -> Node | None:
-        """The node, or None if it is not there."""
+    """One session. Belongs to the event loop it was opened on.
 
-    def get_many(self, paths: Sequence[str]) -> list[Node | None]:
-        """As `get`, for many at the cost of one question."""
+    A refusal is a `StoreConflict` and changed nothing. A store that cannot answer raises `StorageError`; then nothing
+    was changed, except after `OutcomeUnknown`.
+    """
 
-    def children(self, path: str) -> list[str]:
-        """The last names of the node's children, sorted; none if it is not there."""
+    @property
+    def session_id(self) -> int:
+        """The `owner` of this session's ephemeral nodes; above 0."""
 
-    def multi(self, operations: Sequence[Operation]) -> None:
-        """All of them in order, each seeing the ones before, or the refusal of the first that cannot be."""
+    async def read(self, reading: Reading[T]) -> T:
+        """The result of the reading. Its questions are answered one after another, and see at least every change that
+        this session has made, or was told of."""
 
-    def watch(self, watcher: Watcher) -> None:
-        """Tell `watcher` of every change from now on, until `close`."""
+    async def multi(self, operations: Sequence[Operation]) -> None:
+        """All of them in order, each seeing the ones before, or the refusal of the first that cannot be done."""
 
-    def close(self) -> None:
-        """End the session: its ephemeral nodes go."""
+    async def watch(self, path: str, look: Callable[[], None]) -> None:
+        """Call `look` on the loop after another session has created, changed or deleted the node or one of its
+        children, or when this session is over: something may be different. Several changes may be one call, and a
+        call may have no change, for example after the connection was lost for a while."""
+
+    async def close(self) -> None:
+        """End the session: its ephemeral nodes go. A session that is over already is not an error."""
+
+
+def node_at(path: str) -> Reading[Node | None]:
+    """The node, or None if it does not exist."""
+    answer: list[Node | None] = yield AskNodes([path])
+    return answer[0]
+
+
+def nodes_at(paths: Sequence[str]) -> Reading[list[Node | None]]:
+    """As `node_at`, for many at the cost of one question."""
+    return (yield AskNodes(paths)) if paths else []
+
+
+def children_of(path: str) -> Reading[list[str]]:
+    """The last names of the node's children, sorted; none if the node does not exist."""
+    return (yield AskChildren(path))  # type: ignore[no-any-return]
+
+
+def result_of(reading: Reading[T], answer: Callable[[Question], Any]) -> T:
+    """Run a reading to its end with a function that answers its questions."""
+    answered = None
+    while True:
+        try:
+            question = reading.send(answered)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        answered = answer(question)
 
 
 def parent_of(path: str) -> str:
@@ -108,3 +167,19 @@ def checked(path: str) -> str:
     if path != "/" and (not path.startswith("/") or path.endswith("/") or "//" in path or "\0" in path):
         raise ValueError(f"{path!r} is not the path of a node")
     return path
+
+
+OPERATIONS_BYTES_MAX = 1_000_000
+"""ZooKeeper takes messages of up to 1 MiB, and drops the connection when one is larger."""
+_OPERATION_BYTES = 64
+"""More than what an operation takes besides its path and data, its ACL included."""
+
+
+def check_size(operations: Sequence[Operation]) -> None:
+    """Raise `StorageError` if ZooKeeper would not take these operations in one step."""
+    size = sum(
+        _OPERATION_BYTES + len(each.path.encode()) + (len(each.data) if isinstance(each, Create | Set) else 0)
+        for each in operations
+    )
+    if size > OPERATIONS_BYTES_MAX:
+        raise StorageError(f"a change of {size:,} bytes is larger than ZooKeeper takes in one step (1 MiB)")

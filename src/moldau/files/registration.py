@@ -10,18 +10,19 @@ from collections.abc import Mapping, Sequence
 
 from moldau.cluster import controller, layout
 from moldau.cluster.controller import Refusal
+from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image, PartitionImage, TopicImage
-from moldau.cluster.reading import last_producer_id, read_image
-from moldau.cluster.store import MetadataStore, Operation
+from moldau.cluster.reading import block_end, read_image
+from moldau.cluster.store import Operation
 from moldau.errors import ErrorCode
 
 
-def open_cluster(store: MetadataStore, cluster_id: str) -> Image:
+def open_cluster(store: EmbeddedStore, cluster_id: str) -> Image:
     """The cluster in the store; a new cluster with that id if the store is empty. Raises `StorageError`."""
-    image = read_image(store)
+    image = store.read(read_image())
     if image is None:
         store.multi(layout.new_cluster(cluster_id))
-        image = read_image(store)
+        image = store.read(read_image())
         assert image is not None
     return image
 
@@ -41,7 +42,7 @@ def refusal(image: Image, name: str, topic_id: uuid.UUID | None) -> Refusal | No
 
 
 def register(
-    store: MetadataStore,
+    store: EmbeddedStore,
     node_id: int,
     name: str,
     topic_id: uuid.UUID,
@@ -55,12 +56,12 @@ def register(
     store.multi([*layout.topic_created(topic), *_producer_ids_behind(store, node_id, producer_id_max)])
 
 
-def _producer_ids_behind(store: MetadataStore, node_id: int, producer_id_max: int) -> list[Operation]:
+def _producer_ids_behind(store: EmbeddedStore, node_id: int, producer_id_max: int) -> list[Operation]:
     if producer_id_max < 0:
         return []
-    if last_producer_id(store) >= producer_id_max:
-        return []
     node = store.get(layout.PRODUCER_ID_BLOCK)
+    if block_end(node) >= producer_id_max:
+        return []
     start = producer_id_max // layout.PRODUCER_IDS_PER_BLOCK * layout.PRODUCER_IDS_PER_BLOCK
-    block_end = start + layout.PRODUCER_IDS_PER_BLOCK - 1
-    return [layout.producer_ids(node_id, start, block_end, None if node is None else node.version)]
+    end = start + layout.PRODUCER_IDS_PER_BLOCK - 1
+    return [layout.producer_ids(node_id, start, end, None if node is None else node.version)]

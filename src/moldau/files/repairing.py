@@ -159,9 +159,9 @@ class Repair:
                 if self._disk.size(path):
                     store = EmbeddedStore(plan.home)
                     try:
-                        image = read_image(store)
+                        image = store.read(read_image())
                         if image is not None:
-                            return _Metadata(image, False, last_producer_id(store))
+                            return _Metadata(image, False, store.read(last_producer_id()))
                     finally:
                         store.close()
             except StorageError as error:

@@ -20,7 +20,8 @@ from moldau.simulation.faults import CHANGES, DiskCall, Faults, PowerLoss
 from moldau.simulation.loop import CountedTask, SimulatedLoop
 from moldau.simulation.network import Network, Weather, current_host
 from moldau.simulation.ports import SimulatedClock, SimulatedRandom
-from moldau.simulation.store import ModelStore
+from moldau.simulation.zookeeper import ModelZooKeeper
+from moldau.simulation.zookeeper_session import ModelSession
 
 T = TypeVar("T")
 PORT = 9092
@@ -34,7 +35,8 @@ class Host:
         self.node_id = node_id
         self.clock = clock
         self.disk = SimulatedDisk()
-        self.store = ModelStore()
+        self.zookeeper = ModelZooKeeper()
+        self.session: ModelSession | None = None
         self.broker: Broker | None = None
 
 
@@ -100,7 +102,10 @@ class World:
         properties = {key.replace("_", "."): str(value) for key, value in settings.items()}
         properties |= {"node.id": str(host.node_id), "listeners": f"PLAINTEXT://{name}:{PORT}", "log.dirs": "/data"}
         config, _ = broker_config(properties)
-        host.broker = Broker(config, self.runtime(host), host.store.session())
+        there = contextvars.copy_context()
+        there.run(current_host.set, name)
+        host.session = there.run(ModelSession, host.zookeeper)
+        host.broker = Broker(config, self.runtime(host), host.session)
         await self.on(name, host.broker.start())
         return host.broker
 
@@ -123,8 +128,9 @@ class World:
         host = self.host(name)
         self.kill(name)
         host.disk = host.disk.after_crash(self.random) if power_loss else host.disk.after_kill()
-        for session in list(host.store.sessions):
-            session.close()
+        if host.session is not None:
+            host.session.abandon()
+            host.zookeeper.end(host.session.link)
         host.broker = None
 
     def kill_broker_at_call(self, name: str, calls: int, power_loss: bool, told: Callable[[], None]) -> None:
