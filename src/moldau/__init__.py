@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from moldau.client.consuming.consumer import Consumer
     from moldau.client.consuming.deserializing import DeserializationFailed
     from moldau.client.consuming.record import Record
-    from moldau.client.consuming.streams import TopicFilter
+    from moldau.client.consuming.streams import MessageStream
     from moldau.client.consuming.table_reading import read_table
+    from moldau.client.consuming.topic_filter import TopicFilter
     from moldau.client.consuming.truncation import LogTruncated
     from moldau.client.producing.delivery import Delivered, Delivery, NotDelivered
     from moldau.client.producing.interceptors import ProducerInterceptor
@@ -36,6 +37,7 @@ __all__ = [
     "DeserializationFailed",
     "Header",
     "LogTruncated",
+    "MessageStream",
     "NewTopic",
     "NotDelivered",
     "OffsetAndMetadata",
@@ -62,6 +64,7 @@ _HOMES = {
     "DeserializationFailed": "moldau.client.consuming.deserializing",
     "Header": "moldau.client.producing.outgoing",
     "LogTruncated": "moldau.client.consuming.truncation",
+    "MessageStream": "moldau.client.consuming.streams",
     "NewTopic": "moldau.client.administration.admin",
     "NotDelivered": "moldau.client.producing.delivery",
     "OffsetAndMetadata": "moldau.names",
@@ -70,7 +73,7 @@ _HOMES = {
     "ProducerInterceptor": "moldau.client.producing.interceptors",
     "Record": "moldau.client.consuming.record",
     "TableDelivery": "moldau.client.producing.table_delivery",
-    "TopicFilter": "moldau.client.consuming.streams",
+    "TopicFilter": "moldau.client.consuming.topic_filter",
     "TopicPartition": "moldau.names",
     "read_table": "moldau.client.consuming.table_reading",
 }

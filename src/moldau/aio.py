@@ -4,23 +4,43 @@ async with moldau.aio.Producer("localhost:9092") as producer:
     await producer.send("events", b"hello")
 """
 
+from moldau import errors
 from moldau.client.administration.admin import AsyncAdmin as Admin
+from moldau.client.administration.topics import NewTopic
 from moldau.client.consuming.async_consumer import AsyncConsumer as Consumer
+from moldau.client.consuming.async_streams import AsyncMessageStream as MessageStream
 from moldau.client.consuming.deserializing import DeserializationFailed
 from moldau.client.consuming.record import Record
 from moldau.client.consuming.table_reading import read_table_async as read_table
+from moldau.client.consuming.topic_filter import TopicFilter
 from moldau.client.consuming.truncation import LogTruncated
 from moldau.client.producing.async_producer import AsyncProducer as Producer
+from moldau.client.producing.delivery import Delivered, Delivery, NotDelivered
+from moldau.client.producing.interceptors import ProducerInterceptor
+from moldau.client.producing.outgoing import Header, OutgoingRecord
+from moldau.client.producing.table_delivery import DeliveredRows, TableDelivery
 from moldau.names import OffsetAndMetadata, TopicPartition
 
 __all__ = [
     "Admin",
     "Consumer",
+    "Delivered",
+    "DeliveredRows",
+    "Delivery",
     "DeserializationFailed",
+    "Header",
     "LogTruncated",
+    "MessageStream",
+    "NewTopic",
+    "NotDelivered",
     "OffsetAndMetadata",
+    "OutgoingRecord",
     "Producer",
+    "ProducerInterceptor",
     "Record",
+    "TableDelivery",
+    "TopicFilter",
     "TopicPartition",
+    "errors",
     "read_table",
 ]

@@ -9,7 +9,8 @@ from harness.patience import stretched, wait_until
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.record import Record
-from moldau.client.consuming.streams import MessageStream, TopicFilter
+from moldau.client.consuming.streams import MessageStream
+from moldau.client.consuming.topic_filter import TopicFilter
 from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError, KafkaError
 from moldau.names import TopicPartition
@@ -65,6 +66,21 @@ def test_only_records_that_a_stream_came_back_from_are_committed(bootstrap: str,
     with Consumer(bootstrap, group_id=group) as after:
         found = after.committed([TopicPartition(topic, number) for number in range(2)])
     assert sorted(at.offset for at in found.values()) == [7, 42]
+
+
+def test_a_loop_over_a_stream_that_was_left_is_continued_by_the_next_one(
+    bootstrap: str, topic: str, group: str
+) -> None:
+    fill(bootstrap, topic, 1, 100)
+    with Consumer(bootstrap, group_id=group, auto_offset_reset="earliest", max_poll_records=30) as consumer:
+        [stream] = consumer.create_message_streams({topic: 1})[topic]
+        offsets: list[int] = []
+        for last in (7, 42, 99):
+            for record in stream:
+                offsets.append(record.offset)
+                if record.offset == last:
+                    break
+    assert offsets == list(range(100))
 
 
 def test_a_slow_stream_delays_no_other_one_and_is_held_back(bootstrap: str, topic: str, group: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from typing import Any
 
 from moldau.client.consuming.assigned import Assigned
+from moldau.client.consuming.async_streams import AsyncMessageStream, AsyncStreams
 from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets, offsets_of
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.deserializing import Maker
@@ -26,6 +27,7 @@ from moldau.client.consuming.record_handling import RecordHandling
 from moldau.client.consuming.subscription import Listener, Subscription, Topics, partition_of
 from moldau.client.consuming.table_polling import TablePolling
 from moldau.client.consuming.tending import Tending
+from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.failures import ClientClosed
 from moldau.client.lag import Lags
 from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_at, offsets_for_times
@@ -49,6 +51,7 @@ class AsyncConsumer(RecordHandling, TablePolling):
         self._closing = False
         self._closed = False
         self._preparing: asyncio.Task[None] | None = None
+        self._streams: AsyncStreams[Any] | None = None
         self._handout = Handout()
         self._callbacks: deque[Callable[[], object]] = deque()
         self.commit_record: Callable[[Record], Any] = self._commit_record
@@ -225,6 +228,20 @@ class AsyncConsumer(RecordHandling, TablePolling):
             pass
         return True
 
+    def create_message_streams(self, streams: Mapping[Wanted, int]) -> dict[Wanted, list[AsyncMessageStream]]:
+        """Share topics out to asynchronous iterators, for tasks: topic, or `moldau.TopicFilter` -> number of streams.
+        Returns the streams of each.
+
+        Each partition belongs to one stream at a time. Streams end when the consumer is closed. Call it once, in place
+        of `subscribe`; `poll` and iteration are not for use beside it. Raises `ConfigError`.
+        """
+        self._group()
+        if self._rebalancing.subscription is not None:
+            raise ConfigError("this consumer has subscribed already")
+        made = AsyncStreams(self, streams)
+        self._streams = made
+        return dict(made.of)
+
     def log(self, topic: str, partition: int = 0) -> AsyncPartitionLog:
         """A partition as a sequence of records, apart from the consumer's position: `await log[100:200]`."""
         self._check_open()
@@ -359,6 +376,8 @@ class AsyncConsumer(RecordHandling, TablePolling):
         if self._closing or not self._started:
             return
         self._closing = True
+        if self._streams is not None:
+            await self._streams.stop()
         await self._tending.stop()
         await self._stop_preparing()
         await self._commits.settle()

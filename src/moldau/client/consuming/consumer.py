@@ -7,7 +7,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from moldau.client.background import LoopThread
 from moldau.client.consuming.async_consumer import AsyncConsumer
@@ -16,9 +16,10 @@ from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.partition_log import PartitionLog
 from moldau.client.consuming.processing import Handling, Processing
 from moldau.client.consuming.record import Record
-from moldau.client.consuming.streams import MessageStream, Streams, Wanted
+from moldau.client.consuming.streams import MessageStream, Streams
 from moldau.client.consuming.subscription import Listener, Topics
 from moldau.client.consuming.table_polling import WAIT_MS
+from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.lag import Lags
 from moldau.client.offsets import OffsetAndTimestamp
 from moldau.client.pyarrow_needed import need_pyarrow
@@ -53,7 +54,7 @@ class Consumer:
         self._core.tell = self._tell
         self._core.soon = self._soon
         self._core.commit_record = self._commit_record
-        self._streams: Streams | None = None
+        self._streams: Streams[Any] | None = None
         self._thread.start()
         self._thread.run(self._core.start())
 
@@ -186,8 +187,9 @@ class Consumer:
         """
         if self._streams is not None or self._core.subscription():
             raise ConfigError("this consumer has subscribed already")
-        self._streams = Streams(self._core, self._thread, streams)
-        return dict(self._streams.of)
+        made = Streams(self._core, self._thread, streams)
+        self._streams = made
+        return dict(made.of)
 
     def log(self, topic: str, partition: int = 0) -> PartitionLog:
         """A partition as a sequence of records, apart from the consumer's position: `log[100:200]`, `log[-1]`."""

@@ -45,6 +45,11 @@ class Producer:
         thread.run(core.start())
         unclosed.watch(thread, partial(_finish, core, thread), partial(core.refuse, unclosed.FORKED))
 
+    @property
+    def settings(self) -> ProducerSettings:
+        """The settings of this producer."""
+        return self._core.settings
+
     def __repr__(self) -> str:
         return repr(self._core).replace("AsyncProducer", "Producer", 1)
 
