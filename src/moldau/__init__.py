@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from moldau import aio, errors, serializers
     from moldau.client.administration.admin import Admin, NewTopic
     from moldau.client.consuming.consumer import Consumer
+    from moldau.client.consuming.consumer_metrics import ConsumerMetrics
     from moldau.client.consuming.deserializing import DeserializationFailed
     from moldau.client.consuming.record import Record
     from moldau.client.consuming.streams import MessageStream
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from moldau.client.producing.interceptors import ProducerInterceptor
     from moldau.client.producing.outgoing import Header, OutgoingRecord
     from moldau.client.producing.producer import Producer
+    from moldau.client.producing.producer_metrics import ProducerMetrics
     from moldau.client.producing.table_delivery import DeliveredRows, TableDelivery
     from moldau.names import OffsetAndMetadata, TopicPartition
 
@@ -31,6 +33,7 @@ __version__ = VERSION
 __all__ = [
     "Admin",
     "Consumer",
+    "ConsumerMetrics",
     "Delivered",
     "DeliveredRows",
     "Delivery",
@@ -44,6 +47,7 @@ __all__ = [
     "OutgoingRecord",
     "Producer",
     "ProducerInterceptor",
+    "ProducerMetrics",
     "Record",
     "TableDelivery",
     "TopicFilter",
@@ -58,6 +62,7 @@ __all__ = [
 _HOMES = {
     "Admin": "moldau.client.administration.admin",
     "Consumer": "moldau.client.consuming.consumer",
+    "ConsumerMetrics": "moldau.client.consuming.consumer_metrics",
     "Delivered": "moldau.client.producing.delivery",
     "DeliveredRows": "moldau.client.producing.table_delivery",
     "Delivery": "moldau.client.producing.delivery",
@@ -71,6 +76,7 @@ _HOMES = {
     "OutgoingRecord": "moldau.client.producing.outgoing",
     "Producer": "moldau.client.producing.producer",
     "ProducerInterceptor": "moldau.client.producing.interceptors",
+    "ProducerMetrics": "moldau.client.producing.producer_metrics",
     "Record": "moldau.client.consuming.record",
     "TableDelivery": "moldau.client.producing.table_delivery",
     "TopicFilter": "moldau.client.consuming.topic_filter",

@@ -14,6 +14,7 @@ from typing import Any
 from moldau.client.consuming.assigned import Assigned
 from moldau.client.consuming.async_streams import AsyncMessageStream, AsyncStreams
 from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets, offsets_of
+from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.deserializing import Maker
 from moldau.client.consuming.groups.group_protocols import member_of
@@ -72,12 +73,13 @@ class AsyncConsumer(RecordHandling, TablePolling):
         self._loop = asyncio.get_running_loop()
         self._awake = asyncio.Event()
         self._router = router_of(s)
-        self._poller = Poller(self._router, s, self._awake.set, lambda tp: Place(tp, self.commit_record))
+        self._counters = counters = ConsumerCounters(self._loop.time)
+        self._poller = Poller(self._router, s, self._awake.set, lambda tp: Place(tp, self.commit_record), counters)
         self._membership = member_of(self._router, s, self._awake.set)
-        self._commits = Commits(self._poller, self._handout, self._membership, s)
+        self._commits = Commits(self._poller, self._handout, self._membership, s, counters)
         self._positions = Positions(self._router, self._poller, self._membership, s)
         self._rebalancing = Rebalancing(
-            self._router, self._poller, self._membership, s, self._commit_automatically, self._tell
+            self._router, self._poller, self._membership, s, self._commit_automatically, self._tell, counters
         )
         self._tending = Tending(
             self._membership, self._rebalancing, self._commits, s.heartbeat_interval_ms, lambda: self._may_commit
@@ -180,6 +182,7 @@ class AsyncConsumer(RecordHandling, TablePolling):
             return []
         self.soon(self._poller.fetch)
         records = self._maker.records(portions, self._poller)
+        self._counters.consumed(len(records))
         if not iterating:
             self._handout.polled({state.tp: rows[0][0] for state, rows in portions})
         return records
@@ -246,6 +249,11 @@ class AsyncConsumer(RecordHandling, TablePolling):
         """A partition as a sequence of records, apart from the consumer's position: `await log[100:200]`."""
         self._check_open()
         return AsyncPartitionLog(self._router, self.settings, partition_of((topic, partition)))
+
+    def metrics(self) -> ConsumerMetrics:
+        """What the consumer has counted since it was started."""
+        self._check_open()
+        return self._poller.metrics()
 
     def group_metadata(self) -> GroupMetadata:
         """This consumer as its group knows it, for the transaction of a producer (KIP-447)."""

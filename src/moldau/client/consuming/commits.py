@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from moldau.client.consuming.assigned import NO_EPOCH
+from moldau.client.consuming.consumer_metrics import ConsumerCounters
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.groups.membership import Membership
 from moldau.client.consuming.handout import Handout
@@ -31,8 +32,16 @@ CommitCallback: TypeAlias = Callable[[Committed, MoldauError | None], object]
 class Commits:
     """Sends commits, and knows what they may cover."""
 
-    def __init__(self, poller: Poller, handout: Handout, membership: Membership, settings: ConsumerSettings):
+    def __init__(
+        self,
+        poller: Poller,
+        handout: Handout,
+        membership: Membership,
+        settings: ConsumerSettings,
+        counters: ConsumerCounters,
+    ):
         self._poller = poller
+        self._counters = counters
         self.handout = handout
         self._membership = membership
         self._settings = settings
@@ -109,7 +118,12 @@ class Commits:
                 generation = self._membership.generation
                 last = self._last if generation == self._last_generation else {}
                 self._last, self._last_generation = {}, generation
-                await self._membership.commit(offsets)
+                began_s, failed = asyncio.get_running_loop().time(), True
+                try:
+                    await self._membership.commit(offsets)
+                    failed = False
+                finally:
+                    self._counters.committed(began_s, failed)
                 self._last = {**last, **offsets}
 
     def later(self, offsets: Committed, done: Callable[[Committed, MoldauError | None], Awaitable[None]]) -> None:

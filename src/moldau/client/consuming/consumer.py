@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.client.background import LoopThread
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.commits import CommitCallback, Offsets
+from moldau.client.consuming.consumer_metrics import ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.partition_log import PartitionLog
 from moldau.client.consuming.processing import Handling, Processing
@@ -197,6 +198,10 @@ class Consumer:
 
     def _wait(self, deadline_s: float) -> bool:
         return self._thread.run(self._core.ready(deadline_s), serving=True)
+
+    def metrics(self) -> ConsumerMetrics:
+        """What the consumer has counted since it was started."""
+        return self._core.metrics()
 
     def group_metadata(self) -> GroupMetadata:
         """This consumer as its group knows it, for the transaction of a producer (KIP-447)."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from moldau.client.consuming.assigned import Assigned, Chunk, NotAssigned, no_such_partition
+from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.record import Place, Record
 from moldau.client.consuming.reply_memory import Reply, ReplyMemory
@@ -50,8 +51,10 @@ class Poller:
         settings: ConsumerSettings,
         wake: Callable[[], object],
         place: Callable[[TopicPartition], Place],
+        counters: ConsumerCounters,
     ):
         self._router = router
+        self._counters = counters
         self._settings = settings
         self._wake = wake
         self._place = place
@@ -103,6 +106,14 @@ class Poller:
         """The bytes of the replies of a leader, or of all, that have records left to read."""
         self._replies = [reply for reply in self._replies if reply.parts]
         return sum(reply.size for reply in self._replies if leader is None or reply.leader == leader)
+
+    def metrics(self) -> ConsumerMetrics:
+        """What was counted, and how things are now."""
+        with self.lock:
+            known = [s for s in self.assigned.values() if s.position is not None and s.end_offset >= 0]
+            lags = [max(state.end_offset - (state.position or 0), 0) for state in known]
+            buffered = self.buffered_bytes()
+        return self._counters.snapshot(lags=lags, assigned=len(self.assigned), buffered_bytes=buffered)
 
     def take(self, most: int) -> list[Portion]:
         """Buffered records, partition by partition, the least recently served first. Raises the last failure of a Fetch
@@ -255,6 +266,7 @@ class Poller:
                 return
             memory = Reply(broker, self._memory)
             timeout_ms = self._settings.fetch_max_wait_ms + self._router.request_timeout_ms
+            began_s = asyncio.get_running_loop().time()
             reply = await link.call(FETCH, request, timeout_ms, memory.room)
             if reply.error_code:
                 error = error_of(reply.error_code)
@@ -268,6 +280,7 @@ class Poller:
                             failed = self._received(*place, data, memory) or failed
                 self._replies.append(memory)
                 memory.free()
+            self._counters.fetched(memory.size, began_s)
             if failed is None:
                 self._worked()
             else:

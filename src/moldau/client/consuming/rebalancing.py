@@ -8,8 +8,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from moldau.client.consuming.assigned import NoSuchPartition
+from moldau.client.consuming.consumer_metrics import ConsumerCounters
 from moldau.client.consuming.consumer_settings import ConsumerSettings
-from moldau.client.consuming.groups.membership import Membership
+from moldau.client.consuming.groups.membership import NO_GENERATION, Membership
 from moldau.client.consuming.polling import Poller
 from moldau.client.consuming.subscription import Listener, Subscription
 from moldau.client.routing import Router
@@ -36,6 +37,7 @@ class Rebalancing:
         settings: ConsumerSettings,
         commit: Callable[[], Awaitable[None]],
         tell: Tell,
+        counters: ConsumerCounters,
     ):
         self._router = router
         self._poller = poller
@@ -43,6 +45,8 @@ class Rebalancing:
         self._settings = settings
         self._commit = commit
         self._tell = tell
+        self._counters = counters
+        self._counted = membership.generation
         self._counts: dict[str, int] = {}
         self._watch_at_s = 0.0
         self._missing_since_s: float | None = None
@@ -71,6 +75,9 @@ class Rebalancing:
             self._watch_at_s = now_s + (min(MISSING_S, pause_s) if missing else pause_s)
         if self._membership.is_due(asyncio.get_running_loop().time()):
             await self._membership.rebalance(self, self.subscription.wanted)
+            if self._membership.generation not in (self._counted, NO_GENERATION):
+                self._counted = self._membership.generation
+                self._counters.rebalanced()
 
     # -- the consumer's side of a rebalance (`membership.Share`)
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.consuming.assigned import Assigned
+from moldau.client.consuming.consumer_metrics import ConsumerCounters
 from moldau.client.consuming.handout import Handout
 from moldau.client.consuming.polling import Poller
 from moldau.client.pyarrow_needed import need_pyarrow
@@ -28,6 +29,7 @@ class TablePolling:
     soon: Callable[..., object]
     may_take: Callable[[], bool]
     ready: Callable[[float], Coroutine[Any, Any, bool]]
+    _counters: ConsumerCounters
     _handout: Handout
     _loop: asyncio.AbstractEventLoop
     _poller: Poller
@@ -69,7 +71,9 @@ class TablePolling:
             return schema.empty_table()
         self.soon(self._poller.fetch)
         self._handout.polled({state.tp: batches[0].column("offset")[0].as_py() for state, batches in taken})
-        return pa.Table.from_batches([batch.select(COLUMNS) for _, batches in taken for batch in batches], schema)
+        table = pa.Table.from_batches([batch.select(COLUMNS) for _, batches in taken for batch in batches], schema)
+        self._counters.consumed(len(table))
+        return table
 
     def _read(self, state: Assigned) -> list[Any]:
         """All fetched records of a partition as Arrow batches."""
