@@ -33,6 +33,7 @@ PLACES = {
     "transactions": Place(
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),
+    "zookeeper": Place("moldau.cli.zookeeper", "app", "ZooKeeper, from the jars of PySpark: start."),
     "log": Place("moldau.cli.log", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."),
     "pipeline": Place(
         "moldau.cli.pipeline", "app", "The Spark pipeline: load, audit, demo, compact, vacuum, history, convert."

@@ -1,0 +1,89 @@
+"""`moldau zookeeper start`: one server, three of which the leader is killed, and what keeps it from starting."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from harness.listening import free_port
+from harness.patience import wait_until
+from harness.zookeeper import ZooKeeper, mode
+from moldau.cli import main
+from moldau.errors import ConfigError
+from moldau.zookeeper.java import find_java
+
+
+def is_gone(pid: int) -> bool:
+    """Whether the process has ended, whoever is to wait for it."""
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+
+
+def test_one_server_says_where_it_listens_and_stops_when_told(tmp_path: Path) -> None:
+    port = free_port()
+    with ZooKeeper(tmp_path / "data", port=port) as zookeeper:
+        assert zookeeper.connect == f"localhost:{port}"
+        assert mode(zookeeper.connect) == "standalone"
+        [java] = zookeeper.servers().values()
+        assert main.run(["zookeeper", "start", "--data-dir", str(tmp_path / "data"), "--port", "0"]) == 1
+        assert main.run(["zookeeper", "start", "--data-dir", str(tmp_path / "other"), "--port", str(port)]) == 1
+        assert zookeeper.stop() == 0
+        assert is_gone(java)
+
+
+def test_what_keeps_it_from_starting_is_one_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def said(*arguments: str) -> str:
+        capfd.readouterr()
+        assert main.run(["zookeeper", "start", "--data-dir", str(tmp_path / "data"), *arguments]) == 1
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert err.startswith("error: "), err
+        assert err.count("\n") == 1, err
+        return err
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert "cannot listen on localhost" in said("--port", str(taken.getsockname()[1]))
+    (tmp_path / "data" / "server-1").mkdir(parents=True)
+    assert "has an ensemble of 1: start it with --ensemble 1" in said("--port", "0", "--ensemble", "3")
+    assert "has ended: Error: Could not find or load main class" in said("--port", "0", "--classpath", str(tmp_path))
+    with ZooKeeper(tmp_path / "data"):
+        assert "another ZooKeeper uses" in said("--port", "0")
+
+
+def test_an_ensemble_goes_on_without_its_leader_which_is_started_again(tmp_path: Path) -> None:
+    with ZooKeeper(tmp_path / "data", 3) as zookeeper:
+        assert sorted(mode(address) for address in zookeeper.addresses) == ["follower", "follower", "leader"]
+        leader = zookeeper.leader()
+        old = zookeeper.servers()[leader]
+        os.kill(old, signal.SIGKILL)
+        assert wait_until(lambda: zookeeper.leader() != leader or zookeeper.servers()[leader] not in (0, old))
+        assert wait_until(lambda: all(mode(address) for address in zookeeper.addresses))
+        assert "It is started again" in zookeeper.log.read_text()
+        processes = zookeeper.servers().values()
+        assert old not in processes
+        assert zookeeper.stop(signal.SIGINT) == 0
+        assert all(is_gone(java) for java in processes)
+
+
+def test_no_server_outlives_a_parent_that_was_killed(tmp_path: Path) -> None:
+    with ZooKeeper(tmp_path / "data") as zookeeper:
+        [java] = zookeeper.servers().values()
+        assert zookeeper.stop(signal.SIGKILL) == -signal.SIGKILL
+        assert wait_until(lambda: is_gone(java))
+
+
+def test_without_java_or_jars_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as here:
+        here.setattr("importlib.util.find_spec", lambda _: None)
+        with pytest.raises(ConfigError, match="pip install pyspark"):
+            find_java()
+        assert find_java("/a.jar").classpath == "/a.jar"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="install a JRE, or set JAVA_HOME"):
+        find_java()
