@@ -1,9 +1,13 @@
 """Batches inflated into memory that is used again."""
 
+import ctypes
+import sys
+from pathlib import Path
+
 import pytest
 
 from moldau.records import compression
-from moldau.records.arena import KEPT_BYTES, Arena
+from moldau.records.arena import BLOCK_BYTES, KEPT_BYTES, Arena, mapped
 from moldau.records.compression import GZIP, LZ4, SNAPPY, ZSTD, DecompressionError, TooLarge
 
 TEXT = b"the Moldau rises in the Bohemian Forest, " * 5000
@@ -42,3 +46,25 @@ def test_the_same_memory_is_used_again_and_a_giant_block_is_given_back() -> None
     giant = arena.room(KEPT_BYTES + 1).obj
     arena.clear()
     assert arena.room(1).obj is not giant
+
+
+def test_a_mapped_block_is_a_multiple_of_a_huge_page_and_zero() -> None:
+    assert [len(mapped(size)) // BLOCK_BYTES for size in (0, 1, BLOCK_BYTES, BLOCK_BYTES + 1)] == [1, 1, 1, 2]
+    assert not any(mapped(1)[:])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_mapped_block_is_private_memory_that_may_have_huge_pages() -> None:
+    block = mapped(8 * BLOCK_BYTES)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(block))
+    flags: list[str] = []
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, _, rest = line.partition(" ")
+        if "-" in first and not first.endswith(":"):
+            low, high = (int(end, 16) for end in first.split("-"))
+            inside = low <= address < high
+        elif inside and first == "VmFlags:":
+            flags = rest.split()
+    assert "sh" not in flags
+    assert "hg" in flags or not Path("/sys/kernel/mm/transparent_hugepage").exists()

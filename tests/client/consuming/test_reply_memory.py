@@ -2,7 +2,8 @@
 
 from mmap import mmap
 
-from moldau.client.consuming.reply_memory import BLOCK_BYTES, KEPT_BYTES, Reply, ReplyMemory
+from moldau.client.consuming.reply_memory import KEPT_BYTES, Reply, ReplyMemory
+from moldau.records.arena import BLOCK_BYTES
 
 
 def received(memory: ReplyMemory, size: int, parts: int) -> tuple[Reply, mmap]:

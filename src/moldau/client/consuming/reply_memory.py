@@ -8,7 +8,8 @@ so nothing refers to a reply when its last part has been read. The poller's lock
 from mmap import mmap
 from typing import Final
 
-BLOCK_BYTES: Final = 1 << 20
+from moldau.records.arena import mapped
+
 KEPT_BYTES: Final = 32 << 20
 """The most memory that waits for further replies."""
 
@@ -25,7 +26,7 @@ class ReplyMemory:
             block = self._blocks.pop()
             if len(block) >= size:
                 return block
-        return mmap(-1, -(-size // BLOCK_BYTES) * BLOCK_BYTES)
+        return mapped(size)
 
     def give(self, block: mmap) -> None:
         """Keep a block that nothing refers to."""
