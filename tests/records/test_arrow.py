@@ -156,3 +156,19 @@ def test_columns_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(ValueError):
             arrow.from_columns(*arguments)
+
+
+def test_a_single_chunk_becomes_an_array_without_a_copy() -> None:
+    array = pa.array([b"one", b"two", b"three"], pa.binary())
+    whole = arrow.one_array(pa.chunked_array([array]).slice(1))
+    assert whole.to_pylist() == [b"two", b"three"]
+    assert whole.buffers()[2].address == array.buffers()[2].address
+    assert arrow.one_array(pa.chunked_array([array, array])).to_pylist() == array.to_pylist() * 2
+
+
+@pytest.mark.parametrize("value", ["topic", "t" * 249, 7])
+@pytest.mark.parametrize("count", [0, 1, 5, 4096, 100_000])
+def test_a_column_of_equal_values_has_as_many_rows_as_asked_for(value: str | int, count: int) -> None:
+    column = arrow.repeated(value, pa.int32() if isinstance(value, int) else pa.string(), count)
+    assert column.to_pylist() == [value] * count
+    column.validate(full=True)

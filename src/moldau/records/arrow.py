@@ -5,6 +5,7 @@ that `columns.decode` fills are Arrow's own: no byte is copied a second time.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,6 +32,8 @@ SCHEMA: Final = pa.schema(
 )
 US_PER_MS: Final = 1000
 ALL: Final = tuple(SCHEMA.names)
+REPEATED_MAX: Final = 1 << 20
+"""The most characters in a column of equal values that is kept."""
 
 
 def to_record_batch(
@@ -92,8 +95,8 @@ def _record_batch(found: list[Section], topic: str, partition: int, names: Colle
     make: dict[str, Callable[[], pa.Array]] = {
         "key": lambda: _binary(pa.binary(), count, decoded.keys),
         "value": lambda: _binary(pa.binary(), count, decoded.values),
-        "topic": lambda: pa.repeat(pa.scalar(topic, pa.string()), count),
-        "partition": lambda: pa.repeat(pa.scalar(partition, pa.int32()), count),
+        "topic": lambda: repeated(topic, pa.string(), count),
+        "partition": lambda: repeated(partition, pa.int32(), count),
         "offset": lambda: pa.Array.from_buffers(pa.int64(), count, [None, decoded.offsets], 0),
         "timestamp": lambda: pa.Array.from_buffers(TIMESTAMP, count, [None, decoded.timestamps], 0),
         "timestampType": lambda: pa.Array.from_buffers(pa.int32(), count, [None, decoded.timestamp_types], 0),
@@ -102,6 +105,19 @@ def _record_batch(found: list[Section], topic: str, partition: int, names: Colle
     chosen = [name for name in ALL if name in names]
     schema = SCHEMA if len(chosen) == len(ALL) else pa.schema([SCHEMA.field(name) for name in chosen])
     return pa.RecordBatch.from_arrays([make[name]() for name in chosen], schema=schema)
+
+
+def repeated(value: str | int, kind: pa.DataType, count: int) -> pa.Array:
+    """A column of equal values: a slice of one that is kept, unless that would be large."""
+    rows = 1 << count.bit_length()
+    if rows * len(str(value)) > REPEATED_MAX:
+        return pa.repeat(pa.scalar(value, kind), count)
+    return _repeated(value, kind, rows).slice(0, count)
+
+
+@lru_cache(32)
+def _repeated(value: str | int, kind: pa.DataType, rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), rows)
 
 
 def _binary(kind: pa.DataType, count: int, column: Binary | None) -> pa.Array:
@@ -166,11 +182,17 @@ def from_columns(
     )
 
 
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The column as one array. A single chunk is not copied, as `combine_chunks` would."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def _flat(column: pa.Array, kind: pa.DataType | None) -> pa.Array:
     """One array, of type `kind` if given."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    return column if kind is None or column.type == kind else column.cast(kind)
+    whole = one_array(column)
+    return whole if kind is None or whole.type == kind else whole.cast(kind)
 
 
 def source_of(column: pa.Array | None) -> Source | None:

@@ -83,7 +83,9 @@ class TablePolling:
         found: list[Any] = []
         while (chunk := state.chunk) is not None:
             assert state.position is not None
-            batches = to_record_batches(chunk.records, *state.tp, state.position, aborted=chunk.aborted, arena=arena)
+            batches = to_record_batches(
+                chunk.records, *state.tp, state.position, aborted=chunk.aborted, arena=arena, names=COLUMNS
+            )
             try:
                 found += list(batches)
             except KafkaError:

@@ -33,8 +33,8 @@ class RecordColumns(NamedTuple):
     """Columns of equal length. Keys, values, headers and partitions may be missing; timestamps may not. A partition of
     -1 is chosen by the key, or without a key by the sticky partitioner."""
 
-    keys: pa.Array | None
-    values: pa.Array | None
+    keys: pa.Array | pa.ChunkedArray | None
+    values: pa.Array | pa.ChunkedArray | None
     timestamps_ms: pa.Array
     headers: pa.Array | None
     partitions: pa.Array | None

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from moldau.client.producing.columnar import RecordColumns
 from moldau.client.producing.outgoing import BY_NAME
 from moldau.client.producing.serializers import Serializer
+from moldau.records.arrow import one_array
 
 INT32_MAX: Final = 0x7FFFFFFF
 
@@ -114,7 +115,7 @@ def _array(given: Any, role: str) -> Any:
         raise TypeError(f"{role} cannot be read as an Arrow array: {error}") from None
 
 
-def _listed(given: Any, role: str, serializer: Serializer | None) -> pa.Array:
+def _listed(given: Any, role: str, serializer: Serializer | None) -> pa.Array | pa.ChunkedArray:
     """A list or array of keys or values as a binary column."""
     if isinstance(given, str | bytes):
         raise TypeError(f"{role}s is {type(given).__name__}, not a list of them")
@@ -126,15 +127,17 @@ def _listed(given: Any, role: str, serializer: Serializer | None) -> pa.Array:
 
 
 def _whole(column: Any) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    whole = one_array(column)
+    return whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
 
 
-def _contents(column: Any, role: str, serializer: Serializer | None) -> pa.Array | None:
-    """A column of keys or values as binary."""
+def _contents(column: Any, role: str, serializer: Serializer | None) -> pa.Array | pa.ChunkedArray | None:
+    """A column of keys or values as binary. Chunks of bytes are not joined, because that would copy all rows."""
     if column is None:
         return None
+    chunked = isinstance(column, pa.ChunkedArray) and column.num_chunks > 1
+    if chunked and serializer is None and pa.types.is_binary(column.type):
+        return column
     whole = _whole(column)
     if serializer is not None:
         return pa.array([serializer(one) for one in whole.to_pylist()], pa.binary())
