@@ -1,7 +1,6 @@
 """Batches inflated into memory that is used again."""
 
 import ctypes
-import sys
 from pathlib import Path
 
 import pytest
@@ -53,7 +52,6 @@ def test_a_mapped_block_is_a_multiple_of_a_huge_page_and_zero() -> None:
     assert not any(mapped(1)[:])
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_mapped_block_is_private_memory_that_may_have_huge_pages() -> None:
     block = mapped(8 * BLOCK_BYTES)
     address = ctypes.addressof(ctypes.c_char.from_buffer(block))
