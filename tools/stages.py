@@ -88,7 +88,7 @@ STAGES = (
     Stage("transactions", 6, tests=("tests/clients/transactions",), options=PARALLEL, long=True),
     Stage("differential", 6, tests=("tests/differential",)),
     Stage("agreement", 4, tests=("tests/agreement",)),
-    Stage("spark", 14, commands=DEMO, tests=("tests/demo", "tests/pipeline")),
+    Stage("spark", 16, commands=DEMO, tests=("tests/demo", "tests/pipeline")),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
     Stage("simulation", 5, commands=SEEDS, tests=("tests/simulation", "tests/worlds"), options=("-n", "2"), long=True),
     Stage("zookeeper", 3, tests=("tests/zookeeper",)),

@@ -11,12 +11,12 @@ import pytest
 from harness.patience import wait_until
 from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
-from moldau.demo.streams import run_to_end
 from moldau.names import TopicPartition
 from moldau.pipeline.data_source import MoldauSource
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.source import reading
 from moldau.pipeline.source.schema import SCHEMA
+from moldau.pipeline.streams import run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,7 +1,9 @@
 """Starting Spark: Java is checked first, in one sentence, and tasks may be tried again."""
 
 import os
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
@@ -12,9 +14,14 @@ from moldau.pipeline.session import (
     check_java,
     errors_in_a_sentence,
     python_path,
+    set_environment,
     start_session,
     with_retries,
 )
+from moldau.pipeline.spark_home import home_without_archives
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def java(folder: Path, version_line: str, code: int = 0) -> Path:
@@ -62,6 +69,40 @@ def test_local_masters_try_a_task_again() -> None:
 def test_a_master_that_is_none_is_refused_before_anything_starts() -> None:
     with pytest.raises(SparkFailed, match="'mesos' is not a Spark master"):
         start_session("test", "mesos")
+
+
+def test_the_environment_of_a_cluster_is_what_its_user_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "SPARK_LOCAL_IP"):
+        monkeypatch.setenv(name, f"the user's {name}")  # is put back after the test
+    monkeypatch.delenv("SPARK_LOCAL_IP")
+    set_environment(is_local=False)
+    assert os.environ["PYSPARK_PYTHON"] == "the user's PYSPARK_PYTHON" and "SPARK_LOCAL_IP" not in os.environ
+    set_environment(is_local=True)
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable and os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+
+
+def test_python_of_spark_takes_the_installed_pyspark(spark: "SparkSession") -> None:
+    def places(_: int) -> list[str]:
+        import py4j
+        import pyspark
+
+        return [str(module.__file__) for module in (pyspark, py4j)]
+
+    found = spark.sparkContext.parallelize([0], 1).map(places).first()
+    assert not [place for place in found if ".zip" in place], "an archive is compiled again in each process"
+    assert "SPARK_HOME" not in os.environ, "processes that the user starts have their own"
+
+
+def test_a_home_needs_what_pip_installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = home_without_archives(tmp_path / "home")
+    assert made == tmp_path / "home" and home_without_archives(made) == made
+    assert (made / "bin" / "spark-submit").exists() and not (made / "python").exists()
+    package = tmp_path / "elsewhere" / "pyspark"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    monkeypatch.delitem(sys.modules, "pyspark")
+    monkeypatch.syspath_prepend(str(package.parent))
+    assert home_without_archives(tmp_path / "other") is None
 
 
 def test_what_spark_raises_becomes_one_line() -> None:

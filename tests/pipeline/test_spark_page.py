@@ -34,7 +34,7 @@ def test_the_examples_run(
     names = {"spark": spark, "checkpoint": str(tmp_path)}
     for example in EXAMPLES:
         exec(compile(example.replace("localhost:9092", bootstrap), "docs/spark.md", "exec"), names)
-    assert len(moldau.read_table("clicks-copy", bootstrap)) == 1 + 50 + 50
+    assert len(moldau.read_table("clicks-copy", bootstrap)) == 1 + 3 * 50
     assert "50 50\n" in capfd.readouterr().out
     with moldau.Admin(bootstrap) as admin:
         (group,) = [one.group_id for one in admin.list_groups() if one.group_id.startswith("copier-")]

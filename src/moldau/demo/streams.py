@@ -6,30 +6,30 @@ time is the record's timestamp.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as sf
 
-from moldau.pipeline.streams import join_table, json_events, latest_by_key, records, tumbling, windowed
+from moldau.pipeline.streams import (
+    join_table,
+    json_events,
+    latest_by_key,
+    records,
+    run_to_end,
+    tumbling,
+    windowed,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 FLIGHT = "origin string, dest string, carrier string, dep_delay double, arr_delay double"
 WEATHER = "origin string, wind_speed double, precip double, visib double"
 AIRLINE = "carrier string, name string"
 AIRPORT = "faa string, name string"
 DELAYED_MINUTES = 15
-
-STARTS_MAX = 5
-STARTED_TOO_SLOWLY = "Python worker failed to connect back"
-"""Spark waits 10 s for the Python process of a streaming source, and has no setting for it. The process of a batch
-source or a task has no such limit."""
 
 Classes: TypeAlias = tuple[tuple[float, str], ...]
 BEYOND = float("inf")
@@ -124,24 +124,6 @@ def answer(question: "DataFrame", name: str, checkpoint: Path) -> Answer:
     seconds = time.monotonic() - began
     rows = [row.asDict() for row in question.sparkSession.table(name).collect()]
     return Answer(rows, sum(step["numInputRows"] for step in progress), len(progress), seconds)
-
-
-def run_to_end(start: "Callable[[int], StreamingQuery]") -> list[Any]:
-    """Await the query that `start` starts, and return its progress. It is started again, with the number of the start
-    from 1, if the Python process of its source started too slowly for Spark. Raises `StreamingQueryException`."""
-    number = 1
-    while True:
-        query = start(number)
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            if number == STARTS_MAX or STARTED_TOO_SLOWLY not in str(error):
-                raise
-            number += 1
-        else:
-            return list(query.recentProgress)
-        finally:
-            query.stop()
 
 
 def _class(column: str, classes: Classes) -> Any:

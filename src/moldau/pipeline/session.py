@@ -1,7 +1,7 @@
 """Starts Spark for the pipeline: checks Java, sets the workers' Python, and keeps Spark's output off the terminal.
 
 A worker with another Python than the driver's fails with only DATA_SOURCE_NOT_FOUND, so `PYSPARK_PYTHON` is always set
-here. A session that is already running is used as it is.
+here; on a cluster, what the user set stays. A session that is already running is used as it is.
 """
 
 import contextlib
@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moldau.errors import MoldauError
+from moldau.pipeline.spark_home import home_without_archives
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_MIN = 17
 TASK_ATTEMPTS_MAX = 3
+HOME_OF_DRIVER_ONLY = ("local", "spark://")
+"""Masters whose executors do not use the driver's SPARK_HOME; on YARN it is where the executors' PySpark comes from."""
 MASTERS = r"local(\[[0-9*]+(,[0-9]+)?])?$|spark://.|k8s://.|yarn$"
 INSTALL_JAVA = "install a JRE, for example with 'apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17'"
 LOG_SETTINGS = """\
@@ -69,19 +72,43 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
         raise SparkMissing("The pipeline needs PySpark: install it with 'pip install moldau[spark]'.") from None
     logging.getLogger().addFilter(_not_of_the_gateway)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = python_path()
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    set_environment(master.startswith("local"))
     builder = SparkSession.builder.appName(name).master(with_retries(master))
     for setting, value in {**_settings(master, scratch), **settings}.items():
         builder = builder.config(setting.replace("__", "."), value)
     with _signals_wait() as waiting:
-        with errors_in_a_sentence(), _errors_to(scratch / "spark.log" if scratch else None):
+        home = _home(scratch) if master.startswith(HOME_OF_DRIVER_ONLY) else contextlib.nullcontext()
+        with errors_in_a_sentence(), _errors_to(scratch / "spark.log" if scratch else None), home:
             session: SparkSession = builder.getOrCreate()
             session.sparkContext.setLogLevel("ERROR")
         if waiting:
             session.stop()
     return session
+
+
+def set_environment(is_local: bool) -> None:
+    """Set what Spark's processes inherit. On a cluster the workers' Python may be elsewhere, and the driver needs an
+    address that the executors can reach."""
+    if is_local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.pop("PYSPARK_PYTHON", None)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = python_path()
+
+
+@contextlib.contextmanager
+def _home(scratch: Path | None) -> Iterator[None]:
+    """Start the JVM in this block with a SPARK_HOME of our own, unless the user has set one."""
+    home = home_without_archives(scratch / "spark-home") if scratch and "SPARK_HOME" not in os.environ else None
+    if home is None:
+        yield
+        return
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_HOME"]
 
 
 def _not_of_the_gateway(record: logging.LogRecord) -> bool:

@@ -44,6 +44,11 @@ def parsed(text: str) -> types.StructType:
         ({**GOOD, "kafka.transactional.id": "x"}, "each task has its own"),
         ({**GOOD, "kafka.compression.type": "rar"}, "compression_type='rar' is not one of"),
         ({**GOOD, "topic": ""}, "cannot be empty"),
+        ({**GOOD, "txnAppId": "nightly"}, "txnAppId (a name) and txnVersion (a number) go together"),
+        ({**GOOD, "txnVersion": "1"}, "go together"),
+        ({**GOOD, "txnAppId": "", "txnVersion": "1"}, "go together"),
+        ({**GOOD, "txnAppId": "nightly", "txnVersion": "-1"}, "txnVersion is a whole number that grows"),
+        ({**GOOD, "txnAppId": "nightly", "txnVersion": str(1 << 63)}, "txnVersion is a whole number that grows"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(options: dict[str, str], said: str) -> None:

@@ -29,7 +29,7 @@ RECORDS = 20_000
 COPY = """
 import sys
 from pathlib import Path
-from moldau.demo.streams import run_to_end
+from moldau.pipeline.streams import run_to_end
 from moldau.pipeline.session import start_session
 
 bootstrap, source, target, folder, records = sys.argv[1:]

@@ -1,15 +1,18 @@
 """What one task of the sink writes, run again, fenced and replayed, against a broker and without Spark."""
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow
 import pytest
+from pyspark.sql import types
 
 import moldau
 from moldau.client.administration.admin import Admin
 from moldau.errors import KafkaError
 from moldau.pipeline.options import OptionError
+from moldau.pipeline.sink.batch import BatchWriter, TaskContext
 from moldau.pipeline.sink.markers import BatchMarker, TaskOfQuery, committed
 from moldau.pipeline.sink.options import SinkOptions, read_sink_options
 from moldau.pipeline.sink.writing import BatchDivided, RowRefused, write_task
@@ -37,6 +40,41 @@ def values(bootstrap: str, topic: str) -> list[str]:
 
 def expected(count: int) -> list[str]:
     return [f"v{n}" for n in range(count)]
+
+
+def job(bootstrap: str, topic: str, version: int) -> BatchWriter:
+    names = {"txnAppId": f"nightly-{topic}", "txnVersion": str(version)}
+    schema = types.StructType([types.StructField(name, types.StringType()) for name in COLUMNS])
+    return BatchWriter(read_sink_options({"bootstrapServers": bootstrap, "topic": topic, **names}), schema, False)
+
+
+def run_task(writer: BatchWriter, number: int, given: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(partitionId=lambda: number))
+    return writer.write(iter(given))
+
+
+def test_a_job_with_a_name_that_is_run_again_adds_what_it_had_not_written(
+    bootstrap: str, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic(2)
+    given = {number: [rows(number * 10, 10)] for number in range(3)}
+    first = job(bootstrap, topic, 7)
+    with pytest.raises(ZeroDivisionError):
+        run_task(first, 1, failing(rows(10, 200_000)), monkeypatch)
+    first.abort([run_task(first, 0, given[0], monkeypatch), None, None])
+    for _ in range(2):
+        again = job(bootstrap, topic, 7)
+        again.commit([run_task(again, number, given[number], monkeypatch) for number in given])
+        assert values(bootstrap, topic) == expected(30)
+    fewer = job(bootstrap, topic, 7)
+    messages = [run_task(fewer, 0, given[0], monkeypatch), run_task(fewer, 1, [], monkeypatch)]
+    with pytest.raises(BatchDivided, match="Task 1 had committed batch 7 with 10 rows"):
+        fewer.commit(messages)
+    with pytest.raises(BatchDivided, match="Start with a new checkpoint, or with a greater txnVersion"):
+        run_task(job(bootstrap, topic, 6), 0, given[0], monkeypatch)
+    following = job(bootstrap, topic, 8)
+    following.commit([run_task(following, 0, [rows(30, 5)], monkeypatch)])
+    assert values(bootstrap, topic) == expected(35)
 
 
 def failing(*batches: Any) -> Iterator[Any]:

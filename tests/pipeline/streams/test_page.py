@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from moldau.pipeline.streams.running import STARTED_TOO_SLOWLY
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGE = Path(__file__).parents[3] / "docs" / "streams.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
-STARTED_TOO_SLOWLY = "Python worker failed to connect back"
 
 
 def examples() -> list[tuple[str, str]]:

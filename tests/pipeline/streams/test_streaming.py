@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.demo.streams import run_to_end
 from moldau.pipeline import streams
+from moldau.pipeline.streams import run_to_end
 from tests.pipeline.streams import model
 from tests.pipeline.streams.model import Event
 

@@ -8,10 +8,11 @@ from moldau.client.settings import read_settings
 from moldau.errors import ConfigError
 from moldau.pipeline.options import BOOTSTRAP, KAFKA, OptionError, read_bootstrap, refuse_unknown
 
-NAMES = (*BOOTSTRAP, "topic", "transactionalIdPrefix")
+NAMES = (*BOOTSTRAP, "topic", "transactionalIdPrefix", "txnAppId", "txnVersion")
 OF_SPARK = ("checkpointLocation", "queryName", "path", "outputMode")
 TRANSACTION_TIMEOUT_MS = 600_000
 PREFIX = "moldau-spark"
+VERSION_MAX = (1 << 63) - 1
 INSTEAD = {
     "transactional.id": "each task has its own, which begins with transactionalIdPrefix",
     "acks": "transactions need acks=all",
@@ -25,12 +26,15 @@ INSTEAD = {
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """The parsed options of a writer; picklable. `settings` are the producer's, with Kafka's names."""
+    """The parsed options of a writer; picklable. `settings` are the producer's, with Kafka's names. A batch write with
+    `app_id` is written once for each `version`."""
 
     bootstrap_servers: str
     topic: str | None
     prefix: str
     settings: tuple[tuple[str, str], ...]
+    app_id: str | None = None
+    version: int = 0
 
     def producer_settings(self, transactional_id: str) -> ProducerSettings:
         given = {
@@ -60,9 +64,21 @@ def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
         topic=values.get("topic"),
         prefix=values.get("transactionalidprefix", PREFIX),
         settings=tuple(sorted(settings.items())),
+        app_id=values.get("txnappid"),
+        version=_version(values),
     )
     try:
         options.producer_settings(options.prefix)
     except ConfigError as error:
         raise OptionError(f"Options that begin with kafka. are settings of the client: {error}.") from None
     return options
+
+
+def _version(values: Mapping[str, str]) -> int:
+    """Option txnVersion, which goes with txnAppId."""
+    if ("txnappid" in values) != ("txnversion" in values) or values.get("txnappid") == "":
+        raise OptionError("Options txnAppId (a name) and txnVersion (a number) go together: they say what was written.")
+    version = values.get("txnversion", "0")
+    if not version.isdecimal() or int(version) > VERSION_MAX:
+        raise OptionError(f"Option txnVersion is a whole number that grows with each write, not {version!r}.")
+    return int(version)

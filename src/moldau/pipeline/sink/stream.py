@@ -14,13 +14,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from moldau.client.administration.admin import Admin
 from moldau.pipeline.sentences import in_a_sentence
-from moldau.pipeline.sink.markers import TaskOfQuery, committed
+from moldau.pipeline.sink.markers import TaskOfQuery
 from moldau.pipeline.sink.options import SinkOptions
 from moldau.pipeline.sink.rows import batches_of_rows
 from moldau.pipeline.sink.schema import columns_to_write
-from moldau.pipeline.sink.writing import BatchDivided, WrittenRows, write_task
+from moldau.pipeline.sink.writing import WrittenRows, check_division, write_task
 from moldau.pipeline.spark_versions import TAKES_ARROW, StreamWriterBase
 
 if TYPE_CHECKING:
@@ -51,22 +50,11 @@ class StreamWriter(StreamWriterBase):
             return write_task(self._options, self._columns, task, int(batch), given)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Check that a replayed batch was divided among tasks as before: a task without rows now, and the one after
-        the last, must not have committed it."""
+        """Check that a replayed batch was divided among tasks as before."""
         written = [one for one in messages if isinstance(one, WrittenRows)]
-        if not any(one.is_replay for one in written):
-            return
-        last = written[-1].task
-        empty = [one.task for one in written if not one.marker.rows]
-        with in_a_sentence(), Admin(self._options.bootstrap_servers) as admin:
-            for task in (*empty, last._replace(number=len(messages))):
-                before = committed(admin, task)
-                if before is not None and before.batch == batchId:
-                    raise BatchDivided(
-                        f"Task {task.number} had committed batch {batchId} with {before.rows} rows, and its replay has "
-                        "none of them there: the batch is divided among tasks in another way, and these rows may be "
-                        "written twice. Restart the query with the number of partitions it had."
-                    )
+        if any(one.is_replay for one in written):
+            with in_a_sentence():
+                check_division(self._options, written, batchId)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Leave everything to the replay: its tasks end the transactions of these."""

@@ -5,7 +5,7 @@ reads the marker. If the batch is committed already, it writes nothing and check
 """
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +90,7 @@ def check_same(before: BatchMarker, now: BatchMarker, task: TaskOfQuery) -> None
     if before.batch > now.batch:
         raise BatchDivided(
             f"Task {task.number} has committed batch {before.batch} already, and is given batch {now.batch}: the "
-            "checkpoint is older than what the topic holds. Start with a new checkpoint."
+            "checkpoint is older than what the topic holds. Start with a new checkpoint, or with a greater txnVersion."
         )
     if before != now:
         raise BatchDivided(
@@ -98,6 +98,24 @@ def check_same(before: BatchMarker, now: BatchMarker, task: TaskOfQuery) -> None
             f"{now.rows}: the batch is divided among tasks in another way. Restart the query with the number of "
             "partitions it had (minPartitions, spark.sql.shuffle.partitions)."
         )
+
+
+def check_division(options: SinkOptions, written: Sequence[WrittenRows], batch: int) -> None:
+    """Raise `BatchDivided` if an earlier attempt divided this batch among other tasks: a task without rows now, and the
+    one after the last, must not have committed it."""
+    if not written:
+        return
+    empty = [one.task for one in written if not one.marker.rows]
+    after = written[-1].task._replace(number=len(written))
+    with Admin(options.bootstrap_servers) as admin:
+        for task in (*empty, after):
+            before = committed(admin, task)
+            if before is not None and before.batch == batch:
+                raise BatchDivided(
+                    f"Task {task.number} had committed batch {batch} with {before.rows} rows, and its replay has "
+                    "none of them there: the batch is divided among tasks in another way, and these rows may be "
+                    "written twice. Restart the query with the number of partitions it had."
+                )
 
 
 def gathered(given: Iterable[Any], columns: tuple[str, ...]) -> Iterator[pyarrow.Table]:

@@ -10,6 +10,7 @@ from moldau.pipeline.streams.deduplicating import deduplicate
 from moldau.pipeline.streams.joining import join_within
 from moldau.pipeline.streams.late_rows import late_rows
 from moldau.pipeline.streams.records import json_events, records
+from moldau.pipeline.streams.running import run_to_end
 from moldau.pipeline.streams.sessions import sessions
 from moldau.pipeline.streams.tables import join_table, latest_by_key
 from moldau.pipeline.streams.top_k import top_k
@@ -24,6 +25,7 @@ __all__ = [
     "late_rows",
     "latest_by_key",
     "records",
+    "run_to_end",
     "session",
     "sessions",
     "sliding",
