@@ -5,7 +5,9 @@ import datetime
 import importlib.util
 from typing import Any
 
+import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -94,6 +96,46 @@ def test_tables_of_pandas_and_of_every_library_with_the_arrow_interface_are_take
                     table.to_reader(), {"key": ["k"], "value": ["v"]}):  # fmt: skip
             producer.send_table(topic, one).result()
     assert [(row["key"], row["value"]) for row in stored(bootstrap, topic)] == [(b"k", b"v")] * 5
+
+
+def test_a_table_of_polars_keeps_its_text_bytes_times_and_headers(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=2, configs={"retention.ms": "-1"})
+    noon = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
+    rows = pl.DataFrame(
+        {
+            "key": ["short", None, "a key that is longer than twelve bytes", "short"],
+            "value": [b"1", b"\xff\x00", None, b"4"],
+            "partition": [0, 1, 0, 1],
+            "timestamp": [noon, noon, None, noon],
+            "headers": [[{"key": "h", "value": b"x"}], [], None, [{"key": "n", "value": None}]],
+            "ignored": [1.5, 2.5, None, 0.0],
+        },
+        schema_overrides={"key": pl.String, "headers": pl.List(pl.Struct({"key": pl.String, "value": pl.Binary}))},
+    )
+    chunks = pl.concat([rows, rows.with_columns(pl.col("key").cast(pl.Categorical).cast(pl.String))], rechunk=False)
+    with Producer(bootstrap) as producer:
+        assert len(producer.send_table(topic, chunks)) == 8
+        producer.send_table(topic, rows.select("value"), key=rows["key"], partition=0)
+    found = [[row[name] for name in NAMES] for row in stored(bootstrap, topic, 1)]
+    second = [None, b"\xff\x00", noon, None]
+    fourth = [b"short", b"4", noon, [{"key": "n", "value": None}]]
+    assert found == [second, fourth] * 2
+    keys = [b"short", b"a key that is longer than twelve bytes"]
+    zero = stored(bootstrap, topic, 0)
+    assert [row["key"] for row in zero] == [*keys, *keys, keys[0], None, keys[1], keys[0]]
+    assert zero[0]["headers"] == [{"key": "h", "value": b"x"}] and zero[1]["headers"] is None
+
+
+def test_categories_of_polars_and_pandas_and_a_relation_of_duckdb_are_text(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap) as producer:
+        producer.send_table(topic, pl.DataFrame({"value": pl.Series(["a", "b"], dtype=pl.Categorical)})).result()
+        producer.send_table(topic, pd.DataFrame({"value": pd.Series(["c", None], dtype="category")})).result()
+        producer.send_table(topic, pd.DataFrame({"value": pd.Series(["d", None], dtype="string")})).result()
+        producer.send_table(topic, duckdb.sql("select 'e' as value, 'k' as key")).result()
+        with pytest.raises(TypeError, match="value"):
+            producer.send_table(topic, pl.DataFrame({"value": [1.5]}))
+    assert values(bootstrap, topic) == [b"a", b"b", b"c", None, b"d", None, b"e"]
 
 
 def test_named_partitions_and_chosen_ones_live_in_one_table(bootstrap: str, topic: str) -> None:

@@ -127,8 +127,23 @@ def _listed(given: Any, role: str, serializer: Serializer | None) -> pa.Array | 
 
 
 def _whole(column: Any) -> pa.Array:
-    whole = one_array(column)
-    return whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
+    """The column in one piece, and without a dictionary."""
+    if pa.types.is_dictionary(column.type):
+        pieces = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        column = pa.chunked_array([_decoded(piece) for piece in pieces], _plain(column.type.value_type))
+    return one_array(column)
+
+
+def _decoded(column: pa.DictionaryArray) -> pa.Array:
+    values = column.dictionary.cast(_plain(column.type.value_type))
+    return pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type, or in place of views, which Polars has and few functions of Arrow know, the type of the same values."""
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
 
 
 def _contents(column: Any, role: str, serializer: Serializer | None) -> pa.Array | pa.ChunkedArray | None:
@@ -208,8 +223,11 @@ def _headers(column: Any) -> pa.Array | None:
     names = {field.name for field in kind.value_type} if listed and pa.types.is_struct(kind.value_type) else set()
     if names != {"key", "value"} and not pa.types.is_null(kind):
         raise TypeError(f"the headers column is {kind}, neither lists of structs of key and value nor maps")
-    for row in whole.to_pylist():
+    rows = whole.to_pylist()
+    for row in rows:
         for header in row or ():
             if not isinstance(header["key"], str):
                 raise TypeError(f"the name of a header is {type(header['key']).__name__}, not str")
+    if listed and any(_plain(field.type) != field.type for field in kind.value_type):
+        return pa.array(rows, pa.list_(pa.struct([(field.name, _plain(field.type)) for field in kind.value_type])))
     return whole
