@@ -1,4 +1,4 @@
-"""`moldau zookeeper`: run Apache ZooKeeper, for clusters of several brokers."""
+"""`moldau zookeeper`: run Apache ZooKeeper, for clusters of several brokers, and show what is in it."""
 
 import asyncio
 import contextlib
@@ -6,13 +6,20 @@ import logging
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from moldau.cli.command_line import Group, Option
+from moldau.cli.command_line import Argument, Group, Option
+from moldau.cli.options import Json
+from moldau.cli.output import print_json
+from moldau.errors import ConfigError, StorageError
 from moldau.zookeeper.ensemble import Ensemble
 from moldau.zookeeper.java import find_java
 
+if TYPE_CHECKING:
+    from moldau.cluster.store import Node
+
 SIZE_MAX = 9
+CONNECT_S = 10.0
 
 app = Group("zookeeper")
 
@@ -41,6 +48,56 @@ def start(
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     return asyncio.run(_serve(Ensemble(find_java(classpath or None), data_dir, host, port, ensemble)))
+
+
+@app.command()
+def show(
+    path: Annotated[str, Argument("PATH", help="The path of a node, such as /brokers/ids.")],
+    connect: Annotated[
+        str, Option(metavar="HOST:PORT,...", help="The servers, and a path below which everything is.")
+    ] = "localhost:2181",
+    as_json: Json = False,
+) -> None:
+    """
+    Show one node of ZooKeeper: its data, its version and its children. Needs the extra `cluster`.
+
+    Examples:
+
+      moldau zookeeper show /
+
+      moldau zookeeper show /brokers/ids --connect zk1:2181,zk2:2181/kafka --json
+    """
+    node, children = asyncio.run(_read(path, connect))
+    if as_json:
+        text = node.data.decode(errors="replace")
+        owner = {"session": node.owner} if node.owner else {}
+        print_json({"path": path, "data": text, "version": node.version, "children": children, **owner})
+        return
+    print(f"{path}: version {node.version}" + (f", of session {node.owner:#x}" if node.owner else ""))
+    if node.data:
+        print(node.data.decode(errors="replace"))
+    for name in children:
+        print(f"{path.rstrip('/')}/{name}")
+
+
+async def _read(path: str, connect: str) -> tuple["Node", list[str]]:
+    try:
+        from moldau.cluster.zookeeper import ZooKeeperSession
+    except ImportError:
+        raise ConfigError("this needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+    from moldau.cluster.store import children_of, node_at
+    from moldau.runtime import Runtime
+
+    session = await ZooKeeperSession.open(connect, CONNECT_S, Runtime())
+    try:
+        node = await session.read(node_at(path))
+        if node is None:
+            raise StorageError(f"ZooKeeper at {connect} has no node {path}")
+        return node, await session.read(children_of(path))
+    except ValueError as wrong:
+        raise ConfigError(str(wrong)) from None
+    finally:
+        await session.close()
 
 
 async def _serve(ensemble: Ensemble) -> int:

@@ -1,0 +1,407 @@
+"""One session in a real ZooKeeper, by kazoo, which is kept from going on where a session must not.
+
+- kazoo begins a new session by itself when one has expired. Old code could then create `/controller` in it, so the
+  handler of a session that is over refuses every further connection.
+- kazoo learns that a session is over only with its next connection. So it also counts as over here when no question
+  was answered that was sent within the time-out, by a clock that goes on while the machine or the process stands still.
+- A connection that is lost takes all watches along. They are set again after every reconnection, and then all look.
+- A write that was sent and not answered is `OutcomeUnknown`, and never sent again. Questions are.
+- kazoo's listeners and callbacks run in threads of its own: they only pass on to the loop.
+- Paths are prefixed here, because kazoo only warns if the chroot is missing; it is created.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.states import EventType, WatchedEvent
+from kazoo.retry import KazooRetry
+
+from moldau.cluster.store import (
+    AskNodes,
+    BadVersion,
+    Check,
+    Create,
+    Node,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    OutcomeUnknown,
+    Question,
+    Reading,
+    SessionOver,
+    Set,
+    StoreConflict,
+    T,
+    check_size,
+    checked,
+    parent_of,
+)
+from moldau.errors import ConfigError, StorageError
+from moldau.runtime import Runtime
+
+BEATS = 6
+"""How often in its time-out an idle session asks something, to know that it goes on."""
+IN_FLIGHT = 1000
+"""The most questions that wait for answers together; also the most answers that a reading is sent on the loop."""
+RECONNECT_S, RECONNECT_S_MAX = 0.05, 1.0
+_LOST = (ConnectionLoss, ConnectionClosedError, SessionExpiredError)
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+logger = logging.getLogger(__name__)
+_kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
+_kazoo_logger.setLevel(logging.CRITICAL)  # what matters is logged here, in sentences
+
+
+def elapsed_s() -> float:
+    """Seconds of a clock that also goes on while the machine sleeps."""
+    return time.clock_gettime(_BOOTTIME)
+
+
+def split_connect(connect: str) -> tuple[str, str]:
+    """The servers and the chroot ("" for none) of a `zookeeper.connect`. Raises `ConfigError`."""
+    hosts, slash, below = connect.strip().partition("/")
+    root = (slash + below).rstrip("/")
+    if not all(host.strip() for host in hosts.split(",")):
+        raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH")
+    for host in hosts.split(","):
+        port = host.strip().rpartition(":")[2] if ":" in host and not host.endswith("]") else "2181"
+        if not port.isdigit() or not 0 < int(port) < 65_536:
+            raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH")
+    try:
+        checked(root or "/")
+    except ValueError:
+        raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH") from None
+    return hosts, root
+
+
+class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
+    """Connects only as long as its session lives."""
+
+    is_over = False
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
+        if self.is_over:
+            raise OSError("the session is over")
+        return super().create_connection(*args, **kwargs)
+
+
+class ZooKeeperSession:
+    """See `MetadataStore`. Made by `open`."""
+
+    def __init__(self, hosts: str, root: str, timeout_s: float, runtime: Runtime):
+        self.session_id = 0
+        self._hosts = hosts
+        self._root = root
+        self._timeout_s = timeout_s
+        self._runtime = runtime
+        self._loop = asyncio.get_running_loop()
+        self._handler = _OneSession()
+        retry = KazooRetry(
+            max_tries=-1, delay=RECONNECT_S, max_delay=RECONNECT_S_MAX, sleep_func=self._handler.sleep_func
+        )
+        self._client = KazooClient(
+            hosts, timeout_s, handler=self._handler, connection_retry=retry, logger=_kazoo_logger
+        )
+        self._client.add_listener(self._state_changed)
+        self._is_up = False
+        self._is_over = False
+        self._changed = asyncio.Event()
+        """Set when the connection or the session has changed."""
+        self._heard_s = elapsed_s()
+        """When the last question that was answered had been sent."""
+        self._waiting: dict[asyncio.Future[Any], None] = {}
+        self._looks: dict[str, list[Callable[[], None]]] = {}
+        self._callbacks: dict[str, Callable[[WatchedEvent], None]] = {}
+        self._tasks: dict[asyncio.Future[Any], None] = {}
+        self._beating: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def open(
+        cls, connect: str, timeout_s: float, runtime: Runtime, connection_timeout_s: float | None = None
+    ) -> "ZooKeeperSession":
+        """A new session with the servers and below the chroot of `connect`. Raises `ConfigError`, `StorageError`."""
+        hosts, root = split_connect(connect)
+        session = cls(hosts, root, timeout_s, runtime)
+        limit_s = timeout_s if connection_timeout_s is None else connection_timeout_s
+        try:
+            session._client.start_async()
+            async with asyncio.timeout(limit_s):
+                await session._connected()
+                await session._make_root()
+        except TimeoutError:
+            await session.close()
+            raise StorageError(f"ZooKeeper at {hosts} did not answer within {limit_s:g} s") from None
+        except BaseException:
+            await session.close()
+            raise
+        session._heard_s = elapsed_s()
+        session._beating = asyncio.ensure_future(session._beat())
+        return session
+
+    async def _make_root(self) -> None:
+        path = ""
+        for name in self._root.split("/")[1:]:
+            path += f"/{name}"
+            [made] = await self._asked([partial(self._client.create_async, path, b"")])
+            if isinstance(made, BaseException) and not isinstance(made, NodeExistsError):
+                raise StorageError(f"ZooKeeper does not let us create {path}: {made!r}")
+
+    # ---------------------------------------------------------------------------------------------------- data
+
+    async def read(self, reading: Reading[T]) -> T:
+        answered: Sequence[Any] | None = None
+        while True:
+            step = partial(_step, reading, answered)
+            is_done, value = step() if answered is None or len(answered) <= IN_FLIGHT else await self._runtime.run(step)
+            if is_done:
+                return value  # type: ignore[no-any-return]
+            answered = await self._answer(value)
+
+    async def _answer(self, question: Question) -> list[Node | None] | list[str]:
+        if isinstance(question, AskNodes):
+            nodes: list[Node | None] = []
+            for path in question.paths:
+                checked(path)
+            for start in range(0, len(question.paths), IN_FLIGHT):
+                paths = question.paths[start : start + IN_FLIGHT]
+                found = await self._answered([partial(self._client.get_async, self._at(path)) for path in paths])
+                nodes += [None if one is None else Node(one[0], one[1].version, one[1].ephemeralOwner) for one in found]
+            return nodes
+        path = self._at(checked(question.path))
+        [names] = await self._answered([partial(self._client.get_children_async, path)])
+        return sorted(names or ())
+
+    async def multi(self, operations: Sequence[Operation]) -> None:
+        for operation in operations:
+            checked(operation.path)
+        check_size(operations)
+        await self._connected()
+        if not operations:
+            return
+        transaction = self._client.transaction()
+        for operation in operations:
+            path = self._at(operation.path)
+            if isinstance(operation, Create):
+                transaction.create(path, operation.data, ephemeral=operation.ephemeral)
+            elif isinstance(operation, Set):
+                transaction.set_data(path, operation.data, operation.version)
+            elif isinstance(operation, Check):
+                transaction.check(path, operation.version)
+            else:
+                transaction.delete(path, operation.version)
+        [results] = await self._asked([transaction.commit_async])
+        if isinstance(results, _LOST):
+            raise OutcomeUnknown("the connection to ZooKeeper was lost before a write was answered")
+        if isinstance(results, BaseException):
+            raise StorageError(f"ZooKeeper refuses a write: {results!r}")
+        for operation, result in zip(operations, results, strict=True):
+            if isinstance(result, KazooException) and not isinstance(result, RolledBackError | RuntimeInconsistency):
+                raise _refusal(operation, result)
+
+    async def watch(self, path: str, look: Callable[[], None]) -> None:
+        await self._connected()
+        if checked(path) not in self._looks:
+            self._callbacks[path] = partial(self._fired, path)
+        self._looks.setdefault(path, []).append(look)
+        await self._arm(path)
+
+    def _at(self, path: str) -> str:
+        return (self._root + path).rstrip("/") or "/"
+
+    # ------------------------------------------------------------------------------------------------- watches
+
+    async def _arm(self, path: str) -> None:
+        """Set the watches of a node and of its children. Raises `SessionOver`."""
+        at, callback = self._at(path), self._callbacks[path]
+        ask = (self._client.exists_async, self._client.get_children_async)
+        await self._answered([partial(one, at, watch=callback) for one in ask])
+
+    def _fired(self, path: str, event: WatchedEvent) -> None:
+        """Called from a thread of kazoo's; also, with no type, for every watch when the connection is lost."""
+        if event.type != EventType.NONE:
+            self._in_loop(self._look_again, path)
+
+    def _look_again(self, path: str) -> None:
+        if not self._is_over:
+            self._keep(asyncio.ensure_future(self._arm_and_look(path)))
+
+    async def _arm_and_look(self, path: str) -> None:
+        with contextlib.suppress(StorageError):  # the end of the session makes everybody look
+            await self._arm(path)
+            self._look(path)
+
+    def _look(self, path: str) -> None:
+        for look in self._looks.get(path, ()):
+            look()
+
+    # ------------------------------------------------------------------------------------- questions and answers
+
+    async def _answered(self, questions: Sequence[Callable[[], Any]]) -> list[Any]:
+        """The answers, None for a node that does not exist; asked again after a lost connection."""
+        while True:
+            await self._connected()
+            answers = await self._asked(questions)
+            if any(isinstance(answer, _LOST) for answer in answers):
+                continue
+            for answer in answers:
+                if isinstance(answer, BaseException) and not isinstance(answer, NoNodeError):
+                    raise StorageError(f"ZooKeeper refuses a question: {answer!r}")
+            return [None if isinstance(answer, NoNodeError) else answer for answer in answers]
+
+    async def _asked(self, questions: Sequence[Callable[[], Any]]) -> list[Any]:
+        """The answers and exceptions, when the last has come; `ConnectionLoss` for all if the session ends before."""
+        future: asyncio.Future[list[Any]] = self._loop.create_future()
+        answers: list[Any] = [ConnectionLoss()] * len(questions)
+        sent_s, left = elapsed_s(), len(questions)
+
+        def came(number: int, result: Any) -> None:  # in the one thread of kazoo's that runs these
+            nonlocal left
+            answers[number] = result.value if result.exception is None else result.exception
+            left -= 1
+            if not left:
+                self._in_loop(self._heard, future, sent_s, answers)
+
+        self._waiting[future] = None
+        try:
+            for number, question in enumerate(questions):
+                question().rawlink(partial(came, number))
+            return await future
+        finally:
+            del self._waiting[future]
+
+    def _heard(self, future: "asyncio.Future[list[Any]]", sent_s: float, answers: list[Any]) -> None:
+        if not any(isinstance(answer, _LOST) for answer in answers):
+            self._heard_s = max(self._heard_s, sent_s)
+        if not future.done():
+            future.set_result(answers)
+
+    # ----------------------------------------------------------------------------------------------- connection
+
+    async def _connected(self) -> None:
+        """Wait for a connection. Raises `SessionOver`."""
+        while True:
+            self._check_silence()
+            if self._is_over:
+                raise SessionOver(f"the session in ZooKeeper at {self._hosts} is over")
+            if self._is_up:
+                return
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _state_changed(self, state: str) -> None:
+        """Called from a thread of kazoo's, before it connects again."""
+        if state == KazooState.LOST:
+            self._handler.is_over = True
+        self._in_loop(self._take_state, state)
+
+    def _take_state(self, state: str) -> None:
+        if self._is_over:
+            return
+        if state == KazooState.LOST:
+            self._end()
+            return
+        self._is_up = state == KazooState.CONNECTED
+        self._changed.set()
+        if not self._is_up:
+            logger.warning("the connection to ZooKeeper at %s is lost", self._hosts)
+        elif self.session_id:
+            logger.info("the connection to ZooKeeper at %s is back", self._hosts)
+            for path in self._looks:
+                self._look_again(path)
+        else:
+            self.session_id = self._client.client_id[0]
+
+    async def _beat(self) -> None:
+        """Ask something now and then; end the session when nothing is answered."""
+        while not self._is_over:
+            await asyncio.sleep(self._timeout_s / BEATS)
+            self._check_silence()
+            if self._is_up and not self._is_over:
+                self._keep(asyncio.ensure_future(self._asked([partial(self._client.sync_async, self._at("/"))])))
+
+    def _check_silence(self) -> None:
+        if self.session_id and not self._is_over and elapsed_s() - self._heard_s > self._timeout_s:
+            self._end()
+
+    def _end(self) -> None:
+        logger.warning("the session in ZooKeeper at %s is over", self._hosts)
+        self._shut()
+        for path in self._looks:
+            self._look(path)
+        self._keep(asyncio.ensure_future(self._stop_client()))
+
+    def _shut(self) -> None:
+        self._is_over = self._handler.is_over = True
+        self._changed.set()
+        if self._beating is not None:
+            self._beating.cancel()
+        for future in self._waiting:
+            if not future.done():
+                future.set_result([ConnectionLoss()])
+
+    async def close(self) -> None:
+        if not self._is_over:
+            self._shut()
+            await self._stop_client()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _stop_client(self) -> None:
+        await self._runtime.run(self._stopped)
+
+    def _stopped(self) -> None:
+        for end in (self._client.stop, self._client.close):
+            with contextlib.suppress(Exception):  # the connection is in any state; what counts is that its threads end
+                end()
+
+    def _keep(self, task: "asyncio.Future[Any]") -> None:
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    def _in_loop(self, act: Callable[..., None], *args: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(act, *args)
+
+
+def _step(reading: Reading[Any], answered: Sequence[Any] | None) -> tuple[bool, Any]:
+    """Whether the reading is done, and its result or next question."""
+    try:
+        return False, reading.send(answered)
+    except StopIteration as end:
+        return True, end.value
+
+
+def _refusal(operation: Operation, error: KazooException) -> StoreConflict | StorageError:
+    above = parent_of(operation.path)
+    match error:
+        case NoChildrenForEphemeralsError():
+            return NoNode(above)
+        case NoNodeError():
+            return NoNode(above if isinstance(operation, Create) else operation.path)
+        case NodeExistsError():
+            return NodeExists(operation.path)
+        case BadVersionError():
+            return BadVersion(operation.path)
+        case NotEmptyError():
+            return NotEmpty(operation.path)
+    return StorageError(f"ZooKeeper refuses a write of {operation.path}: {error!r}")
