@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.version import VERSION
 
 if TYPE_CHECKING:
-    from moldau import aio, errors, serializers
+    from moldau import admin, aio, errors, serializers
     from moldau.client.administration.admin import Admin, NewTopic
     from moldau.client.consuming.consumer import Consumer
     from moldau.client.consuming.consumer_metrics import ConsumerMetrics
@@ -53,6 +53,7 @@ __all__ = [
     "TopicFilter",
     "TopicPartition",
     "__version__",
+    "admin",
     "aio",
     "errors",
     "read_table",
@@ -83,7 +84,7 @@ _HOMES = {
     "TopicPartition": "moldau.names",
     "read_table": "moldau.client.consuming.table_reading",
 }
-_MODULES = {"aio": "moldau.aio", "errors": "moldau.errors", "serializers": "moldau.serializers"}
+_MODULES = {name: f"moldau.{name}" for name in ("admin", "aio", "errors", "serializers")}
 
 
 def __getattr__(name: str) -> Any:

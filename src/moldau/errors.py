@@ -175,6 +175,10 @@ class SecurityDisabled(KafkaError, code=ErrorCode.SECURITY_DISABLED):
     """The broker has no authorizer, so there are no ACLs."""
 
 
+class UnacceptableCredential(KafkaError, code=ErrorCode.UNACCEPTABLE_CREDENTIAL):
+    """A SCRAM credential has no user, or too few or too many iterations."""
+
+
 # -- topics, partitions and settings
 
 

@@ -24,8 +24,9 @@ FACES: dict[str, tuple[type, type]] = {
 }
 NAMES_OF_MOLDAU_ALONE = {
     "__version__",
+    "admin",  # values
     "aio",
-    "serializers",  # bytes to values and back: no waiting
+    "serializers",  # functions that do not wait
 }
 ONLY_ASYNC: dict[str, set[str]] = {
     # `async with` binds a client to the running loop; without it, `await client.start()` does

@@ -15,6 +15,7 @@ import pytest
 from harness.brokers import Broker, ForeignBroker
 from harness.patience import stretched
 from moldau import NewTopic, OffsetAndMetadata, Record, TopicPartition, errors
+from moldau.admin import Acl, AclFilter, ScramDeletion, ScramUpsertion
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from tests.clients.faces import SECONDS, Client, Face, soon, taken
 
@@ -391,6 +392,39 @@ class TestAdministration:
                 assert await admin.describe_client_quotas({"user": f"nobody-{uuid.uuid4().hex}"}) == {}
                 with pytest.raises(errors.ResourceNotFound):
                     await admin.describe_user_scram_credentials([f"nobody-{uuid.uuid4().hex}"])
+
+        asyncio.run(run())
+
+    def test_rights_quotas_users_and_moves_are_altered_or_refused_with_a_sentence(self, face: Face, topic: str) -> None:
+        """Moldau enforces no quota and has no users; a Kafka without an authorizer has no ACLs either."""
+        reads = Acl("topic", topic, f"User:{topic}", "read")
+        quota = (("user", topic),)
+
+        async def run() -> None:
+            here, absent = await made(face, topic, 2)
+            async with face.admin() as admin:
+                created = (await admin.create_acls([reads]))[reads]
+                found = AclFilter(principal=reads.principal)
+                if created is None:
+                    deleted = (await admin.delete_acls([found]))[found]
+                    assert deleted == [reads]
+                else:
+                    assert isinstance(created, errors.SecurityDisabled)
+                    with pytest.raises(errors.SecurityDisabled):
+                        await admin.describe_acls(found)
+                limited = (await admin.alter_client_quotas({quota: {"producer_byte_rate": 1e6}}))[quota]
+                assert limited is None or isinstance(limited, errors.InvalidRequest)
+                assert await admin.alter_client_quotas({quota: {"producer_byte_rate": None}}) == {quota: None}
+                given = await admin.alter_user_scram_credentials([ScramUpsertion(topic, "secret")])
+                if given[topic] is None:
+                    assert await admin.alter_user_scram_credentials([ScramDeletion(topic)]) == {topic: None}
+                else:
+                    assert isinstance(given[topic], errors.SecurityDisabled)
+                [broker_id, *_] = (await admin.describe_cluster()).brokers
+                moved = await admin.alter_reassignments({here: [broker_id], absent: [broker_id, 9_999]})
+                assert moved[here] is None and isinstance(moved[absent], errors.InvalidReplicaAssignment)
+                [cancelled] = (await admin.alter_reassignments({here: None})).values()
+                assert isinstance(cancelled, errors.NoReassignmentInProgress)
 
         asyncio.run(run())
 

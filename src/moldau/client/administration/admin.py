@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from moldau.client.administration.acls import Acl, AclFilter, AclsPart
 from moldau.client.administration.cluster import (
     ClusterDescription,
     ClusterPart,
@@ -20,11 +21,12 @@ from moldau.client.administration.cluster import (
     LogDir,
     Reassignment,
     ReplicaSize,
-    ScramCredential,
     VersionRange,
 )
 from moldau.client.administration.groups import GroupDescription, GroupListing, GroupMember, GroupsPart
+from moldau.client.administration.quotas import QuotasPart
 from moldau.client.administration.records import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset, RecordsPart
+from moldau.client.administration.scram import ScramCredential, ScramDeletion, ScramPart, ScramUpsertion
 from moldau.client.administration.topics import NewTopic, TopicsPart
 from moldau.client.background import LoopThread
 from moldau.client.faces import Face, blocking
@@ -39,6 +41,8 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "MAX_TIMESTAMP",
+    "Acl",
+    "AclFilter",
     "Admin",
     "AdminSettings",
     "AsyncAdmin",
@@ -53,6 +57,8 @@ __all__ = [
     "Reassignment",
     "ReplicaSize",
     "ScramCredential",
+    "ScramDeletion",
+    "ScramUpsertion",
     "VersionRange",
 ]
 
@@ -65,7 +71,7 @@ class AdminSettings(ClientSettings):
     default_api_timeout_ms: int = setting(default=30_000, low=1, about="Retry this long before a call fails.")
 
 
-class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart):
+class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart, QuotasPart, ScramPart, AclsPart):
     """An admin client. Use it in `async with`, on one loop. `configs` and `transactions` are parts of their own."""
 
     @configured(AdminSettings)
@@ -192,5 +198,11 @@ class Admin(Face[AsyncAdmin]):
     describe_log_dirs = blocking(AsyncAdmin.describe_log_dirs)
     elect_leaders = blocking(AsyncAdmin.elect_leaders)
     list_reassignments = blocking(AsyncAdmin.list_reassignments)
+    alter_reassignments = blocking(AsyncAdmin.alter_reassignments)
     describe_client_quotas = blocking(AsyncAdmin.describe_client_quotas)
+    alter_client_quotas = blocking(AsyncAdmin.alter_client_quotas)
     describe_user_scram_credentials = blocking(AsyncAdmin.describe_user_scram_credentials)
+    alter_user_scram_credentials = blocking(AsyncAdmin.alter_user_scram_credentials)
+    describe_acls = blocking(AsyncAdmin.describe_acls)
+    create_acls = blocking(AsyncAdmin.create_acls)
+    delete_acls = blocking(AsyncAdmin.delete_acls)

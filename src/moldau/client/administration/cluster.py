@@ -1,4 +1,4 @@
-"""The cluster: brokers, features and API versions, log folders, elections, reassignments, quotas, SCRAM credentials."""
+"""The cluster: brokers, features and API versions, log folders, elections, reassignments."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,17 +9,15 @@ from moldau.errors import KafkaError
 from moldau.names import TopicPartition
 from moldau.peers.address import Address
 from moldau.protocol.apis import (
+    ALTER_PARTITION_REASSIGNMENTS,
     API_VERSIONS,
     APIS,
-    DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_LOG_DIRS,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
     ELECT_LEADERS,
     LIST_PARTITION_REASSIGNMENTS,
 )
 
 ELECTIONS = {"preferred": 0, "unclean": 1}
-MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 Election = Literal["preferred", "unclean"]
 
 
@@ -76,17 +74,6 @@ class Reassignment(NamedTuple):
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
-
-
-class ScramCredential(NamedTuple):
-    """One credential of a user; its secret is never told."""
-
-    mechanism: str
-    iterations: int
-
-
-QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Pairs of a type ("user", "client-id", "ip") and a name; None as name is the default of the type."""
 
 
 class ClusterPart(AdminPart):
@@ -187,41 +174,24 @@ class ClusterPart(AdminPart):
             for p in topic.partitions
         }
 
-    async def describe_client_quotas(
-        self, match: Mapping[str, str | None] | None = None, *, strict: bool = False
-    ) -> dict[QuotaEntity, dict[str, float]]:
-        """The client quotas, by entity. `match` limits them: type -> name, None for the type's default; with `strict`
-        an entity must not have any other type."""
-        messages = DESCRIBE_CLIENT_QUOTAS.messages
-        components = [
-            messages.ComponentData(entity_type=kind, match_type=1 if name is None else 0, match=name)
-            for kind, name in (match or {}).items()
-        ]
-        request = messages.DescribeClientQuotasRequest(components=components, strict=strict)
-        reply = await self._ask(DESCRIBE_CLIENT_QUOTAS, request, "describing client quotas")
-        return {
-            tuple((part.entity_type, part.entity_name) for part in entry.entity): {v.key: v.value for v in entry.values}
-            for entry in reply.entries or []
-        }
-
-    async def describe_user_scram_credentials(
-        self, users: Iterable[str] | None = None
-    ) -> dict[str, list[ScramCredential]]:
-        """The SCRAM credentials of these users (all by default), by user. Raises `ResourceNotFound` for a user without
-        one."""
-        messages = DESCRIBE_USER_SCRAM_CREDENTIALS.messages
-        wanted = None if users is None else [messages.UserName(name=name) for name in users]
-        request = messages.DescribeUserScramCredentialsRequest(users=wanted)
-        reply = await self._ask(DESCRIBE_USER_SCRAM_CREDENTIALS, request, "describing SCRAM credentials")
-        found: dict[str, list[ScramCredential]] = {}
-        for one in reply.results:
-            error = failure(one, f"user {one.user}")
-            if error is not None:
-                raise error
-            found[one.user] = [
-                ScramCredential(MECHANISMS.get(info.mechanism, "unknown"), info.iterations)
-                for info in one.credential_infos
-            ]
+    async def alter_reassignments(
+        self, moves: Mapping[TopicPartition, Iterable[int] | None]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Move partitions to these brokers, the preferred leader first, or cancel what is under way (None). The brokers
+        begin and go on by themselves: `list_reassignments` says what is left. Returns None or the error of each."""
+        messages, topics = ALTER_PARTITION_REASSIGNMENTS.messages, dict[str, list[Any]]()
+        for tp, brokers in moves.items():
+            replicas = None if brokers is None else list(brokers)
+            one = messages.ReassignablePartition(partition_index=tp.partition, replicas=replicas)
+            topics.setdefault(tp.topic, []).append(one)
+        wanted = [messages.ReassignableTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+        request = messages.AlterPartitionReassignmentsRequest(timeout_ms=self._timeout_ms, topics=wanted)
+        reply = await self._ask_controller(ALTER_PARTITION_REASSIGNMENTS, request, "reassigning partitions")
+        found: dict[TopicPartition, KafkaError | None] = {}
+        for topic in reply.responses:
+            for p in topic.partitions:
+                tp = TopicPartition(topic.name, p.partition_index)
+                found[tp] = failure(p, f"reassigning {tp}")
         return found
 
 

@@ -1,0 +1,90 @@
+"""ACLs, quotas, SCRAM credentials and reassignments: what a Moldau broker says, and what is sent."""
+
+import base64
+import hashlib
+import hmac
+
+import pytest
+
+from moldau import Admin, TopicPartition
+from moldau.admin import Acl, AclFilter, ScramDeletion, ScramUpsertion
+from moldau.client.administration.scram import salted_password
+from moldau.errors import (
+    ConfigError,
+    InvalidReplicaAssignment,
+    InvalidRequest,
+    NoReassignmentInProgress,
+    ResourceNotFound,
+    SecurityDisabled,
+    UnacceptableCredential,
+    UnknownTopicOrPartition,
+)
+
+READS = Acl("topic", "orders", "User:ann", "read")
+
+
+def test_a_broker_without_acls_says_so(bootstrap: str) -> None:
+    with Admin(bootstrap) as admin:
+        with pytest.raises(SecurityDisabled, match="describing ACLs: this broker has no access rights"):
+            admin.describe_acls()
+        [(acl, refused)] = admin.create_acls([READS]).items()
+        assert acl == READS and isinstance(refused, SecurityDisabled)
+        wanted = AclFilter("topic", principal="User:ann")
+        assert isinstance(admin.delete_acls([wanted])[wanted], SecurityDisabled)
+
+
+def test_wrong_acls_are_refused_before_they_are_sent(bootstrap: str) -> None:
+    with pytest.raises(ConfigError, match="AclFilter"):
+        Acl("any", "orders", "User:ann", "read")
+    with Admin(bootstrap) as admin:
+        with pytest.raises(ConfigError, match="'topics' is not one of any, topic, group"):
+            admin.create_acls([Acl("topics", "orders", "User:ann", "read")])  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="'reads' is not one of"):
+            admin.describe_acls(AclFilter(operation="reads"))  # type: ignore[arg-type]
+
+
+def test_quotas_are_refused_and_removed(bootstrap: str) -> None:
+    ann, every_client = (("user", "ann"),), (("user", "ann"), ("client-id", None))
+    with Admin(bootstrap) as admin:
+        outcome = admin.alter_client_quotas(
+            {ann: {"producer_byte_rate": 1e6}, every_client: {"request_percentage": None}}
+        )
+        assert isinstance(outcome[ann], InvalidRequest)
+        assert str(outcome[ann]) == "quotas of user ann: this broker does not enforce client quotas"
+        assert outcome[every_client] is None
+
+
+def test_users_are_refused_and_passwords_are_not_shown(bootstrap: str) -> None:
+    with Admin(bootstrap) as admin:
+        outcome = admin.alter_user_scram_credentials([ScramUpsertion("ann", "secret"), ScramDeletion("bob")])
+        [weak] = admin.alter_user_scram_credentials([ScramUpsertion("ann", "secret", iterations=10)]).values()
+        assert isinstance(weak, UnacceptableCredential)
+    assert isinstance(outcome["ann"], SecurityDisabled) and isinstance(outcome["bob"], ResourceNotFound)
+    assert "secret" not in repr(ScramUpsertion("ann", "secret"))
+    with pytest.raises(ConfigError, match="SCRAM-SHA-1"):
+        ScramUpsertion("ann", "secret", "SCRAM-SHA-1")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="iterations"):
+        ScramUpsertion("ann", "secret", iterations=0)
+
+
+def test_a_password_is_salted_so_that_its_owner_can_log_in() -> None:
+    """The example of RFC 7677, section 3: the client's proof follows from the salted password."""
+    nonce, salt = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0", "W22ZaJ0SNY7soEsUEjb6gQ=="
+    said = f"n=user,r={nonce[:20]},r={nonce},s={salt},i=4096,c=biws,r={nonce}"
+    salted = salted_password("SCRAM-SHA-256", "pencil", base64.b64decode(salt), 4_096)
+    key = hmac.digest(salted, b"Client Key", "sha256")
+    signature = hmac.digest(hashlib.sha256(key).digest(), said.encode(), "sha256")
+    proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))
+    assert base64.b64encode(proof) == b"dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+
+
+def test_partitions_move_to_brokers_that_exist(bootstrap: str, topic: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=2)
+        [broker_id] = admin.describe_cluster().brokers
+        one, two, none = (TopicPartition(topic, number) for number in range(3))
+        outcome = admin.alter_reassignments({one: [broker_id], two: [broker_id, 99], none: [broker_id]})
+        assert outcome[one] is None
+        assert isinstance(outcome[two], InvalidReplicaAssignment)
+        assert isinstance(outcome[none], UnknownTopicOrPartition)
+        assert isinstance(admin.alter_reassignments({one: None})[one], NoReassignmentInProgress)
