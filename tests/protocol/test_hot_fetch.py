@@ -119,7 +119,7 @@ def test_a_damaged_request_is_another_or_a_violation(version: int, data: st.Data
     at = int(place * len(frame))
     frame[at : at + len(patch)] = patch
     try:
-        by_hand = read_fetch(memoryview(frame), version, 0)
+        by_hand = read_fetch(memoryview(frame), version, 0, schema.ELEMENTS_MAX)
     except ProtocolViolation:
         return
     try:

@@ -73,7 +73,7 @@ def test_a_damaged_produce_request_is_another_or_a_violation(
     at = int(place * len(frame))
     frame[at : at + len(patch)] = patch
     try:
-        by_hand = hot_produce.read_produce(memoryview(frame), version, 0)
+        by_hand = hot_produce.read_produce(memoryview(frame), version, 0, schema.ELEMENTS_MAX)
     except ProtocolViolation:
         return
     by_schema, _ = schema.read(PRODUCE.request, version, PRODUCE.is_flexible(version), frame)
