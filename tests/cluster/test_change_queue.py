@@ -5,6 +5,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,7 +132,7 @@ def test_what_another_session_has_changed_is_seen_after_a_conflict_with_it() -> 
     async def scenario(store: ModelZooKeeper, cluster: Cluster) -> None:
         other = ModelSession(store)
         await cluster.topics.ensure("kept")
-        await other.multi(layout.topic_created(TOPIC))
+        await other.multi(layout.topic_created(TOPIC, 1))
         names: list[str] = []
         cluster.metadata.subscribe(lambda _, changed: names.extend(changed))
         [(_, result)] = await cluster.topics.create([NewTopic("t")])
@@ -207,6 +208,26 @@ def test_a_broker_that_is_no_longer_the_controller_changes_nothing() -> None:
         with pytest.raises(KafkaError, match="no broker is the controller"):
             await cluster.topics.create([NewTopic("a")])
         assert cluster.image.topics == {}
+
+    with_one(scenario)
+
+
+def test_a_controller_that_was_replaced_and_has_not_heard_of_it_changes_nothing() -> None:
+    async def scenario(store: ModelZooKeeper, cluster: Cluster) -> None:
+        other = ModelSession(store)
+        unheard = [Delete(layout.CONTROLLER), layout.controller(2, 0), layout.controller_epoch(2, 0)]
+        decide = cluster.queue.decided
+
+        async def late(elements: int, decision: Callable[[], Any]) -> Any:
+            if store.nodes[layout.CONTROLLER_EPOCH].version == 0:
+                await other.multi(unheard)
+            return await decide(elements, decision)
+
+        cluster.queue.decided = late  # type: ignore[method-assign]
+        with pytest.raises(KafkaError, match="broker 2 is the controller") as refused:
+            await cluster.topics.create([NewTopic("a")])
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+        assert "/brokers/topics/a" not in store.nodes
 
     with_one(scenario)
 

@@ -1,7 +1,10 @@
 """The cluster as a broker sees it: images, subscribers, and that everything outlives the process."""
 
 import asyncio
+import contextlib
 import json
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,8 @@ from moldau.cluster.alterations import Alteration, OpType
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import BrokerImage, Endpoint, Image, TopicImage
-from moldau.cluster.store import Set
+from moldau.cluster.reading import read_image
+from moldau.cluster.store import Create, Delete, Set
 from moldau.errors import StorageError
 from moldau.names import TopicPartition, long_id, short_id
 from tests.cluster.opening import open_cluster
@@ -61,7 +65,7 @@ def test_everything_that_was_answered_is_there_after_a_restart(tmp_path: Path) -
         return before, cluster.image
 
     before, after = asyncio.run(scenario())
-    assert before == after
+    assert replace(before, controller_epoch=before.controller_epoch + 1) == after
     assert list(after.topics) == ["a", "b"]
     assert len(after.topics["a"].partitions) == 5
     assert after.topics["a"].overrides == {"retention.ms": "5"}
@@ -94,6 +98,7 @@ def test_the_store_holds_the_documents_that_kafka_kept_in_zookeeper(tmp_path: Pa
         broker = document("/brokers/ids/1")
         assert broker["endpoints"] == ["PLAINTEXT://localhost:9092"]
         assert document("/controller")["brokerid"] == 1
+        assert document("/controller_epoch") == 1
         await cluster.close()
         return topic
 
@@ -120,11 +125,50 @@ def test_the_store_holds_the_documents_that_kafka_kept_in_zookeeper(tmp_path: Pa
     assert document("/brokers/topics/a")["topic_id"] == short_id(topic.id)
     assert document("/brokers/topics/a")["partitions"] == {"0": [1]}
     state = document("/brokers/topics/a/partitions/0/state")
-    assert (state["leader"], state["leader_epoch"], state["isr"]) == (1, 0, [1])
+    assert (state["leader"], state["leader_epoch"], state["isr"], state["controller_epoch"]) == (1, 0, [1], 1)
     assert document("/config/topics/a") == {"version": 1, "config": {}}
     assert document("/latest_producer_id_block")["block_end"] == "999"
     assert open_again().get("/brokers/ids/1") is None
     open_again().close()
+
+
+def test_every_controller_has_an_epoch_of_its_own_and_names_it_in_what_it_changes(tmp_path: Path) -> None:
+    async def scenario() -> list[int]:
+        epochs = []
+        for _ in range(3):
+            cluster = await open_cluster(tmp_path, clean=False)
+            await cluster.topics.ensure("a")
+            await cluster.close()
+            epochs.append(cluster.image.controller_epoch)
+        return epochs
+
+    assert asyncio.run(scenario()) == [1, 2, 3]
+    with contextlib.closing(EmbeddedStore(tmp_path)) as store:
+        node = store.get("/brokers/topics/a/partitions/0/state")
+        assert node is not None
+        assert json.loads(node.data)["controller_epoch"] == 3
+        assert store.read(read_image()).controller_epoch == 3  # type: ignore[union-attr]
+
+
+def test_what_earlier_versions_had_elsewhere_is_moved_and_wishes_of_tools_stay(tmp_path: Path) -> None:
+    async def scenario() -> Image:
+        cluster = await open_cluster(tmp_path)
+        await cluster.close()
+        return cluster.image
+
+    asyncio.run(scenario())
+    topic_id = short_id(uuid.UUID(int=7))
+    earlier = [Delete("/moldau/deleted_topics"), Delete("/moldau"), Delete("/consumers"), Delete("/controller_epoch")]
+    with contextlib.closing(EmbeddedStore(tmp_path)) as store:
+        store.multi([*earlier, Create(f"/admin/delete_topics/{topic_id}", b'{"version":1,"name":"gone"}')])
+        store.multi([Create("/admin/delete_topics/a-wish")])
+    image = asyncio.run(scenario())
+    assert image.deleted == {uuid.UUID(int=7): "gone"}
+    assert image.controller_epoch == 1
+    with contextlib.closing(EmbeddedStore(tmp_path)) as store:
+        assert store.children("/admin/delete_topics") == ["a-wish"]
+        assert store.children("/moldau/deleted_topics") == [topic_id]
+        assert "consumers" in store.children("/")
 
 
 def test_metadata_that_is_not_what_it_should_be_is_refused_by_path(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 the partitions that have no other leader.
 
 `/controller` is created, never replaced: the node of another session that is alive makes this broker give up. (Clusters
-of several brokers come later; until then every broker must be the controller of its own.)
+of several brokers come later; until then every broker must be the controller of its own.) The same step raises
+`/controller_epoch`, which every later change checks: what a controller that was replaced still writes is refused.
 """
 
 from collections.abc import Mapping
@@ -10,8 +11,8 @@ from functools import partial
 
 from moldau.cluster import controller, layout
 from moldau.cluster.image import NO_LEADER, Image
-from moldau.cluster.reading import read_changes, read_image
-from moldau.cluster.store import MetadataStore, Operation, StoreConflict
+from moldau.cluster.reading import controller_epoch, read_changes, read_image
+from moldau.cluster.store import Check, MetadataStore, Operation, StoreConflict, node_at
 from moldau.errors import MoldauError
 from moldau.names import short_id
 from moldau.runtime import Runtime
@@ -31,19 +32,25 @@ async def begin(
     clean: bool,
     cluster_id: str | None,
     directories: Mapping[str, bool] | None,
-) -> Image:
-    """The cluster with this broker as its controller; see `Cluster.open`. Raises `BrokerConflict`,
+) -> tuple[Image, Check]:
+    """The cluster with this broker as its controller, and what each of its changes must check. Raises `BrokerConflict`,
     `StorageError`."""
     for attempt in range(ATTEMPTS_MAX):
         image = await store.read(read_image())
         if image is not None:
             _check_alone(image, broker_id)
-        operations: list[Operation] = [layout.controller(broker_id, runtime.clock.now_ms())]
+        node = await store.read(node_at(layout.CONTROLLER_EPOCH))
+        epoch, version = controller_epoch(node) + 1, None if node is None else node.version
+        fence = Check(layout.CONTROLLER_EPOCH, 0 if version is None else version + 1)
+        operations: list[Operation] = [
+            layout.controller_epoch(epoch, version),
+            layout.controller(broker_id, runtime.clock.now_ms()),
+        ]
         if image is None:
             operations += layout.new_cluster(cluster_id or _new_cluster_id(runtime))
         else:
             operations += await store.read(layout.missing())
-            lead = partial(_led_again, image, broker_id, clean=clean, directories=directories)
+            lead = partial(_led_again, image, broker_id, epoch, clean=clean, directories=directories)
             operations += await runtime.run(lead)
         try:
             await store.multi(operations)
@@ -52,16 +59,18 @@ async def begin(
                 raise
             continue
         if image is not None:
-            return (await store.read(read_changes(image, [operation.path for operation in operations])))[0]
+            return (await store.read(read_changes(image, [operation.path for operation in operations])))[0], fence
         break
     image = await store.read(read_image())
     assert image is not None
-    return image
+    return image, fence
 
 
-def _led_again(image: Image, broker_id: int, *, clean: bool, directories: Mapping[str, bool] | None) -> list[Operation]:
+def _led_again(
+    image: Image, broker_id: int, epoch: int, *, clean: bool, directories: Mapping[str, bool] | None
+) -> list[Operation]:
     topics = controller.lead_again(image, broker_id, clean=clean, directories=directories)
-    return [step for topic in topics for step in layout.topic_changed(image.topics[topic.name], topic)]
+    return [step for topic in topics for step in layout.topic_changed(image.topics[topic.name], topic, epoch)]
 
 
 def id_in_use(image: Image, broker_id: int) -> str:

@@ -58,10 +58,12 @@ def in_turn(
 
 
 class ChangeQueue:
-    """Belongs to the event loop it was made on."""
+    """`fence` begins every change, so that a controller that was replaced changes nothing. Belongs to the event loop it
+    was made on."""
 
-    def __init__(self, store: MetadataStore, metadata: MetadataCache, runtime: Runtime):
+    def __init__(self, store: MetadataStore, metadata: MetadataCache, runtime: Runtime, fence: Check):
         self._store = store
+        self._fence = fence
         self._metadata = metadata
         self._runtime = runtime
         self._turn = asyncio.Lock()
@@ -119,7 +121,7 @@ class ChangeQueue:
             return
         self.check_controller()
         try:
-            await self._store.multi(operations)
+            await self._store.multi([self._fence, *operations])
         except OutcomeUnknown:
             self._look_again()
             raise

@@ -19,7 +19,7 @@ from moldau.cluster.image import Image
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.producer_ids import ProducerIds
 from moldau.cluster.registration import Registration
-from moldau.cluster.store import MetadataStore
+from moldau.cluster.store import Check, MetadataStore
 from moldau.cluster.topic_changes import TopicChanges
 from moldau.config import BrokerConfig
 from moldau.runtime import Runtime
@@ -34,12 +34,13 @@ class Cluster:
         config: BrokerConfig,
         runtime: Runtime,
         image: Image,
+        fence: Check,
         place: ChooseFolders | None,
         made_in: FolderOf | None,
         in_the_way: FolderInTheWay,
     ):
         self.metadata = MetadataCache(config, image)
-        self.queue = ChangeQueue(store, self.metadata, runtime)
+        self.queue = ChangeQueue(store, self.metadata, runtime, fence)
         self.directories = DirectoryPlacement(self.metadata, self.queue, place, made_in, in_the_way)
         self.topics = TopicChanges(self.metadata, self.queue, self.directories, runtime)
         self.configs = ConfigChanges(self.metadata, self.queue)
@@ -68,10 +69,10 @@ class Cluster:
         `BrokerConflict`, `ConfigError` or `StorageError`; the session in the store is ended then.
         """
         try:
-            image = await begin(
+            image, fence = await begin(
                 store, config.node_id, runtime, clean=clean, cluster_id=cluster_id, directories=directories
             )
-            cluster = cls(store, config, runtime, image, place, made_in, in_the_way)
+            cluster = cls(store, config, runtime, image, fence, place, made_in, in_the_way)
             await cluster.queue.start()
             return cluster
         except BaseException:

@@ -36,7 +36,7 @@ class ConfigChanges:
         if isinstance(changed, Refusal):
             return changed
         if not validate_only:
-            await self.queue.commit(layout.topic_changed(topic, changed))
+            await self.queue.commit(layout.topic_changed(topic, changed, image.controller_epoch))
         return None
 
     @in_turn

@@ -94,9 +94,10 @@ class DirectoryPlacement:
 
     async def _commit_made(self, directories: Mapping[str, Mapping[int, str]]) -> None:
         topics, broker_id = self._metadata.image.topics, self._metadata.broker_id
+        epoch = self._metadata.image.controller_epoch
         changed = [
             (topics[name], controller.made_in(topics[name], broker_id, by_number))
             for name, by_number in directories.items()
             if name in topics
         ]
-        await self.queue.commit([step for old, new in changed for step in layout.topic_changed(old, new)])
+        await self.queue.commit([step for old, new in changed for step in layout.topic_changed(old, new, epoch)])

@@ -89,6 +89,7 @@ class Image:
     broker_overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     group_overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     deleted: Mapping[uuid.UUID, str] = field(default_factory=dict)
+    controller_epoch: int = 0
 
     def topic(self, name: str | None, topic_id: uuid.UUID | None = None) -> TopicImage | None:
         """The topic of that name; if the name is empty or None, of that id."""

@@ -2,6 +2,7 @@
 
     /cluster/id                              {"version": "1", "id": ...}
     /controller                              {"version": 2, "brokerid": 1, ...}                       ephemeral
+    /controller_epoch                        a number as text, raised by every new controller
     /brokers/ids/1                           {"version": 5, "host", "port", "endpoints", ...}     ephemeral
     /brokers/topics/T                        {"version": 3, "topic_id": ..., "partitions": {"0": [1]}, ...,
                                               "directories": {"0": [the id of the log folder on that broker]},
@@ -10,12 +11,12 @@
     /config/topics/T, /config/brokers/1      {"version": 1, "config": {...}}; /config/brokers/<default> is for all
     /config/groups/G                         the same, for the group whose name is G once unquoted
     /latest_producer_id_block                {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
-    /admin/delete_topics/ID                  {"version": 1, "name": T}: gone, but not yet from every disk
+    /moldau/deleted_topics/ID                {"version": 1, "name": T}: gone, but not yet from every disk
+    /consumers, /config/changes, ...         empty, for tools that look there
 
 The functions here turn images into operations and decide nothing; `reading` turns nodes into images. Source: "ZooKeeper
-Directories" in Kafka's documentation; KIP-516 for topic ids. What is in `/admin/delete_topics` is ours: Kafka puts
-names there, and no document. So are `directories` (of a topic, of a broker), which Kafka got after ZooKeeper, and
-`unmade`.
+Directories" in Kafka's documentation; KIP-516 for topic ids. What is below `/moldau` is ours. So are `directories` (of
+a topic, of a broker), which Kafka got after ZooKeeper, and `unmade`.
 """
 
 import json
@@ -25,24 +26,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
-from moldau.cluster.store import Create, Delete, Operation, Reading, Set, nodes_at
+from moldau.cluster.store import Create, Delete, Operation, Reading, Set, children_of, nodes_at
 from moldau.names import short_id
 
 CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
 BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 GROUP_CONFIGS = "/config/groups"
-DELETED_TOPICS = "/admin/delete_topics"
+DELETED_TOPICS = "/moldau/deleted_topics"
+_DELETED_BEFORE = "/admin/delete_topics"
+"""Where earlier versions had them. Kafka's tools put the names of topics to delete there."""
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 PRODUCER_IDS_PER_BLOCK = 1000
 """Producer ids are assigned to brokers in blocks of this many: an id of the latest block may not be in use yet."""
 DEFAULT_BROKER = "<default>"
 _CONFIGS = ("/config", TOPIC_CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS)
-_TREE = ("/cluster", "/brokers", BROKERS, TOPICS, *_CONFIGS, "/admin", DELETED_TOPICS)
-_CONTROLLER_EPOCH = 1
+_OF_KAFKA = (
+    "/admin", "/admin/delete_topics", "/brokers/seqid", "/config/changes", "/config/clients", "/config/ips",
+    "/config/users", "/consumers", "/isr_change_notification", "/log_dir_event_notification",
+)  # fmt: skip
+_TREE = ("/cluster", "/brokers", BROKERS, TOPICS, *_CONFIGS, *_OF_KAFKA, "/moldau", DELETED_TOPICS)
 
 
 def _json(**document: Any) -> bytes:
@@ -56,7 +63,22 @@ def new_cluster(cluster_id: str) -> list[Operation]:
 def missing() -> Reading[list[Operation]]:
     """The operations that bring the tree of an earlier version up to date."""
     nodes = yield from nodes_at(_TREE)
-    return [Create(path) for path, node in zip(_TREE, nodes, strict=True) if node is None]
+    return [
+        *(Create(path) for path, node in zip(_TREE, nodes, strict=True) if node is None),
+        *(yield from _deleted_moved()),
+    ]
+
+
+def _deleted_moved() -> Reading[list[Operation]]:
+    """Earlier versions put a document there, and Kafka's tools a name without one."""
+    names = yield from children_of(_DELETED_BEFORE)
+    nodes = yield from nodes_at([f"{_DELETED_BEFORE}/{name}" for name in names])
+    return [
+        step
+        for name, node in zip(names, nodes, strict=True)
+        if node is not None and node.data
+        for step in (Create(f"{DELETED_TOPICS}/{name}", node.data), Delete(f"{_DELETED_BEFORE}/{name}", node.version))
+    ]
 
 
 def group_config_path(group_id: str) -> str:
@@ -80,6 +102,12 @@ def group_changed(group_id: str, old: Mapping[str, str] | None, new: Mapping[str
 
 def controller(broker_id: int, now_ms: int) -> Operation:
     return Create(CONTROLLER, _json(version=2, brokerid=broker_id, timestamp=str(now_ms)), ephemeral=True)
+
+
+def controller_epoch(epoch: int, version: int | None) -> Operation:
+    """The epoch of a new controller; `version` is that of the node, None if there is none yet."""
+    data = str(epoch).encode()
+    return Create(CONTROLLER_EPOCH, data) if version is None else Set(CONTROLLER_EPOCH, data, version)
 
 
 def broker(image: BrokerImage, now_ms: int, version: int | None = None) -> Create | Set:
@@ -129,9 +157,9 @@ def state_path(name: str, partition: int) -> str:
     return f"{TOPICS}/{name}/partitions/{partition}/state"
 
 
-def _state(partition: PartitionImage) -> bytes:
+def _state(partition: PartitionImage, epoch: int) -> bytes:
     return _json(
-        controller_epoch=_CONTROLLER_EPOCH,
+        controller_epoch=epoch,
         leader=partition.leader,
         version=1,
         leader_epoch=partition.leader_epoch,
@@ -144,32 +172,33 @@ def _placement(partition: PartitionImage) -> tuple[object, ...]:
     return partition.directories, partition.made
 
 
-def _new_partitions(topic: TopicImage, first: int) -> Iterator[Operation]:
+def _new_partitions(topic: TopicImage, first: int, epoch: int) -> Iterator[Operation]:
     for number in range(first, len(topic.partitions)):
         yield Create(f"{TOPICS}/{topic.name}/partitions/{number}")
-        yield Create(state_path(topic.name, number), _state(topic.partitions[number]))
+        yield Create(state_path(topic.name, number), _state(topic.partitions[number], epoch))
 
 
-def topic_created(topic: TopicImage) -> list[Operation]:
+def topic_created(topic: TopicImage, epoch: int) -> list[Operation]:
+    """`epoch` is the controller's, here and below."""
     return [
         config(f"{TOPIC_CONFIGS}/{topic.name}", topic.overrides, is_new=True),
         Create(f"{TOPICS}/{topic.name}", _assignment(topic)),
         Create(f"{TOPICS}/{topic.name}/partitions"),
-        *_new_partitions(topic, 0),
+        *_new_partitions(topic, 0, epoch),
     ]
 
 
-def topic_changed(old: TopicImage, new: TopicImage) -> list[Operation]:
+def topic_changed(old: TopicImage, new: TopicImage, epoch: int) -> list[Operation]:
     """From one image of a topic to a later one: more partitions, other states, other settings."""
     operations: list[Operation] = []
     together = list(zip(old.partitions, new.partitions, strict=False))
     moved = any(_placement(before) != _placement(after) for before, after in together)
     if moved or len(old.partitions) != len(new.partitions):
         operations.append(Set(f"{TOPICS}/{new.name}", _assignment(new)))
-        operations += _new_partitions(new, len(old.partitions))
+        operations += _new_partitions(new, len(old.partitions), epoch)
     for number, (before, after) in enumerate(together):
         if before._replace(directories=(), made=True) != after._replace(directories=(), made=True):
-            operations.append(Set(state_path(new.name, number), _state(after)))
+            operations.append(Set(state_path(new.name, number), _state(after, epoch)))
     if old.overrides != new.overrides:
         operations.append(config(f"{TOPIC_CONFIGS}/{new.name}", new.overrides, is_new=False))
     return operations
@@ -182,11 +211,12 @@ def deleted(topic_id: uuid.UUID, name: str) -> Operation:
 
 def whole(image: Image) -> list[Operation]:
     """Everything lasting of a cluster, for an empty store."""
-    operations = new_cluster(image.cluster_id)
+    epoch = image.controller_epoch
+    operations = [*new_cluster(image.cluster_id), *([controller_epoch(epoch, None)] if epoch else [])]
     operations += [config(f"{BROKER_CONFIGS}/{name}", own, is_new=True) for name, own in image.broker_overrides.items()]
     operations += [step for group, own in image.group_overrides.items() for step in group_changed(group, None, own)]
     operations += [deleted(topic_id, name) for topic_id, name in image.deleted.items()]
-    return operations + [step for topic in image.topics.values() for step in topic_created(topic)]
+    return operations + [step for topic in image.topics.values() for step in topic_created(topic, epoch)]
 
 
 def topic_deleted(topic: TopicImage) -> list[Operation]:

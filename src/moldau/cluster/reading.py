@@ -54,6 +54,14 @@ def read_image() -> Reading[Image | None]:
     return image.with_topics((yield from read_topics((yield from children_of(layout.TOPICS)))))
 
 
+def controller_epoch(node: Node | None) -> int:
+    """The epoch of the latest controller, by its node; 0 before the first. Raises `MalformedMetadata`."""
+    if node is None:
+        return 0
+    with _expecting("a controller's epoch", layout.CONTROLLER_EPOCH):
+        return int(node.data)
+
+
 def block_end(node: Node | None) -> int:
     """The last id of the latest block of producer ids, by its node; -1 before the first block. Raises
     `MalformedMetadata`."""
@@ -106,6 +114,7 @@ def _with_surroundings(image: Image) -> Reading[Image]:
     return replace(
         image,
         controller_id=(yield from _read_controller()),
+        controller_epoch=controller_epoch((yield from node_at(layout.CONTROLLER_EPOCH))),
         brokers=(yield from _read_brokers()),
         broker_overrides=(yield from _read_broker_overrides()),
         deleted=(yield from _read_deleted()),

@@ -54,4 +54,8 @@ class Registration:
     def _resigned(self, directories: Sequence[str]) -> list[Operation]:
         image = self._metadata.image
         changed = controller.directories_lost(image, self._metadata.broker_id, directories)
-        return [step for topic in changed for step in layout.topic_changed(image.topics[topic.name], topic)]
+        return [
+            step
+            for topic in changed
+            for step in layout.topic_changed(image.topics[topic.name], topic, image.controller_epoch)
+        ]

@@ -42,7 +42,9 @@ class TopicChanges:
             results = [(name, by_name.get(name, result)) for name, result in results]
             operations = await self.queue.decided(
                 sum(len(topic.partitions) for topic in new),
-                lambda: [operation for topic in new for operation in layout.topic_created(topic)],
+                lambda: [
+                    operation for topic in new for operation in layout.topic_created(topic, image.controller_epoch)
+                ],
             )
             await self.queue.commit(operations)
             await self._directories.note_made([topic.name for topic in new])
@@ -72,7 +74,11 @@ class TopicChanges:
                 [(topic, len(before[topic.name].partitions)) for _, topic in results if isinstance(topic, TopicImage)]
             )
             await self.queue.commit(
-                [step for topic in grown for step in layout.topic_changed(before[topic.name], topic)]
+                [
+                    step
+                    for topic in grown
+                    for step in layout.topic_changed(before[topic.name], topic, image.controller_epoch)
+                ]
             )
             await self._directories.note_made([topic.name for topic in grown])
         return results

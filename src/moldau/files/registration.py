@@ -12,7 +12,7 @@ from moldau.cluster import controller, layout
 from moldau.cluster.controller import Refusal
 from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image, PartitionImage, TopicImage
-from moldau.cluster.reading import block_end, read_image
+from moldau.cluster.reading import block_end, controller_epoch, read_image
 from moldau.cluster.store import Operation
 from moldau.errors import ErrorCode
 
@@ -53,7 +53,8 @@ def register(
     """Register the topic. `leader_epochs`: the latest epoch in the log of each partition. Raises `StorageError`."""
     partitions = tuple(PartitionImage(node_id, epoch + 1, (node_id,), (node_id,)) for epoch in leader_epochs)
     topic = TopicImage(name, topic_id, partitions, overrides)
-    store.multi([*layout.topic_created(topic), *_producer_ids_behind(store, node_id, producer_id_max)])
+    epoch = controller_epoch(store.get(layout.CONTROLLER_EPOCH))
+    store.multi([*layout.topic_created(topic, epoch), *_producer_ids_behind(store, node_id, producer_id_max)])
 
 
 def _producer_ids_behind(store: EmbeddedStore, node_id: int, producer_id_max: int) -> list[Operation]:
