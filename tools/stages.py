@@ -89,6 +89,7 @@ STAGES = (
     Stage("differential", 6, tests=("tests/differential",)),
     Stage("agreement", 4, tests=("tests/agreement",)),
     Stage("spark", 16, commands=DEMO, tests=("tests/demo", "tests/pipeline")),
+    Stage("loads", 4, tests=("tests/pipeline/loading/test_kills.py",), long=True),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
     Stage("simulation", 5, commands=SEEDS, tests=("tests/simulation", "tests/worlds"), options=("-n", "2"), long=True),
     Stage("zookeeper", 3, tests=("tests/zookeeper",)),

@@ -30,7 +30,8 @@ from moldau.demo.broker_process import running_broker, stop_leftover
 from moldau.demo.flights import Events
 from moldau.demo.report import Contents, Stage
 from moldau.errors import MoldauError, StorageError
-from moldau.pipeline.loading.load import Loaded, load
+from moldau.pipeline.loading.load import load
+from moldau.pipeline.loading.settings import Loaded
 from moldau.pipeline.session import check_java, errors_in_a_sentence, start_session
 from moldau.pipeline.tables.warehouse import Warehouse
 from moldau.records.digests import MASK

@@ -4,7 +4,6 @@ import datetime
 import json
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,8 @@ from moldau.client.producing.producer import Producer
 from moldau.client.registry.avro import AvroSerializer
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.pipeline.decoding.choosing import Decoding
-from moldau.pipeline.loading.decoders import decoders
-from moldau.pipeline.loading.load import Loaded, Settings, load
+from moldau.pipeline.loading.load import load
+from moldau.pipeline.loading.settings import Loaded, Settings
 from moldau.pipeline.tables.table import Table
 from moldau.pipeline.tables.warehouse import Warehouse
 
@@ -32,9 +31,7 @@ NOON = datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.UTC)
 
 
 def load_decoded(spark: "SparkSession", bootstrap: str, topic: str, warehouse: Warehouse, decoding: Decoding) -> Loaded:
-    settings = Settings()
-    found = decoders(bootstrap, [topic], warehouse, decoding, settings.isolation_level)
-    return load(lambda: spark, bootstrap, [topic], warehouse, replace(settings, decoders=found))
+    return load(lambda: spark, bootstrap, [topic], warehouse, Settings(decoding=decoding))
 
 
 def rows(table: Table | None, *columns: str) -> list[tuple[Any, ...]]:
@@ -132,4 +129,8 @@ def test_options_that_cannot_be_are_one_sentence(
 
 
 def test_nothing_new_and_no_table_is_no_error(bootstrap: str, new_topic: NewTopic, tmp_path: Path) -> None:
-    assert decoders(bootstrap, [new_topic()], Warehouse(tmp_path), Decoding("json"), "read_committed") == {}
+    def no_spark() -> "SparkSession":
+        raise AssertionError("nothing is to be loaded")
+
+    settings = Settings(decoding=Decoding("json"))
+    assert load(no_spark, bootstrap, [new_topic()], Warehouse(tmp_path), settings).commits == ()

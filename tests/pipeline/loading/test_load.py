@@ -17,7 +17,8 @@ from moldau.client.administration.admin import Admin
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
 from moldau.pipeline.loading import portions
-from moldau.pipeline.loading.load import LoadFailed, Settings, load
+from moldau.pipeline.loading.load import LoadFailed, load
+from moldau.pipeline.loading.settings import Settings
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.session import python_path
 from moldau.pipeline.tables.table import Conflict

@@ -1,51 +1,34 @@
-"""The decoder of each topic of a load, chosen on the driver: from what the user said, the topic's table, and a sample
-of what is to be loaded.
+"""The decoder of a topic of a load, chosen on the driver: from what the user said, the topic's table, and a sample of
+what is to be loaded.
 """
 
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from moldau.names import TopicPartition
 from moldau.pipeline.decoding.choosing import Decoding, decoder_of
 from moldau.pipeline.decoding.sampling import sampled
 from moldau.pipeline.decoding.topic_decoder import TopicDecoder
-from moldau.pipeline.options import Subscription
-from moldau.pipeline.positions import earliest, latest, subscribed
-from moldau.pipeline.ranges import OffsetRange, between
+from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.tables.table import Table
-from moldau.pipeline.tables.warehouse import Warehouse
 
 
-def decoders(
-    bootstrap: str, topics: Sequence[str], warehouse: Warehouse, decoding: Decoding, isolation_level: str
-) -> dict[str, TopicDecoder]:
-    """Decoders by topic; none for a topic that has neither records nor a table. Raises `ConfigError`, `RegistryError`
-    and `KafkaError`."""
-    decoding.check()
-    found: dict[str, TopicDecoder] = {}
-    for topic in dict.fromkeys(topics if decoding.kind != "none" else ()):
-        table = Table.open(warehouse.place(topic))
-        if decoding.inferred and table is None and not _new(bootstrap, topic, table, isolation_level):
-            continue
+def decoder_for(
+    bootstrap: str,
+    topic: str,
+    table: Table | None,
+    ranges: Sequence[OffsetRange],
+    decoding: Decoding,
+    isolation_level: str,
+) -> TopicDecoder | None:
+    """The decoder of a topic, whose table may not exist yet, for these ranges; None if values stay as they are. Raises
+    `ConfigError`, `RegistryError` and `KafkaError`."""
 
-        def sample(topic: str = topic, table: Table | None = table) -> Iterator[bytes]:
-            return sampled(bootstrap, _new(bootstrap, topic, table, isolation_level), isolation_level)
+    def sample() -> Iterator[bytes]:
+        return sampled(bootstrap, ranges, isolation_level)
 
-        known = None if table is None else pa.schema([field.with_type(plain(field.type)) for field in table.columns])
-        decoder = decoder_of(topic, decoding, sample, known)
-        if decoder is not None:
-            found[topic] = decoder
-    return found
-
-
-def _new(bootstrap: str, topic: str, table: Table | None, isolation_level: str) -> list[OffsetRange]:
-    """What of the topic is not in its table yet."""
-    partitions: list[TopicPartition] = list(subscribed(bootstrap, Subscription(topics=(topic,))))
-    first, end = earliest(bootstrap, partitions), latest(bootstrap, partitions, isolation_level)
-    loaded = {} if table is None else table.offsets(partitions)
-    start = {tp: min(max(loaded.get(tp, 0), first[tp]), end[tp]) for tp in partitions}
-    return between(start, end)
+    known = None if table is None else pa.schema([field.with_type(plain(field.type)) for field in table.columns])
+    return decoder_of(topic, decoding, sample, known)
 
 
 def plain(kind: pa.DataType) -> pa.DataType:

@@ -1,5 +1,6 @@
 """What a load writes of one topic, and where: the part of a task that all tasks of the topic share."""
 
+import uuid
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -23,3 +24,4 @@ class Target(NamedTuple):
     partition_by: str
     decoder: ValueDecoder | None
     quarantined: Quarantined
+    topic_id: uuid.UUID | None = None

@@ -8,7 +8,7 @@ table's has to be forced.
 
 from typing import Any, NamedTuple
 
-from moldau.pipeline.tables.storage import Location, errors_in_a_sentence
+from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, sync_added
 from moldau.pipeline.tables.table import LOAD_ID, RECORDS, opened
 
 FILE_BYTES = 256 * 1024 * 1024
@@ -31,14 +31,20 @@ class Version(NamedTuple):
     records: int | None
 
 
-def compact(where: Location) -> Compacted:
-    """Write small files of the same partition together. Raises TableError if another compaction got in between."""
+def compact(where: Location, file_bytes: int = FILE_BYTES) -> Compacted:
+    """Write files of the same partition that are smaller than `file_bytes` together, to files of about that size.
+    Raises TableError if another compaction got in between."""
     from deltalake import WriterProperties
 
+    table = opened(where)
     with errors_in_a_sentence(where.uri):
-        done = opened(where).optimize.compact(
-            target_size=FILE_BYTES, writer_properties=WriterProperties(compression="LZ4_RAW")
+        done = table.optimize.compact(
+            target_size=file_bytes,
+            max_concurrent_tasks=1,
+            writer_properties=WriterProperties(compression="LZ4_RAW"),
         )
+        if done["numFilesAdded"]:
+            sync_added(where, table.version())
     return Compacted(int(done["numFilesRemoved"]), int(done["numFilesAdded"]))
 
 

@@ -6,8 +6,10 @@ flushed to disk; an object store keeps what it has acknowledged.
 """
 
 import contextlib
+import json
 import os
 import re
+import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +102,19 @@ def sync_commit(table: Location, version: int) -> None:
     with contextlib.suppress(FileNotFoundError):  # a checkpoint may already have taken its place
         _sync(log / f"{version:020d}.json")
     _sync(log)
+
+
+def sync_added(table: Location, version: int) -> None:
+    """Flush the data files that a version of a local table has added, and its log entry, to disk."""
+    if not table.is_local:
+        return
+    entry = table.path / "_delta_log" / f"{version:020d}.json"
+    actions = [json.loads(line) for line in entry.read_text(encoding="utf-8").splitlines()]
+    added = [urllib.parse.unquote(action["add"]["path"]) for action in actions if "add" in action]
+    for path in added:
+        _sync(table.path / path)
+    sync_folders(table, {path.rpartition("/")[0] for path in added})
+    sync_commit(table, version)
 
 
 def _sync(path: Path) -> None:

@@ -7,6 +7,8 @@ was read, so two loads of the same offsets cannot both win. A file that no commi
 wrote it.
 """
 
+import logging
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +27,8 @@ from moldau.pipeline.tables.storage import Location, check_files, errors_in_a_se
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+
+logger = logging.getLogger(__name__)
 
 CHECKPOINT_INTERVAL = 20
 COMMIT_ATTEMPTS = 5
@@ -123,6 +127,12 @@ class Table:
             found = {tp: self._delta.transaction_version(app_id(tp)) for tp in partitions}
         return {tp: int(offset) for tp, offset in found.items() if offset is not None}
 
+    def topic_id(self, topic: str) -> int | None:
+        """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
+        with errors_in_a_sentence(self.where.uri):
+            found = self._delta.transaction_version(topic_app_id(topic))
+        return None if found is None else int(found)
+
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
         from pyarrow.dataset import field
@@ -160,10 +170,17 @@ class Table:
             self.refresh()
         raise TableError(f"{self.where.uri} changes its columns all the time; run this load again.")
 
-    def commit(self, load_id: str, files: Sequence[DataFile], start: Offsets, end: Offsets) -> int:
+    def commit(
+        self,
+        load_id: str,
+        files: Sequence[DataFile],
+        start: Offsets,
+        end: Offsets,
+        topic_ids: Mapping[str, int] | None = None,
+    ) -> int:
         """Add the files and move the offsets of partitions from `start` to `end`: all of it or nothing. Returns the
         version that has it. Raises Conflict if the offsets are no longer at `start`; a partition that is not in
-        `start` was never loaded."""
+        `start` was never loaded. `topic_ids` are noted beside the offsets."""
         from deltalake.exceptions import CommitFailedError
 
         with errors_in_a_sentence(self.where.uri):
@@ -183,7 +200,7 @@ class Table:
                 )
             with errors_in_a_sentence(self.where.uri):
                 try:
-                    self._write(load_id, files, end)
+                    self._write(load_id, files, end, topic_ids or {})
                 except CommitFailedError:
                     continue
             return self._committed(load_id)
@@ -198,22 +215,41 @@ class Table:
         version = self.version if self.version == before + 1 else self._version_of(load_id)
         assert version is not None, "a commit stays in the history for days"
         sync_commit(self.where, version)
+        if version % CHECKPOINT_INTERVAL == 0:
+            self._checkpoint()
         return version
 
-    def _write(self, load_id: str, files: Sequence[DataFile], end: Offsets) -> None:
-        from deltalake import CommitProperties, Transaction
+    def _checkpoint(self) -> None:
+        """Write a checkpoint and remove old entries of the log, after the entry of the commit is on disk. The commit
+        stands even if this fails; the next one catches up."""
+        try:
+            with errors_in_a_sentence(self.where.uri):
+                self._delta.create_checkpoint()
+                self._delta.cleanup_metadata()
+        except TableError as error:
+            logger.warning("No checkpoint was written: %s", error)
+
+    def _write(self, load_id: str, files: Sequence[DataFile], end: Offsets, topic_ids: Mapping[str, int]) -> None:
+        from deltalake import CommitProperties, PostCommitHookProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
 
         actions: list[AddAction | RemoveAction] = [
             AddAction(file.path, file.bytes, dict(file.partition_values), file.modified_ms, True, statistics(file))
             for file in files
         ]
+        kept = {app_id(tp): offset for tp, offset in sorted(end.items())}
+        kept |= {topic_app_id(topic): number for topic, number in topic_ids.items()}
         properties = CommitProperties(
             custom_metadata={LOAD_ID: load_id, RECORDS: sum(file.records for file in files)},
-            app_transactions=[Transaction(app_id(tp), offset) for tp, offset in sorted(end.items())],
+            app_transactions=[Transaction(name, number) for name, number in kept.items()],
         )
         self._delta.create_write_transaction(
-            actions, "append", self._delta.schema(), self.partition_columns, commit_properties=properties
+            actions,
+            "append",
+            self._delta.schema(),
+            self.partition_columns,
+            commit_properties=properties,
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
         )
 
     def _version_of(self, load_id: str) -> int | None:
@@ -232,3 +268,13 @@ def opened(where: Location) -> "DeltaTable":
 def app_id(tp: TopicPartition) -> str:
     """The application id under which a table keeps the next offset of a partition."""
     return f"moldau/{tp.topic}/{tp.partition}"
+
+
+def topic_app_id(topic: str) -> str:
+    """The application id under which a table keeps the id of its topic."""
+    return f"moldau/{topic}/topic-id"
+
+
+def short_id(topic_id: uuid.UUID) -> int:
+    """The first 63 bits of a topic's id, as a table keeps it."""
+    return topic_id.int >> 65

@@ -1,0 +1,262 @@
+"""`moldau pipeline load`: topics into Delta tables with Spark, once or until it is stopped; Spark is imported late."""
+
+import contextlib
+import importlib.util
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from moldau.cli.command_line import Option
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, StorageOption, pairs, partitioning
+from moldau.client.administration.group_offsets import duration_ms, time_ms
+from moldau.errors import ConfigError
+from moldau.runtime import RealClock
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from moldau.pipeline.decoding.choosing import Decoding
+    from moldau.pipeline.loading.settings import Settings
+    from moldau.pipeline.options import Subscription
+
+DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+EVERY_MS_MIN = 100
+RECORDS_MAX = 10_000_000
+
+Topics = Annotated[str, Option(metavar="TOPIC,...", help="The topics, separated by commas.")]
+Pattern = Annotated[str, Option(metavar="REGEX", help="Instead: all topics whose whole name matches, new ones too.")]
+WarehouseOption = Annotated[str, Option(help="The warehouse's folder or URL; it is created if missing.")]
+Every = Annotated[str, Option(metavar="30s", help="Load again and again, this often, until Ctrl-C or SIGTERM.")]
+Since = Annotated[
+    str, Option(metavar="TIME", help="Where a partition begins that was never loaded: 2h, 7d or 2026-11-21T08:00:00.")
+]
+Until = Annotated[str, Option(metavar="TIME", help="End before the first record of this time or a later one.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be loaded.")]
+Master = Annotated[str, Option(help="Spark's master: local[*], or spark://HOST:PORT.")]
+AllowDataLoss = Annotated[bool, Option("--allow-data-loss", help="Go on if records expired before they were loaded.")]
+GroupOption = Annotated[
+    str, Option("--group", help="A consumer group to commit the offsets to as well, for tools that show lag.")
+]
+MaxRecords = Annotated[
+    int | None, Option(min=1, metavar="N", help="With --every: records of a commit at most; 10 million by default.")
+]
+CompactAfter = Annotated[
+    int, Option(min=0, metavar="N", help="Compact a table with N small files in a partition; 0 for never.")
+]
+CompressionOption = Annotated[str, Option(help="lz4, snappy, zstd or none.")]
+IsolationLevel = Annotated[str, Option(help="read_committed leaves out records of open and aborted transactions.")]
+PartitionBy = Annotated[str, Option(help="How the tables of new topics are partitioned: date, hour (UTC) or none.")]
+Decode = Annotated[str, Option(help="Values become columns: json, avro, text; none keeps them as they are.")]
+SchemaFile = Annotated[
+    str, Option(metavar="FILE", help="The columns: JSON Schema or Spark's DDL for json, an Avro schema for avro.")
+]
+RegistryOption = Annotated[
+    str, Option(metavar="URL,...", help="A schema registry like Confluent's; user:password@ in the URL if needed.")
+]
+EventTime = Annotated[str, Option(metavar="FIELD", help="The decoded field with the time that rows are dated by.")]
+
+
+def load(
+    warehouse: WarehouseOption,
+    topics: Topics = "",
+    pattern: Pattern = "",
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    every: Every = "",
+    since: Since = "",
+    until: Until = "",
+    dry_run: DryRun = False,
+    group: GroupOption = "",
+    master: Master = "local[*]",
+    allow_data_loss: AllowDataLoss = False,
+    max_records: MaxRecords = None,
+    compact_after: CompactAfter = 50,
+    compression: CompressionOption = "lz4",
+    isolation_level: IsolationLevel = "read_committed",
+    partition_by: PartitionBy = "date",
+    decode: Decode = "none",
+    schema: SchemaFile = "",
+    schema_registry: RegistryOption = "",
+    event_time: EventTime = "",
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """
+    Load everything new since the last load, each record exactly once, into a Delta table for each topic.
+
+    Examples:
+
+      moldau pipeline load --topics flights,weather --warehouse /data/warehouse
+
+      moldau pipeline load --topics flights --warehouse w -b broker1:9092 --master 'local[4]' --json
+
+      moldau pipeline load --pattern 'clicks-.*' --warehouse w --every 30s --group warehouse
+
+      moldau pipeline load --topics clicks --warehouse w --decode json --event-time at --since 7d --dry-run
+
+      moldau pipeline load --topics flights --warehouse s3://lake/kafka --storage-option AWS_REGION=eu-central-1
+    """
+    need("pyspark", "pyarrow", "deltalake")
+    from moldau.pipeline.loading.settings import Settings
+
+    subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run)
+    settings = Settings(
+        not allow_data_loss, _compression(compression), _isolation(isolation_level), partitioning(partition_by),
+        _decoding(decode, schema, schema_registry, event_time), _time(since, "--since"), _time(until, "--until"),
+        (max_records or RECORDS_MAX) if every_ms else None, compact_after, group or None,
+    )  # fmt: skip
+    options = pairs(storage_option or [], "--storage-option")
+    _load(bootstrap_server, subscription, warehouse, options, master, settings, every_ms, dry_run, as_json)
+
+
+def _load(
+    bootstrap: str,
+    subscription: "Subscription",
+    warehouse: str,
+    storage_options: dict[str, str],
+    master: str,
+    settings: "Settings",
+    every_ms: int,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Load, with a Spark of our own that starts once there is something to load."""
+    from moldau.cli.load_report import ContinuousReport, print_loaded, print_plan, progress_line
+    from moldau.pipeline.loading.continuous import load_continuously
+    from moldau.pipeline.loading.load import Loader
+    from moldau.pipeline.loading.stopping import Stopping
+    from moldau.pipeline.session import check_java
+    from moldau.pipeline.tables.warehouse import Warehouse
+
+    if not dry_run:
+        check_java()
+    with contextlib.ExitStack() as stack:
+        session = _session(stack, master)
+        loader = stack.enter_context(
+            Loader(session, bootstrap, subscription, Warehouse(warehouse, storage_options), settings)
+        )
+        planned = loader.plan()
+        if dry_run:
+            print_plan(planned, as_json)
+            return
+        if not every_ms:
+            with progress_line(loader.written):
+                loaded = loader.run(planned)
+            print_loaded(loaded, as_json)
+            return
+        report = ContinuousReport(as_json)
+        loader.compacting.compacted = report.compacted
+        with Stopping() as stopping:
+            with progress_line(loader.written), stopping.ended():
+                session()
+                stopping.listen()
+                load_continuously(loader, every_ms / 1000, stopping, report)
+        report.stopped()
+
+
+def _session(stack: contextlib.ExitStack, master: str) -> "Callable[[], SparkSession]":
+    """Starts Spark when it is called first; the stack stops it."""
+    from moldau.pipeline.session import start_session
+
+    started: list[SparkSession] = []
+
+    def session() -> "SparkSession":
+        if not started:
+            scratch = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="moldau-spark-", ignore_cleanup_errors=True)
+            )
+            started.append(start_session("moldau pipeline load", master, Path(scratch)))
+            stack.callback(started[0].stop)
+        return started[0]
+
+    return session
+
+
+def _subscription(topics: str, pattern: str) -> "Subscription":
+    from moldau.pipeline.options import Subscription
+
+    names = tuple(dict.fromkeys(name.strip() for name in topics.split(",") if name.strip()))
+    if bool(topics) == bool(pattern):
+        raise ConfigError("give one of --topics and --pattern")
+    if pattern:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f"--pattern {pattern!r} is not a regular expression: {error}") from None
+    elif not names:
+        raise ConfigError("--topics names no topic")
+    return Subscription(topics=names, pattern=pattern)
+
+
+def _every_ms(every: str, max_records: int | None, until: str, dry_run: bool) -> int:
+    """The time between loads, 0 for one load. Raises `ConfigError`."""
+    if not every:
+        if max_records is not None:
+            raise ConfigError("--max-records needs --every: one load is one commit of everything new")
+        return 0
+    if until or dry_run:
+        raise ConfigError(f"--every does not end by itself, so it excludes {'--until' if until else '--dry-run'}")
+    parts = DURATION.fullmatch(every)
+    every_ms = int(parts[1]) * UNITS_MS[parts[2]] if parts else 0
+    if every_ms < EVERY_MS_MIN:
+        raise ConfigError(f"--every {every!r} is not a duration such as 30s or 5m, of at least {EVERY_MS_MIN} ms")
+    return every_ms
+
+
+def _time(text: str, option: str) -> int | None:
+    """The time in ms since 1970, of a time or of a duration before now. Raises `ConfigError`."""
+    if not text:
+        return None
+    parts, now_ms = DURATION.fullmatch(text), RealClock().now_ms()
+    try:
+        if parts:
+            return max(0, now_ms - int(parts[1]) * UNITS_MS[parts[2]])
+        return max(0, now_ms - duration_ms(text) if text.startswith("P") else time_ms(text))
+    except (ConfigError, OverflowError):
+        raise ConfigError(
+            f"{option} {text!r} is neither a duration such as 2h nor a time such as 2026-11-21T08:00:00"
+        ) from None
+
+
+def _compression(name: str) -> str:
+    from moldau.pipeline.loading.writing import COMPRESSIONS
+
+    if name not in COMPRESSIONS:
+        raise ConfigError(f"--compression {name!r} is none of {', '.join(COMPRESSIONS)}")
+    return name
+
+
+def _isolation(level: str) -> str:
+    from moldau.client.fetching import isolation_number
+
+    isolation_number(level)
+    return level
+
+
+def _decoding(kind: str, schema: str, registry: str, event_time: str) -> "Decoding":
+    """How values are decoded. Raises `ConfigError`."""
+    from moldau.client.registry.schema_registry import SchemaRegistry
+    from moldau.pipeline.decoding.choosing import Decoding
+
+    text = ""
+    if schema:
+        try:
+            text = Path(schema).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"--schema {schema} cannot be read: {error}") from None
+        if not text:
+            raise ConfigError(f"--schema {schema} is empty")
+    if kind == "avro":
+        need("fastavro", extra="avro")
+    decoding = Decoding(kind, text, SchemaRegistry(registry) if registry else None, event_time)
+    decoding.check()
+    return decoding
+
+
+def need(*modules: str, extra: str = "spark") -> None:
+    """ConfigError that says how to install what is missing."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise ConfigError(f"the pipeline needs {module}: install it with 'pip install moldau[{extra}]'")

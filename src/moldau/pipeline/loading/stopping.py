@@ -1,0 +1,65 @@
+"""Ctrl-C and SIGTERM of a continuous load: it ends at once while it waits, and after its commit while it loads."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+
+class Stopped(KeyboardInterrupt):
+    """The load was asked to stop."""
+
+
+class Stopping:
+    """Turns the signals into `Stopped`; use it in a with-statement, in the main thread.
+
+    In a block of `after` a first signal waits for the block's end. A second one does not: it ends the load where it is,
+    and what was not committed is loaded by the next one.
+    """
+
+    def __init__(self) -> None:
+        self._inside = False
+        self._asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Stopping":
+        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        self.listen()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def listen(self) -> None:
+        """Take the signals, once more after something else has: Spark takes Ctrl-C when a session starts."""
+        for number in self._before:
+            signal.signal(number, self._hear)
+
+    @contextlib.contextmanager
+    def after(self) -> Iterator[None]:
+        """Raise `Stopped` only when the block has ended."""
+        self._inside = True
+        try:
+            yield
+        finally:
+            self._inside = False
+        if self._asked:
+            raise Stopped
+
+    @contextlib.contextmanager
+    def ended(self) -> Iterator[None]:
+        """A block that `Stopped` ends, without an error."""
+        with contextlib.suppress(Stopped):
+            yield
+
+    def wait(self, seconds: float) -> None:
+        """Sleep; a signal ends it with `Stopped`."""
+        threading.Event().wait(max(0.0, seconds))
+
+    def _hear(self, *_: object) -> None:
+        if self._inside and not self._asked:
+            self._asked = True
+            return
+        raise Stopped

@@ -1,0 +1,115 @@
+"""The tables of one topic during a load: the one with its records, and the one with those that were rejected.
+
+Both are held open between the commits of a continuous load, since opening a table costs more than a commit.
+
+Rejected records are committed first. A load that dies between the two commits leaves the topic's offsets where they
+were, while the table of rejected records is ahead; the next load leaves out exactly the records that it finds there
+(`_quarantined`), and so none is lost and none is in both tables, even if it decodes differently.
+"""
+
+import uuid
+from collections.abc import Sequence
+
+from moldau.names import TopicPartition
+from moldau.pipeline.loading.decoding import ValueDecoder
+from moldau.pipeline.loading.settings import Commit, Settings
+from moldau.pipeline.loading.target import Quarantined, Target
+from moldau.pipeline.loading.tasks import Outcome
+from moldau.pipeline.positions import DataLost, Offsets
+from moldau.pipeline.tables.columns import REJECTED, check_decoded, in_files, missing, names_of_partitions, of_table
+from moldau.pipeline.tables.data_file import DataFile
+from moldau.pipeline.tables.table import Table, short_id
+from moldau.pipeline.tables.warehouse import Warehouse
+
+
+class TopicTables:
+    """The tables of one topic, as they were when `refresh` ran last."""
+
+    def __init__(self, topic: str, warehouse: Warehouse, settings: Settings):
+        self.topic = topic
+        self.place, self._place_of_rejected = warehouse.place(topic), warehouse.place_of_rejected(topic)
+        self._settings = settings
+        self.table: Table | None = None
+        self._rejected: Table | None = None
+        self._columns = in_files()
+        self._partitions: Sequence[TopicPartition] = ()
+        self._topic_id: uuid.UUID | None = None
+        self.loaded: dict[TopicPartition, int] = {}
+
+    def refresh(self, partitions: Sequence[TopicPartition], topic_id: uuid.UUID | None) -> None:
+        """See what was committed since. Raises `DataLost` if the rows are from an earlier topic of this name."""
+        if self.table is None:
+            self.table = Table.open(self.place)
+        else:
+            self.table.refresh()
+        self._partitions = partitions
+        self.loaded = self.table.offsets(partitions) if self.table else {}
+        self._topic_id = topic_id
+        known = self.table.topic_id(self.topic) if self.table else None
+        if known is not None and topic_id is not None and known != short_id(topic_id):
+            raise DataLost(
+                f"The warehouse has records of an earlier topic {self.topic}: the topic was deleted and created again, "
+                "so load it into another warehouse."
+            )
+
+    def check(self, decoder: ValueDecoder | None) -> None:
+        """Raise `TableError` if the table cannot take what this decoder makes of values."""
+        if decoder:
+            check_decoded(decoder.schema)
+        self._columns = in_files(decoder.schema if decoder else None)
+        if self.table:
+            missing(self.table.columns, self._columns, self.place.uri)
+
+    def target(self, bootstrap: str, load_id: str, decoder: ValueDecoder | None) -> Target:
+        """What the tasks need to know; creates the table of a new topic."""
+        wanted = self._settings.partition_by
+        if self.table is None:
+            columns = of_table(self._columns, wanted)
+            self.table = Table.create(self.place, columns, names_of_partitions(wanted))
+        if self._rejected is None:
+            self._rejected = Table.open(self._place_of_rejected)
+        else:
+            self._rejected.refresh()
+        return Target(
+            self.topic, bootstrap, self._settings.isolation_level, load_id, self._settings.compression,
+            self.place, self._place_of_rejected, self.table.partition_by, decoder, self._quarantined(),
+            self._topic_id,
+        )  # fmt: skip
+
+    def commit(self, load_id: str, outcomes: Sequence[Outcome], end: Offsets) -> Commit:
+        """Commit the rejected records first, then the others together with the topic's offsets and id."""
+        assert self.table is not None
+        files = [file for outcome in outcomes for file in outcome.files]
+        rejected = [file for outcome in outcomes for file in outcome.rejected]
+        if rejected:
+            self._commit_rejected(load_id, rejected, end)
+        self.table.add_columns(self._columns)
+        ids = {} if self._topic_id is None else {self.topic: short_id(self._topic_id)}
+        version = self.table.commit(load_id, files, self.loaded, end, ids)
+        self.loaded |= end
+        return Commit(
+            self.topic, version, len(files), sum(file.records for file in files),
+            sum(file.bytes for file in files), sum(file.records for file in rejected),
+        )  # fmt: skip
+
+    def _commit_rejected(self, load_id: str, files: Sequence[DataFile], end: Offsets) -> None:
+        if self._rejected is None:
+            self._rejected = Table.create(self._place_of_rejected, of_table(REJECTED, "none"), [])
+            ahead: dict[TopicPartition, int] = {}
+        else:
+            ahead = self._rejected.offsets(list(end))
+        self._rejected.commit(load_id, files, ahead, {tp: max(at, ahead.get(tp, 0)) for tp, at in end.items()})
+
+    def _quarantined(self) -> Quarantined:
+        """The rejected records that a load has committed without the topic's offsets: it died in between."""
+        if self._rejected is None:
+            return {}
+        ahead = {
+            tp: (self.loaded.get(tp, 0), at)
+            for tp, at in self._rejected.offsets(self._partitions).items()
+            if at > self.loaded.get(tp, 0)
+        }
+        return {
+            tp.partition: frozenset(self._rejected.offsets_in(tp.partition, start, end))
+            for tp, (start, end) in ahead.items()
+        }
