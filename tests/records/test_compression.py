@@ -53,6 +53,15 @@ def test_a_buffer_of_any_kind_will_do(codec: int) -> None:
 
 
 @codecs
+def test_a_compressor_returns_what_compress_does_batch_after_batch(codec: int) -> None:
+    compressor = compression.Compressor(codec)
+    for data in (TEXT, b"", TEXT[:100], os.urandom(70_000), bytes(1 << 17), TEXT * 3, os.urandom(300_000), TEXT):
+        packed = compressor.compress(data)
+        assert bytes(compression.decompress(codec, packed, 1 << 20)) == data
+        assert packed == compression.compress(codec, data)
+
+
+@codecs
 def test_random_bytes_do_not_shrink_and_come_back(codec: int) -> None:
     noise = os.urandom(200_000)
     assert bytes(compression.decompress(codec, compression.compress(codec, noise), 200_000)) == noise

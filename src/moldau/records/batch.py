@@ -191,19 +191,26 @@ def write_batch(
     base_sequence: int = NO_SEQUENCE,
     room: int = 0,
     checksum: bool = True,
+    compressor: compression.Compressor | None = None,
+    over: bytearray | None = None,
 ) -> bytearray:
     """One whole batch around encoded records, which are compressed here. With `checksum=False`, `stamp` must follow.
 
     `attributes`: the bits other than the codec's. `room`: 61 if `records` is a bytearray with free space for the header
-    in front; without a codec that bytearray becomes the batch.
+    in front; without a codec that bytearray becomes the batch. `compressor` compresses in place of `compression`; a
+    compressed batch is written over `over`, a batch that nobody needs.
     """
     if codec == compression.NONE and room == HEADER_SIZE and isinstance(records, bytearray):
         batch = records
     else:
         plain = memoryview(records)[room:]
-        body = compression.compress(codec, plain, level) if codec else plain
-        batch = bytearray(HEADER_SIZE)
-        batch += body
+        body = _compressed(codec, plain, level, compressor) if codec else plain
+        if over is None:
+            batch = bytearray(HEADER_SIZE)
+            batch += body
+        else:
+            batch = _resized(over, HEADER_SIZE + len(body))
+            memoryview(batch)[HEADER_SIZE:] = body
     if last_offset_delta is None:
         last_offset_delta = count - 1
     attributes = attributes & ~CODEC_BITS | codec
@@ -214,6 +221,18 @@ def write_batch(
     if checksum:
         _UINT32.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
     return batch
+
+
+def _compressed(codec: int, plain: Buffer, level: int | None, compressor: compression.Compressor | None) -> Buffer:
+    return compression.compress(codec, plain, level) if compressor is None else compressor.compress(plain)
+
+
+def _resized(memory: bytearray, size: int) -> bytearray:
+    if len(memory) < size:
+        memory += bytes(size - len(memory))
+    else:
+        del memory[size:]
+    return memory
 
 
 def encode_batch(

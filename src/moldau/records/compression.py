@@ -33,6 +33,8 @@ _XERIAL_HEADER: Final = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK: Final = 32 * 1024
 _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 _LZ4_BLOCK: Final = 64 * 1024
+_LZ4_BLOCK_MOST: Final = _LZ4_BLOCK + _LZ4_BLOCK // 255 + 16
+"""The most bytes of a compressed block, which the compressor wants to have room for."""
 _LZ4_STORED: Final = 1 << 31
 _LZ4_MAGIC: Final = _LZ4_HEADER[:4]
 _LZ4_INDEPENDENT, _LZ4_BLOCK_CHECKSUMS, _LZ4_CONTENT_SIZE, _LZ4_CHECKSUM, _LZ4_RESERVED = 0x20, 0x10, 0x08, 0x04, 0x03
@@ -78,6 +80,26 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     if codec == NONE:
         return bytes(data)
     raise UnknownCodec(f"no codec has the number {codec}")
+
+
+class Compressor:
+    """Compresses batch after batch into memory that is used again: fresh memory costs more than copying into it. One
+    thread at a time."""
+
+    def __init__(self, codec: int):
+        self._codec = codec
+        self._out = bytearray()
+
+    def compress(self, data: Buffer) -> Buffer:
+        """As `compress` does; the result is valid until the next call."""
+        if self._codec not in (LZ4, ZSTD):
+            return compress(self._codec, data)
+        most = _most(self._codec, len(data))
+        if len(self._out) < most:
+            self._out = bytearray(most)
+        out = memoryview(self._out)
+        size = cramjam.zstd.compress_into(data, out) if self._codec == ZSTD else _lz4_into(data, out)
+        return out[:size]
 
 
 def decompress(codec: int, data: Buffer, limit: int, arena: Arena | None = None) -> Buffer:
@@ -206,22 +228,43 @@ def _compress_xerial(data: Buffer) -> bytes:
     return b"".join(parts)
 
 
+def _most(codec: int, size: int) -> int:
+    """The most bytes that `size` bytes are compressed to."""
+    if codec == ZSTD:
+        return size + size // 256 + 1024
+    blocks = size // _LZ4_BLOCK + 1
+    return len(_LZ4_HEADER) + blocks * (4 + _LZ4_BLOCK_MOST) + 4
+
+
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
-    """A frame as Kafka's Java client writes it: independent blocks of 64 KiB (all that it can read), no checksums."""
+    out = bytearray(_most(LZ4, len(data)))
+    return bytes(memoryview(out)[: _lz4_into(data, memoryview(out), level)])
+
+
+def _lz4_into(data: Buffer, out: memoryview, level: int | None = None) -> int:
+    """Write a frame as Kafka's Java client does: independent blocks of 64 KiB (all that it can read), no checksums.
+    Returns its size."""
     view = memoryview(data)
-    parts: list[Buffer] = [_LZ4_HEADER]
+    out[: len(_LZ4_HEADER)] = _LZ4_HEADER
+    end = len(_LZ4_HEADER)
     for at in range(0, len(view), _LZ4_BLOCK):
         plain = view[at : at + _LZ4_BLOCK]
+        start, length = end + 4, len(plain)
         if level in _LZ4_FAST:
-            block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+            size = cramjam.lz4.compress_block_into(plain, out[start:], store_size=False)
         else:
             block = _thorough_lz4_block(plain, level)
-        if len(block) < len(plain):
-            parts += (_UINT32_LE.pack(len(block)), block)
+            size = len(block)
+            out[start : start + size] = block
+        if size < length:
+            _UINT32_LE.pack_into(out, end, size)
         else:
-            parts += (_UINT32_LE.pack(len(plain) | _LZ4_STORED), plain)
-    parts.append(_UINT32_LE.pack(0))
-    return b"".join(parts)
+            size = length
+            _UINT32_LE.pack_into(out, end, size | _LZ4_STORED)
+            out[start : start + size] = plain
+        end = start + size
+    _UINT32_LE.pack_into(out, end, 0)
+    return end + 4
 
 
 def _thorough_lz4_block(plain: memoryview, level: int | None) -> bytes:

@@ -1,5 +1,7 @@
 """Columns become batches, partition by partition and portion by portion."""
 
+from functools import partial
+
 import pyarrow as pa
 import pytest
 
@@ -32,3 +34,20 @@ def test_rows_of_each_partition_keep_their_order_through_all_portions(
         chosen = partition if partition >= 0 else 2 if key is None else positive_hash(key) % 3
         expected[chosen].append(row)
     assert found == expected
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_batches_written_over_earlier_ones_are_equal(codec: int) -> None:
+    values = pa.array([b"%d " % row * (1 + row % 50) for row in range(2_000)], pa.binary())
+    columns = columnar.RecordColumns(None, values, pa.array([5] * len(values), pa.int64()), None, None)
+    encode = partial(columnar.encoded_batches, columns, 1, lambda _: 0, batch_bytes=9_000, codec=codec)
+    spare: list[bytearray] = []
+    fresh = [bytes(batch.data) for batch in encode()]
+    again: list[bytes] = []
+    memory = set()
+    for batch in encode(spare=lambda: spare.pop() if spare else None):
+        again.append(bytes(batch.data))
+        memory.add(id(batch.data))
+        spare.append(batch.data)
+    assert again == fresh and len(again) > 3
+    assert len(memory) == 1

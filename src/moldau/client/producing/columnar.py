@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from moldau.records.arrow import from_columns, source_of
 from moldau.records.columns import RECORD_SIZE_MAX, by_partition
+from moldau.records.compression import Compressor
 
 SPLIT_BYTES, SPLIT_BATCHES = 16 * 1024 * 1024, 8
 """Rows are sorted by partition in portions of about this size, or of this many batches for each partition."""
@@ -81,8 +82,9 @@ def encoded_batches(
     """Yield the batches of all rows, without checksums: they need `stamp`. A row goes to the partition that it names,
     else (with `by_key`) to its key's partition, else to the one that `sticky(bytes)` returns. `spare()` may return the
     memory of a batch that is no longer needed."""
-    scratch = bytearray()
-    encode = partial(_encode, codec=codec, memory=(lambda: scratch) if codec else spare)
+    encode = (
+        partial(_encode_compressed, codec, spare, bytearray(), Compressor(codec)) if codec else partial(_encode, spare)
+    )
     keys = columns.keys if by_key else None
     if columns.partitions is None and (keys is None or keys.null_count == len(keys)):
         for piece in _pieces(columns, batch_bytes):
@@ -129,9 +131,18 @@ def _halved(columns: RecordColumns, batch_bytes: int) -> Iterator[RecordColumns]
     yield from _halved(columns.slice(count // 2, count), batch_bytes)
 
 
-def _encode(columns: RecordColumns, partition: int, codec: int, memory: Callable[[], bytearray | None]) -> EncodedBatch:
-    data = from_columns(
-        columns.keys, columns.values, columns.timestamps_ms, columns.headers,
-        codec=codec, into=memory(), checksum=False,
-    )  # fmt: skip
+def _encode(spare: Callable[[], bytearray | None], columns: RecordColumns, partition: int) -> EncodedBatch:
+    data = from_columns(*columns[:4], into=spare(), checksum=False)
+    return EncodedBatch(partition, data, len(columns.timestamps_ms))
+
+
+def _encode_compressed(
+    codec: int,
+    spare: Callable[[], bytearray | None],
+    scratch: bytearray,
+    compressor: Compressor,
+    columns: RecordColumns,
+    partition: int,
+) -> EncodedBatch:
+    data = from_columns(*columns[:4], into=scratch, checksum=False, codec=codec, compressor=compressor, over=spare())
     return EncodedBatch(partition, data, len(columns.timestamps_ms))

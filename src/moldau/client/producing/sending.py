@@ -33,7 +33,7 @@ from moldau.protocol.messages.produce import (
 )
 from moldau.protocol.primitives import Detached
 from moldau.records.batch import TRANSACTIONAL_BIT
-from moldau.records.compression import CODECS, NONE
+from moldau.records.compression import CODECS
 
 logger = logging.getLogger(__name__)
 
@@ -302,7 +302,7 @@ class Sender:
             self.counters.bytes_delivered += len(batch.encoded or b"")
             if self._audit is not None:
                 self._audit.delivered(tp, batch, outcome)
-            if batch.reusable and batch.encoded is not None and self._acks != 0 and self._codec == NONE:
+            if batch.reusable and batch.encoded is not None and self._acks != 0:
                 self._accumulator.reuse(batch.encoded)
             batch.outcome.set_result(outcome)
         else:
