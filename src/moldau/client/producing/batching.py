@@ -34,7 +34,7 @@ MAX_IN_FLIGHT = 5
 LAST_EPOCH = 32767
 FIRST_BYTES = 1024
 """The memory of a new batch; it grows fourfold until it has `batch.size`."""
-TABLES_BYTES = 16 * 1024 * 1024
+TABLES_BYTES = 8 * 1024 * 1024
 """Batches of tables are encoded no further ahead of the broker: memory that is used again costs less than fresh one."""
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _LOST_SEQUENCE = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})

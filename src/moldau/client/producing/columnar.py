@@ -87,8 +87,8 @@ def encoded_batches(
     )
     keys = columns.keys if by_key else None
     if columns.partitions is None and (keys is None or keys.null_count == len(keys)):
-        for piece in _pieces(columns, batch_bytes):
-            yield encode(piece, sticky(piece.size))
+        for piece, size in _pieces(columns, batch_bytes):
+            yield encode(piece, sticky(size))
         return
     rows = len(columns.timestamps_ms)
     portion = max(rows * max(SPLIT_BYTES, SPLIT_BATCHES * partitions * batch_bytes) // max(columns.size, 1), 1)
@@ -107,13 +107,14 @@ def _split(
     by_target = columns.take(pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(order)], 0))
     start = 0
     for target, count in enumerate(counts):
-        for piece in _pieces(by_target.slice(start, count), batch_bytes):
+        for piece, _ in _pieces(by_target.slice(start, count), batch_bytes):
             yield encode(piece, target)
         start += count
 
 
-def _pieces(columns: RecordColumns, batch_bytes: int) -> Iterator[RecordColumns]:
-    """Slices of about `batch_bytes`, with row counts from the average row size; larger slices are halved."""
+def _pieces(columns: RecordColumns, batch_bytes: int) -> Iterator[tuple[RecordColumns, int]]:
+    """Slices of about `batch_bytes` and their sizes, with row counts from the average row size; larger slices are
+    halved."""
     count = len(columns.timestamps_ms)
     if not count:
         return
@@ -122,10 +123,10 @@ def _pieces(columns: RecordColumns, batch_bytes: int) -> Iterator[RecordColumns]
         yield from _halved(columns.slice(start, rows), batch_bytes)
 
 
-def _halved(columns: RecordColumns, batch_bytes: int) -> Iterator[RecordColumns]:
-    count = len(columns.timestamps_ms)
-    if count == 1 or columns.size <= batch_bytes * 3 // 2:
-        yield columns
+def _halved(columns: RecordColumns, batch_bytes: int) -> Iterator[tuple[RecordColumns, int]]:
+    count, size = len(columns.timestamps_ms), columns.size
+    if count == 1 or size <= batch_bytes * 3 // 2:
+        yield columns, size
         return
     yield from _halved(columns.slice(0, count // 2), batch_bytes)
     yield from _halved(columns.slice(count // 2, count), batch_bytes)

@@ -40,8 +40,8 @@ def columns_of_table(
     stamps = _column(rows, "timestamp", timestamp)
     targets = partition if type(partition) is int else _column(rows, "partition", partition)
     return RecordColumns(
-        _contents(_column(rows, "key", key), "key", key_serializer),
-        _contents(values, "value", value_serializer),
+        _unless_null(_contents(_column(rows, "key", key), "key", key_serializer)),
+        _unless_null(_contents(values, "value", value_serializer)),
         pa.repeat(pa.scalar(now_ms, pa.int64()), count) if stamps is None else _timestamps(stamps, now_ms),
         _headers(_column(rows, "headers", headers)),
         _partitions(targets, count),
@@ -170,6 +170,11 @@ def _contents(column: Any, role: str, serializer: Serializer | None) -> pa.Array
         return whole.cast(pa.binary())
     except pa.ArrowInvalid as error:
         raise ValueError(f"the {role} column cannot be sent at once: {error}") from None
+
+
+def _unless_null(column: Any) -> Any:
+    """The column; None if each of its rows is null, so that no batch looks at it again."""
+    return None if column is None or column.null_count == len(column) else column
 
 
 _TEXT_OR_BYTES: Final = (

@@ -59,11 +59,13 @@ class TableDelivery:
 
     def _open(self) -> Iterator[Batch]:
         """The batches without an outcome, one by one, until none is left."""
-        while True:
-            batch = next((batch for _, batch in self._placed() if not batch.outcome.done()), None)
-            if batch is None:
-                return
-            yield batch
+        waiting = [batch for _, batch in reversed(self._batches)]
+        while waiting:
+            batch = waiting.pop()
+            while not batch.outcome.done():
+                yield batch
+            if batch.outcome.exception() is None and isinstance(parts := batch.outcome.result(), Parts):
+                waiting += reversed(parts)
 
     def _placed(self) -> Iterator[tuple[TopicPartition, Batch]]:
         """The batches that now hold the rows, in order."""
