@@ -1,7 +1,5 @@
 """SCRAM credentials of users: describe and alter (KIP-554). Passwords are salted here and never sent."""
 
-import hashlib
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -76,6 +74,8 @@ class ScramPart(AdminPart):
 
     async def alter_user_scram_credentials(self, changes: Iterable[ScramUpsertion | ScramDeletion]) -> Outcomes:
         """Give users passwords, or delete their credentials. Returns None or the error of each user."""
+        import secrets
+
         messages = ALTER_USER_SCRAM_CREDENTIALS.messages
         request = messages.AlterUserScramCredentialsRequest()
         for one in changes:
@@ -100,6 +100,8 @@ class ScramPart(AdminPart):
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
     """SaltedPassword of RFC 5802, section 3. As Kafka, without SASLprep."""
+    import hashlib  # here and not above: commands that need no password start without it
+
     return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
