@@ -272,7 +272,8 @@ def test_records_that_wait_for_a_slow_broker_take_no_more_memory_than_the_buffer
     broker: Broker, topic: str, size: int, headers: list[tuple[str, bytes | None]]
 ) -> None:
     buffer_bytes, refused = 2_000_000, False
-    with Producer(broker.address, buffer_memory=buffer_bytes) as producer:
+    patient = {"request_timeout_ms": 1_000_000, "delivery_timeout_ms": 2_000_000}  # filling it may take minutes
+    with Producer(broker.address, buffer_memory=buffer_bytes, **patient) as producer:
         producer.send(topic, b"x").result(stretched(10))
         with paused(broker):
             tracemalloc.start()
