@@ -10,6 +10,8 @@ import pytest
 import moldau
 from moldau.pipeline import options
 from moldau.pipeline.sink import options as sink_options
+from moldau.pipeline.table_source import options as table_options
+from tests.pipeline.tables.test_readers import commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,7 +20,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("name", sorted({*options.NAMES, *sink_options.NAMES} - {"kafka.isolation.level"}))
+@pytest.mark.parametrize(
+    "name", sorted({*options.NAMES, *sink_options.NAMES, *table_options.NAMES} - {"path", "kafka.isolation.level"})
+)
 def test_every_option_is_in_a_table(name: str) -> None:
     assert re.search(rf"^\|[^|]*`{re.escape(name)}`", PAGE, re.MULTILINE)
 
@@ -31,11 +35,15 @@ def test_the_examples_run(
     with moldau.Producer(bootstrap) as producer:
         producer.send_many("clicks", [f"v{n}" for n in range(50)], [f"k{n}" for n in range(50)])
         producer.send("clicks-copy", "first")
+    for start in (0, 10):
+        commit(tmp_path / "flights", start, start + 10)
     names = {"spark": spark, "checkpoint": str(tmp_path)}
     for example in EXAMPLES:
-        exec(compile(example.replace("localhost:9092", bootstrap), "docs/spark.md", "exec"), names)
+        here = example.replace("localhost:9092", bootstrap).replace("WAREHOUSE", str(tmp_path))
+        exec(compile(here, "docs/spark.md", "exec"), names)
     assert len(moldau.read_table("clicks-copy", bootstrap)) == 1 + 3 * 50
-    assert "50 50\n" in capfd.readouterr().out
+    said = capfd.readouterr().out
+    assert "50 50\n" in said and "20 40\n" in said
     with moldau.Admin(bootstrap) as admin:
         (group,) = [one.group_id for one in admin.list_groups() if one.group_id.startswith("copier-")]
         assert sum(lag.records or 0 for lag in admin.group_lag(group).values()) == 0

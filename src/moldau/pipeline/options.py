@@ -54,6 +54,7 @@ class Options:
     records_per_partition_max: int | None = None
     isolation_level: str = "read_committed"
     columns: tuple[str, ...] = COLUMNS
+    filter_pushdown: bool = False
     group_id: str | None = None
     client_id: str = "moldau"
     timeout_ms: int = TIMEOUT_MS
@@ -67,7 +68,7 @@ OTHERS = (
     "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "startingOffsetsByTimestamp",
     "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger",
     "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "includeHeaders", "columns",
-    "groupIdPrefix",
+    "groupIdPrefix", "filterPushdown",
 )  # fmt: skip
 NAMES = BOOTSTRAP + ISOLATION + SUBSCRIPTIONS + OTHERS
 KAFKA = "kafka."
@@ -92,7 +93,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     if strategy not in ("error", "latest"):
         raise OptionError(f"Option startingOffsetsByTimestampStrategy is error or latest, not {strategy!r}.")
     subscription = _subscription(values)
-    least, most = _positive(values, "minOffsetsPerTrigger"), _positive(values, "maxOffsetsPerTrigger")
+    least, most = positive(values, "minOffsetsPerTrigger"), positive(values, "maxOffsetsPerTrigger")
     if least and most and least > most:
         raise OptionError(f"Option minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most}).")
     return Options(
@@ -103,12 +104,13 @@ def read_options(given: Mapping[str, str]) -> Options:
         offsets_per_trigger_max=most,
         offsets_per_trigger_min=least,
         trigger_delay_max_s=_duration_s(values, "maxTriggerDelay", TRIGGER_DELAY_MAX),
-        fail_on_data_loss=_boolean(values, "failOnDataLoss", True),
+        fail_on_data_loss=boolean(values, "failOnDataLoss", True),
         latest_when_no_timestamp=strategy == "latest",
-        partitions_min=_positive(values, "minPartitions") or 0,
-        records_per_partition_max=_positive(values, "maxRecordsPerPartition"),
+        partitions_min=positive(values, "minPartitions") or 0,
+        records_per_partition_max=positive(values, "maxRecordsPerPartition"),
         isolation_level=_isolation(values),
         columns=_columns(values),
+        filter_pushdown=boolean(values, "filterPushdown", False),
         group_id=_group_id(values, subscription),
         client_id=client.client_id,
         timeout_ms=client.default_api_timeout_ms if f"{KAFKA}default.api.timeout.ms" in values else TIMEOUT_MS,
@@ -173,7 +175,7 @@ def _group_id(values: Mapping[str, str], subscription: Subscription) -> str | No
 
 def _columns(values: Mapping[str, str]) -> tuple[str, ...]:
     """The columns to read, in the order given."""
-    with_headers = _boolean(values, "includeHeaders", True)
+    with_headers = boolean(values, "includeHeaders", True)
     if "columns" not in values:
         return COLUMNS if with_headers else COLUMNS[:-1]
     known = {name.lower(): name for name in COLUMNS}
@@ -244,14 +246,14 @@ def _duration_s(values: Mapping[str, str], name: str, default: str) -> float:
     return int(parts[1]) * UNITS_S["m" if unit == "min" else unit]
 
 
-def _boolean(values: Mapping[str, str], name: str, default: bool) -> bool:
+def boolean(values: Mapping[str, str], name: str, default: bool) -> bool:
     text = values.get(name.lower(), str(default)).lower()
     if text not in ("true", "false"):
         raise OptionError(f"Option {name} is true or false, not {text!r}.")
     return text == "true"
 
 
-def _positive(values: Mapping[str, str], name: str) -> int | None:
+def positive(values: Mapping[str, str], name: str) -> int | None:
     text = values.get(name.lower())
     if text is None:
         return None

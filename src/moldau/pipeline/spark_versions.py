@@ -45,7 +45,10 @@ def of_this_spark() -> str:
 
 
 def planned_with_filters(main: Any, modules: Any) -> bool:
-    """Whether the calling process is the one in which Spark pushes filters. In other processes a reader with
+    """A reader is given filters only if its option filterPushdown says so: Spark 4.1 to 4.3 keep what was planned with
+    the filters of one query for later queries of the same DataFrame that have none, and leave out their rows.
+
+    Whether the calling process is the one in which Spark pushes filters. In other processes a reader with
     `pushFilters` is an error unless spark.sql.python.filterPushdown.enabled is set, which they cannot see."""
     planner = "pyspark.sql.worker.data_source_pushdown_filters"
     return planner in modules or getattr(getattr(main, "__spec__", None), "name", None) == planner

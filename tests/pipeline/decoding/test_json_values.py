@@ -133,7 +133,7 @@ def test_every_object_fits_the_columns_that_were_inferred_from_it(objects: list[
 @given(st.lists(st.binary(max_size=30) | OBJECTS.map(lambda one: json.dumps(one[:1])[1:-1].encode()), max_size=50))
 def test_records_in_bulk_and_one_by_one_are_decoded_alike(values: list[bytes]) -> None:
     singly = JsonValues(EVENT, keeps_rest=True)
-    singly._in_bulk = False
+    singly._bulk.possible = False
     bulk = decoded(TopicDecoder(JsonValues(EVENT, keeps_rest=True)), [*values, *GOOD])
     assert bulk == decoded(TopicDecoder(singly), [*values, *GOOD])
 
@@ -141,6 +141,38 @@ def test_records_in_bulk_and_one_by_one_are_decoded_alike(values: list[bytes]) -
 def test_good_records_are_decoded_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_values._Rows, "add", lambda self, value: pytest.fail("one by one"))
     assert len(decoded(TopicDecoder(JsonValues(EVENT)), GOOD * 10)[0]) == 400
+
+
+ODD = [
+    b"{", b"", b"null", b"[]", b'{"id": "x"}', b'{"id": 1.0}', b'{"id": 1e3}', b'{"id": 92233720368547758070}',
+    b'{"name": "\xff"}', b'{"name": "\\ud800"}', b'{"geo": {"lat": 1, "long": 2}}', b'{"new": null}', b'{"new": {}}',
+    b'{"new": [1]}', b'{"new": "x", "id": 7}', b'{"id": 1}{"id": 2}', b'{"tags": ["a", 1]}', b'{"tags": ["} {"]}',
+    b'{"at": "soon"}', b'{"at": 1}', b'{"day": "2024-02-30"}', b'{"day": "20240229"}', b'{"few": 40000}',
+    b'{"all": [1, 2.5]}', b'{"all": [1, 2]}', b'{"many": [{"n": 1, "more": 2}]}',
+]  # fmt: skip
+WIDE = columns_of(
+    "id BIGINT, name STRING, tags ARRAY<STRING>, geo STRUCT<lat: DOUBLE>, at TIMESTAMP, day DATE, few SMALLINT,"
+    " all ARRAY<INT>, many ARRAY<STRUCT<n: INT>>"
+)
+
+
+@given(st.lists(st.sampled_from([*ODD, GOOD[0]]), max_size=120), st.booleans())
+def test_odd_values_are_decoded_as_if_they_were_alone(values: list[bytes], keeps_rest: bool) -> None:
+    singly = JsonValues(WIDE, keeps_rest=keeps_rest)
+    singly._bulk.possible = False
+    assert decoded(TopicDecoder(JsonValues(WIDE, keeps_rest=keeps_rest)), values) == decoded(
+        TopicDecoder(singly), values
+    )
+
+
+@pytest.mark.parametrize("odd", [one for one in ODD if one not in (b'{"tags": ["} {"]}', b'{"new": null}')])
+def test_the_neighbours_of_an_odd_value_are_decoded_in_bulk(odd: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone: list[bytes] = []
+    add = json_values._Rows.add
+    monkeypatch.setattr(json_values._Rows, "add", lambda self, value: alone.append(value) or add(self, value))
+    values = ([b'{"id": 1, "at": "2024-02-29T12:00:00Z", "few": 1, "all": [1]}'] * 99 + [odd]) * 20
+    decoded(TopicDecoder(JsonValues(WIDE, keeps_rest=True)), values)
+    assert set(alone) <= {odd}
 
 
 def test_a_schema_without_columns_has_rows() -> None:

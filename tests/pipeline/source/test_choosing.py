@@ -61,21 +61,32 @@ def test_filters_reach_the_source_and_results_stay_the_same(
     for partition in (0, 1):
         produce(topic, numbered(0, 50), partition)
     filters = "partition = 1 and offset < 5 or offset = 49", "partition = 1 and offset >= 10 and offset < 20"
+    options = {"subscribe": topic, "filterPushdown": "true"}
     for text, rows in zip(filters, (7, 10), strict=True):
-        assert read(spark, bootstrap, subscribe=topic).where(text).count() == rows
-    timed = read(spark, bootstrap, subscribe=topic, columns="value").where("value = 'v7'")
+        assert read(spark, bootstrap, **options).where(text).count() == rows
+    timed = read(spark, bootstrap, **options, columns="value").where("value = 'v7'")
     assert timed.count() == 2
     since = "timestamp >= timestamp_millis(1040) and timestamp < timestamp_millis(1045)"
-    assert read(spark, bootstrap, subscribe=topic).where(since).count() == 10
-    one = read(spark, bootstrap, subscribe=topic).where("partition = 1")
+    assert read(spark, bootstrap, **options).where(since).count() == 10
+    one = read(spark, bootstrap, **options).where("partition = 1")
     assert one.rdd.getNumPartitions() == 1, "the other partition is not read"
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     try:
-        unfiltered = read(spark, bootstrap, subscribe=topic).where("partition = 1")
+        unfiltered = read(spark, bootstrap, **options).where("partition = 1")
         assert unfiltered.rdd.getNumPartitions() == 2 and unfiltered.count() == 50
-        assert read(spark, bootstrap, subscribe=topic).where(filters[1]).count() == 10
+        assert read(spark, bootstrap, **options).where(filters[1]).count() == 10
     finally:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def test_queries_of_one_frame_do_not_see_the_filters_of_others(
+    spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce
+) -> None:
+    topic = new_topic()
+    produce(topic, numbered(0, 50))
+    frame = read(spark, bootstrap, subscribe=topic)
+    assert (frame.where("offset < 10").count(), frame.count()) == (10, 50)
+    assert frame.where("offset < 10").union(frame.where("offset >= 45")).count() == 15
 
 
 def test_a_filtered_read_plans_only_what_can_pass(bootstrap: str, new_topic: NewTopic, produce: Produce) -> None:

@@ -1,5 +1,6 @@
 """Tables in an object store: an S3 server in a process of its own, written by tasks and committed by the driver."""
 
+import pickle
 import socket
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from deltalake import DeltaTable
 
 from harness.patience import wait_until
 from moldau.names import TopicPartition
+from moldau.pipeline.table_source.batch import TableReader, schema_of_table
+from moldau.pipeline.table_source.options import read_table_options
 from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.maintenance import compact
 from moldau.pipeline.tables.storage import location
@@ -65,6 +68,15 @@ def test_a_warehouse_by_url_has_every_record_once(store: dict[str, str]) -> None
     assert compact(warehouse.place("flights")) == (6, 2)
     rows = polars.scan_delta("s3://lake/kafka/flights", storage_options=store).select("_offset").collect()
     assert rows.height == 60
+
+
+def test_spark_reads_a_table_by_url(store: dict[str, str]) -> None:
+    commit(location("s3://lake/read/flights", store), 0, 10)
+    options = {"table": "s3://lake/read/flights", "columns": "_offset,_date"}
+    parsed = read_table_options({**options, **{f"storage.{name.lower()}": value for name, value in store.items()}})
+    reader = pickle.loads(pickle.dumps(TableReader(parsed, schema_of_table(parsed))))
+    rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch["_offset"].to_pylist()]
+    assert sorted(rows) == sorted([*range(10)] * 2)
 
 
 def test_of_two_loads_at_once_one_commits(store: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ from moldau.pipeline.decoding.choosing import Decoding, decoder_of
 from moldau.pipeline.decoding.sampling import sampled
 from moldau.pipeline.decoding.topic_decoder import TopicDecoder
 from moldau.pipeline.ranges import OffsetRange
+from moldau.pipeline.tables.columns import plain
 from moldau.pipeline.tables.table import Table
 
 
@@ -29,18 +30,3 @@ def decoder_for(
 
     known = None if table is None else pa.schema([field.with_type(plain(field.type)) for field in table.columns])
     return decoder_of(topic, decoding, sample, known)
-
-
-def plain(kind: pa.DataType) -> pa.DataType:
-    """The type as decoders have it, of what a reader of Delta tables calls it."""
-    if pa.types.is_struct(kind):
-        return pa.struct([(field.name, plain(field.type)) for field in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(plain(kind.value_type))
-    if pa.types.is_map(kind):
-        return pa.map_(plain(kind.key_type), plain(kind.item_type))
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        return pa.binary()
-    return kind

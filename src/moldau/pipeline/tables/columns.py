@@ -86,7 +86,7 @@ def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[p
             raise TableError(
                 f"The new column {field.name!r} and the column {old.name!r} of {table} differ in case only."
             )
-        elif _plain(old.type) != _plain(field.type):
+        elif plain(old.type) != plain(field.type):
             raise TableError(
                 f"Column {field.name} of {table} has type {old.type} and would now have type {field.type}; "
                 "load into another warehouse, or decode it as before."
@@ -94,17 +94,18 @@ def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[p
     return found
 
 
-def _plain(kind: pyarrow.DataType) -> Any:
+def plain(kind: pyarrow.DataType) -> pyarrow.DataType:
     """A type without what Delta does not tell apart: names of list elements, nullability, large and view variants."""
-    if pyarrow.types.is_struct(kind):
-        return tuple((kind.field(at).name, _plain(kind.field(at).type)) for at in range(kind.num_fields))
-    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
-        return "list", _plain(kind.value_type)
-    if pyarrow.types.is_map(kind):
-        return "map", _plain(kind.key_type), _plain(kind.item_type)
-    if pyarrow.types.is_large_string(kind) or pyarrow.types.is_string_view(kind):
+    types = pyarrow.types
+    if types.is_struct(kind):
+        return pyarrow.struct([(field.name, plain(field.type)) for field in kind])
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return pyarrow.list_(plain(kind.value_type))
+    if types.is_map(kind):
+        return pyarrow.map_(plain(kind.key_type), plain(kind.item_type))
+    if types.is_large_string(kind) or types.is_string_view(kind):
         return pyarrow.string()
-    if pyarrow.types.is_large_binary(kind) or pyarrow.types.is_binary_view(kind):
+    if types.is_large_binary(kind) or types.is_binary_view(kind):
         return pyarrow.binary()
     return kind
 
