@@ -199,7 +199,8 @@ def test_what_cannot_be_used_is_said_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TableError, match="cannot be used"):
         created(tmp_path / "file" / "t")
-    load(tmp_path / "t", 2)
+    for until in (2, 4):
+        load(tmp_path / "t", until)
     (tmp_path / "t" / "_delta_log" / f"{1:020d}.json").write_text("{")
     with pytest.raises(TableError, match="/t cannot be used: ") as said:
         Table.open(location(tmp_path / "t"))
@@ -228,6 +229,24 @@ def test_folders_are_flushed_before_the_commit_and_its_log_entry_after(tmp_path:
         str(tmp_path / "_delta_log" / f"{1:020d}.json"),
         str(tmp_path / "_delta_log"),
     ]
+
+
+@pytest.mark.parametrize("version", [0, 1, 3])
+@pytest.mark.parametrize("torn", ["half", "zeros", "empty"])
+def test_an_entry_that_a_power_failure_has_torn_is_removed_and_its_records_are_loaded_again(
+    tmp_path: Path, torn: str, version: int
+) -> None:
+    for until in [2, 4, 6][:version]:
+        load(tmp_path, until)
+    if not version:
+        created(tmp_path)
+    entry = tmp_path / "_delta_log" / f"{version:020d}.json"
+    whole = entry.read_bytes()
+    entry.write_bytes({"half": whole[: len(whole) // 2], "zeros": bytes(len(whole)), "empty": b""}[torn])
+    found = Table.open(location(tmp_path))
+    assert (found is None) == (version == 0)
+    load(tmp_path, 8)
+    assert offsets_in(tmp_path) == list(range(8))
 
 
 def test_a_warehouse_knows_its_topics_and_keeps_some_names(tmp_path: Path) -> None:

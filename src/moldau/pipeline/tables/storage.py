@@ -7,6 +7,7 @@ flushed to disk; an object store keeps what it has acknowledged.
 
 import contextlib
 import json
+import logging
 import os
 import re
 import urllib.parse
@@ -19,7 +20,10 @@ from moldau.pipeline.tables.columns import TableError
 
 URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+ENTRY = re.compile(r"[0-9]{20}\.json")
 TEXT_MAX = 300
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,33 @@ def sync_commit(table: Location, version: int) -> None:
     with contextlib.suppress(FileNotFoundError):  # a checkpoint may already have taken its place
         _sync(log / f"{version:020d}.json")
     _sync(log)
+
+
+def remove_torn_entry(table: Location) -> bool:
+    """Remove the newest entry of a local table's log if it is not whole; returns whether it was removed.
+
+    An entry appears whole, but nothing flushes it before it has its name: a power failure may leave the name with none
+    or a part of the bytes, or with zeros. A load reports its commit after it has flushed the entry (`sync_commit`), so
+    the commit of a torn entry was reported to nobody, and its records are loaded again.
+    """
+    if not table.is_local:
+        return False
+    log = table.path / "_delta_log"
+    entries = sorted(path for path in log.glob("*.json") if ENTRY.fullmatch(path.name))
+    if not entries or _is_whole(entries[-1]) or list(log.glob(f"{entries[-1].stem}.checkpoint*")):
+        return False
+    logger.warning("%s was torn by a power failure and is removed: its records are loaded again", entries[-1])
+    entries[-1].unlink()
+    _sync(log)
+    return True
+
+
+def _is_whole(entry: Path) -> bool:
+    try:
+        lines = entry.read_bytes().splitlines()
+        return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines)
+    except ValueError:
+        return False
 
 
 def sync_added(table: Location, version: int) -> None:

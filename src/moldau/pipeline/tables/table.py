@@ -23,7 +23,14 @@ from moldau.pipeline.tables.columns import (
     names_of_partitions,
 )
 from moldau.pipeline.tables.data_file import DataFile, folder_of, statistics
-from moldau.pipeline.tables.storage import Location, check_files, errors_in_a_sentence, sync_commit, sync_folders
+from moldau.pipeline.tables.storage import (
+    Location,
+    check_files,
+    errors_in_a_sentence,
+    remove_torn_entry,
+    sync_commit,
+    sync_folders,
+)
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -70,10 +77,15 @@ class Table:
 
     @classmethod
     def open(cls, where: Location) -> "Table | None":
-        """The table at a place, or None if there is none."""
+        """The table at a place, or None if there is none. A torn newest entry of its log is removed."""
         if not cls.exists(where):
             return None
-        return cls(where, opened(where))
+        try:
+            return cls(where, opened(where))
+        except TableError:
+            if not remove_torn_entry(where):
+                raise
+        return cls.open(where)
 
     @classmethod
     def create(cls, where: Location, columns: pyarrow.Schema, partition_by: Sequence[str]) -> "Table":
