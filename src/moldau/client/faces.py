@@ -26,7 +26,8 @@ class Face(Generic[Core]):
 
 
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
-    """The method of a `Face` that runs this method of its core and waits for the result."""
+    """The method of a `Face`, or of another class with `_core` and `_thread`, that runs this method of its core and
+    waits for the result."""
 
     @functools.wraps(method)
     def run(self: Any, *arguments: P.args, **named: P.kwargs) -> T:

@@ -1,6 +1,7 @@
 """`Consumer`, the synchronous face of `AsyncConsumer`, whose loop runs in a thread of its own.
 
-Records are cut out of fetched replies, deserialized, and listeners called, in the thread that calls `poll`.
+Records are cut out of fetched replies, deserialized, and listeners called, in the thread that calls `poll`. Methods
+made with `blocking` have the parameters and docstrings of the asyncio ones.
 """
 
 import inspect
@@ -21,12 +22,11 @@ from moldau.client.consuming.streams import MessageStream, Streams
 from moldau.client.consuming.subscription import Listener, Topics
 from moldau.client.consuming.table_polling import WAIT_MS
 from moldau.client.consuming.topic_filter import Wanted
-from moldau.client.lag import Lags
-from moldau.client.offsets import OffsetAndTimestamp
+from moldau.client.faces import blocking
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.settings import configured
 from moldau.errors import ConfigError
-from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
+from moldau.names import GroupMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
@@ -207,10 +207,7 @@ class Consumer:
         """This consumer as its group knows it, for the transaction of a producer (KIP-447)."""
         return self._core.group_metadata()
 
-    def position(self, tp: TopicPartition) -> int:
-        """The offset of the next record to be handed out. Finds the start position if it is not known yet. Raises
-        `NotAssigned`, `KafkaError`."""
-        return self._thread.run(self._core.position(tp))
+    position = blocking(AsyncConsumer.position)
 
     def end_offset(self, tp: TopicPartition) -> int:
         """The end of the readable records at the last fetch (high watermark or last stable offset); -1 before the
@@ -221,36 +218,13 @@ class Consumer:
         """Continue reading at `offset`. Raises `NotAssigned`, `ConfigError`."""
         self._thread.call(self._core.seek, tp, offset)
 
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Continue at the first record of these partitions, or of all assigned ones. Raises as `seek_to` does."""
-        self._thread.run(self._core.seek_to_beginning(*partitions))
-
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Continue behind the last record of these partitions, or of all assigned ones. Raises as `seek_to` does."""
-        self._thread.run(self._core.seek_to_end(*partitions))
-
-    def seek_to(self, where: Mapping[TopicPartition, int]) -> None:
-        """Continue at `EARLIEST`, `LATEST` or the first record at or after a time in ms since 1970 (the end if there is
-        none). Raises `NotAssigned`, `KafkaError`."""
-        self._thread.run(self._core.seek_to(where))
-
-    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """For each partition the first record at or after a time in ms since 1970: its offset and timestamp, or None if
-        no record is so late. Raises `KafkaError`."""
-        return self._thread.run(self._core.offsets_for_times(times))
-
-    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition's log. Raises `KafkaError`."""
-        return self._thread.run(self._core.beginning_offsets(partitions))
-
-    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset behind the last readable record of each partition. Raises `KafkaError`."""
-        return self._thread.run(self._core.end_offsets(partitions))
-
-    def lag(self, partitions: Iterable[TopicPartition] | None = None) -> Lags:
-        """How many offsets each of these partitions, or each assigned one, has left to read: a dict with a `total`.
-        Raises `NotAssigned`, `KafkaError`."""
-        return self._thread.run(self._core.lag(partitions))
+    seek_to_beginning = blocking(AsyncConsumer.seek_to_beginning)
+    seek_to_end = blocking(AsyncConsumer.seek_to_end)
+    seek_to = blocking(AsyncConsumer.seek_to)
+    offsets_for_times = blocking(AsyncConsumer.offsets_for_times)
+    beginning_offsets = blocking(AsyncConsumer.beginning_offsets)
+    end_offsets = blocking(AsyncConsumer.end_offsets)
+    lag = blocking(AsyncConsumer.lag)
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
         """Return no records of these partitions until they are resumed; the others go on. Raises `NotAssigned`."""
@@ -280,10 +254,7 @@ class Consumer:
             raise ConfigError(f"{callback} is a coroutine function, which only moldau.aio.Consumer can call")
         self._core.commit_async(offsets, callback)
 
-    def committed(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets of these partitions, or of the assigned ones; those without a commit are left
-        out. Raises `KafkaError`."""
-        return self._thread.run(self._core.committed(partitions))
+    committed = blocking(AsyncConsumer.committed)
 
     def close(self) -> None:
         """Commit what was processed, if automatic commits are enabled, leave the group, close the connections and end

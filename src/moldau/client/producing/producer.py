@@ -1,6 +1,7 @@
 """The synchronous producer, `Producer`: an `AsyncProducer` on a loop in a thread of its own.
 
-`send` runs in the caller's thread up to the batch; the loop sends the batches.
+`send` runs in the caller's thread up to the batch; the loop sends the batches. Methods made with `blocking` have the
+parameters and docstrings of the asyncio ones.
 """
 
 import logging
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.client import unclosed
 from moldau.client.background import LoopThread
+from moldau.client.faces import blocking
 from moldau.client.producing.async_producer import AsyncProducer as AsyncProducer
 from moldau.client.producing.batching import BufferFull
 from moldau.client.producing.delivery import Delivery, OnDelivery
@@ -18,10 +20,8 @@ from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingReco
 from moldau.client.producing.producer_metrics import ProducerMetrics
 from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.client.producing.table_delivery import TableDelivery
-from moldau.client.producing.transacting import GroupOffsets
 from moldau.client.producing.transaction import Transaction
 from moldau.client.settings import configured
-from moldau.names import GroupMetadata
 
 if TYPE_CHECKING:
     from moldau.client.producing.columnar import RecordColumns
@@ -145,35 +145,18 @@ class Producer:
                 with accumulator.space:
                     accumulator.space.wait(0.1)
 
-    def flush(self, timeout_s: float | None = None) -> None:
-        """Wait until each record sent so far is delivered or has failed. Raises `TimeoutError` after `timeout_s`; the
-        records stay on their way."""
-        self._thread.run(self._core.flush(timeout_s))
+    flush = blocking(AsyncProducer.flush)
 
     def transaction(self) -> Transaction:
         """A transaction for a with-statement: it is committed at the end of the block, and aborted by an exception.
         Needs the setting `transactional_id`."""
         return Transaction(self)
 
-    def init_transactions(self) -> None:
-        """As `AsyncProducer.init_transactions`."""
-        self._thread.run(self._core.init_transactions())
-
-    def begin_transaction(self) -> None:
-        """Begin a transaction, which `send` needs. Raises `KafkaError`."""
-        self._thread.run(self._core.begin_transaction())
-
-    def commit_transaction(self) -> None:
-        """As `AsyncProducer.commit_transaction`."""
-        self._thread.run(self._core.commit_transaction())
-
-    def abort_transaction(self) -> None:
-        """Drop what was not sent yet and abort the transaction. Raises `KafkaError`."""
-        self._thread.run(self._core.abort_transaction())
-
-    def send_offsets_to_transaction(self, offsets: GroupOffsets, group: str | GroupMetadata) -> None:
-        """As `AsyncProducer.send_offsets_to_transaction`."""
-        self._thread.run(self._core.send_offsets_to_transaction(offsets, group))
+    init_transactions = blocking(AsyncProducer.init_transactions)
+    begin_transaction = blocking(AsyncProducer.begin_transaction)
+    commit_transaction = blocking(AsyncProducer.commit_transaction)
+    abort_transaction = blocking(AsyncProducer.abort_transaction)
+    send_offsets_to_transaction = blocking(AsyncProducer.send_offsets_to_transaction)
 
     def metrics(self) -> ProducerMetrics:
         """What the producer has counted since it was made."""
