@@ -1,0 +1,111 @@
+"""The metadata of a cluster in a real ZooKeeper: the changes of one broker are there for the next one."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from harness.zookeeper import ZooKeeper
+from moldau.cluster.alterations import Alteration, OpType
+from moldau.cluster.beginning import BrokerConflict
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.controller import MorePartitions, NewTopic
+from moldau.cluster.store import MetadataStore, children_of, node_at
+from moldau.config import broker_config
+from moldau.errors import StorageError
+from moldau.runtime import Runtime
+from tests.cluster.opening import HERE, SETTINGS
+from tests.zookeeper.sessions import OpenSession, play
+
+
+async def opened(session: MetadataStore, broker_id: int = 1) -> Cluster:
+    config, _ = broker_config({**SETTINGS, "node.id": str(broker_id)})
+    cluster = await Cluster.open(session, config, Runtime())
+    await cluster.registration.register([HERE])
+    return cluster
+
+
+def test_everything_that_was_answered_is_there_for_the_next_broker(single: ZooKeeper) -> None:
+    async def scenario(open_session: OpenSession) -> None:
+        cluster = await opened(await open_session())
+        await cluster.topics.create([NewTopic("a", 3, configs=[("retention.ms", "5")]), NewTopic("b"), NewTopic("c")])
+        await cluster.topics.create_partitions([MorePartitions("a", 5)])
+        await cluster.configs.alter_broker("1", [Alteration("log.segment.bytes", OpType.SET, "2000000")])
+        await cluster.topics.delete([("c", None)])
+        first = cluster.producer_ids.next()
+        assert not isinstance(first, int)
+        assert await first == 0
+        before = cluster.image
+        await cluster.close()
+
+        cluster = await opened(await open_session())
+        assert cluster.image == replace(before, controller_epoch=2)
+        assert len(cluster.image.topics["a"].partitions) == 5
+        following = cluster.producer_ids.next()
+        assert not isinstance(following, int)
+        assert await following == 1000
+        await cluster.close()
+
+    play(single.connect, scenario)
+
+
+def test_the_tree_is_the_documented_one(single: ZooKeeper) -> None:
+    async def scenario(open_session: OpenSession) -> None:
+        outside, session = await open_session(), await open_session()
+        cluster = await opened(session)
+        await cluster.topics.create([NewTopic("a", 2)])
+
+        async def document(path: str) -> object:
+            while (node := await outside.read(node_at(path))) is None:
+                await asyncio.sleep(0.01)
+            return json.loads(node.data)
+
+        assert await document("/brokers/topics/a/partitions/1/state") == {
+            "controller_epoch": 1,
+            "leader": 1,
+            "version": 1,
+            "leader_epoch": 0,
+            "isr": [1],
+        }
+        assert await document("/controller_epoch") == 1
+        registered = await outside.read(node_at("/brokers/ids/1"))
+        assert registered is not None
+        assert registered.owner == session.session_id
+        assert json.loads(registered.data)["endpoints"] == ["PLAINTEXT://localhost:9092"]
+        assert await outside.read(children_of("/")) == [
+            "admin", "brokers", "cluster", "config", "consumers", "controller", "controller_epoch",
+            "isr_change_notification", "log_dir_event_notification", "moldau",
+        ]  # fmt: skip
+        await cluster.close()
+
+    play(single.connect, scenario)
+
+
+def test_a_second_broker_does_not_take_over_from_a_living_controller(single: ZooKeeper) -> None:
+    async def scenario(open_session: OpenSession) -> None:
+        first = await opened(await open_session())
+        with pytest.raises(BrokerConflict, match=r"broker 1 .* is running in this cluster"):
+            await opened(await open_session(), 2)
+        await first.topics.create([NewTopic("a")])
+        await first.close()
+        second = await opened(await open_session(), 2)
+        assert (second.image.controller_id, second.image.controller_epoch) == (2, 2)
+        assert list(second.image.topics) == ["a"]
+        await second.close()
+
+    play(single.connect, scenario)
+
+
+def test_a_topic_that_zookeeper_cannot_take_in_one_step_is_refused_and_nothing_is_left_of_it(
+    single: ZooKeeper,
+) -> None:
+    async def scenario(open_session: OpenSession) -> None:
+        cluster = await opened(await open_session())
+        with pytest.raises(StorageError, match="larger than ZooKeeper takes in one step"):
+            await cluster.topics.create([NewTopic("wide", 9000)])
+        await cluster.topics.create([NewTopic("narrow", 100)])
+        assert list(cluster.image.topics) == ["narrow"]
+        await cluster.close()
+
+    play(single.connect, scenario)
