@@ -69,3 +69,13 @@ def test_a_log_is_read_on_asyncio(bootstrap: str, topic: str) -> None:
             assert [record.offset async for record in log] == list(range(100))
 
     asyncio.run(run())
+
+
+def test_an_offset_without_a_record_is_named_with_the_reason(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap, transactional_id=topic) as producer, producer.transaction():
+        producer.send(topic, b"x")
+    with Consumer(bootstrap) as consumer:
+        log = consumer.log(topic)
+        assert log[0].value == b"x"
+        with pytest.raises(IndexError, match="no record at offset 1: it is the marker of a transaction"):
+            log[-1]

@@ -62,6 +62,10 @@ class AsyncPartitionLog:
             records, _ = await self.piece(wanted, wanted + 1)
             if records:
                 return records[0]
+            raise IndexError(
+                f"{self.topic_partition} has no record at offset {wanted}: it is the marker of a transaction, or the "
+                "record was compacted or aborted"
+            )
         raise IndexError(f"{self.topic_partition} has no record at offset {wanted}: it goes from {start} to {end - 1}")
 
     async def read(self, part: slice) -> list[Record]:
