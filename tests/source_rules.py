@@ -4,7 +4,7 @@ They read syntax trees and import nothing of what they judge, so that broken cod
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -101,6 +101,11 @@ def too_long(source: Source) -> list[str]:
             if length > FUNCTION_LINES_MAX:
                 found.append(f"{source.path}:{node.lineno} {node.name} has {length} lines")
     return found
+
+
+def at_the_top(tracked: Iterable[str]) -> set[str]:
+    """The files and folders at the top of the tree, from the paths that git tracks."""
+    return {path.split("/")[0] for path in tracked if path}
 
 
 def impure(source: Source) -> list[str]:

@@ -4,6 +4,8 @@ Each rule is also fed a bad sample, so that one that stopped looking is noticed.
 """
 
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -82,6 +84,26 @@ def test_only_tests_import_tests() -> None:
         found
     )
     assert rules.imports_of_tests(sample("from tests.brokers import Broker", "benchmarks/load.py"))
+
+
+KNOWN_AT_THE_TOP = {
+    ".ci", ".gitignore", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md",
+    "benchmarks", "constraints.txt", "docs", "harness", "pyproject.toml", "setup.py", "src", "tests", "tools",
+}  # fmt: skip
+
+
+def test_git_tracks_nothing_unknown_at_the_top() -> None:
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        return  # these files are not a clone
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = rules.at_the_top(tracked.split("\0"))
+    assert not (unknown := found - KNOWN_AT_THE_TOP), f"junk, or to be added to the list: {sorted(unknown)}"
+    assert not (gone := KNOWN_AT_THE_TOP - found), f"known, but no longer there: {sorted(gone)}"
+
+
+def test_a_folder_that_a_test_wrote_into_the_tree_is_noticed() -> None:
+    junk = "Location(uri='w', options={})/flights/_delta_log/0.json"
+    assert rules.at_the_top(["README.md", "src/moldau/names.py", junk, ""]) - KNOWN_AT_THE_TOP == {junk.split("/")[0]}
 
 
 NOT_IN_THE_BROKER = ("records", "cli", "client", "demo", "pipeline", "simulation", "files")

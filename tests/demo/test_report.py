@@ -2,11 +2,16 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 from moldau.demo import findings, streams
 from moldau.demo.audit import Book, Count
-from moldau.demo.report import Contents, Stage, render
+from moldau.demo.inventory import Preview, Stored, places
+from moldau.demo.report.contents import Contents, Stage
+from moldau.demo.report.page import render
+from moldau.demo.timeline import Commit, Span, Timeline
+from moldau.names import TopicPartition
 from moldau.pipeline.pages import charts
 
 HOURS = [
@@ -34,8 +39,14 @@ DELAYS = [
 DESTINATIONS = [{"dest": "ORD", "airport": None, "flights": 7, "arrival_delay_minutes": None}]
 
 
+TIMELINE = Timeline(
+    0.0, [Span(TopicPartition("flights", 2), 0, 15, 1.0, 2.0)], [Commit(4.5, {TopicPartition("flights", 2): 15})]
+)
+PREVIEW = Preview("flights", 15, 1, [("carrier", "string"), ("_offset", "int64")], [["<B6>", "0"], ["UA", "1"]])
+
+
 class Reader(HTMLParser):
-    """Fails on unbalanced tags; keeps text and what would be fetched from elsewhere."""
+    """Fails on unbalanced tags; keeps text, places, and what would be fetched from elsewhere."""
 
     VOID = ("meta", "rect", "line", "polyline", "polygon", "br")
 
@@ -44,9 +55,11 @@ class Reader(HTMLParser):
         self.open: list[str] = []
         self.text: list[str] = []
         self.fetched: list[str] = []
+        self.places: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.fetched += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
+        self.places += [f"#{value}" for name, value in attrs if name == "id"]
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -60,23 +73,32 @@ class Reader(HTMLParser):
         self.text.append(data)
 
 
-def contents(loaded: int = 5) -> Contents:
-    whole = Count(5, {1: 2, 2: 3})
-    book = Book("flights", whole, whole, whole, Count(loaded, {1: 2, 2: loaded - 2}))
+def contents(decoded: int = 15) -> Contents:
+    whole = Count(15, {1: 6, 2: 9})
+    book = Book("flights", whole, whole, whole, whole, Count(decoded, {1: 6, 2: decoded - 6}))
     return Contents(
-        books=[book], differences=book.differences(), stages=[Stage("Load", 5, 2.0), Stage("Start Spark", 0, 7.0)],
-        seconds=9.0, hours=HOURS, delays=DELAYS, destinations=DESTINATIONS, classes=streams.CLASSES,
-        versions="Moldau 1.", warehouse_files=4, warehouse_bytes=1_000_000,
+        books=[book], differences=book.differences(), stages=[Stage("Load", 15, 2.0), Stage("Start Spark", 0, 7.0)],
+        seconds=9.0, hours=HOURS, delays=DELAYS, destinations=DESTINATIONS, unnamed=(7, ["ORD"]),
+        classes=streams.CLASSES, timeline=TIMELINE, stored=[Stored("Produced", 3000), Stored("Decoded", 1000, 2)],
+        previews=[PREVIEW], places=places(Path("/tmp/a folder")), versions="Moldau 1.",
     )  # fmt: skip
+
+
+def text_of(page: str) -> str:
+    reader = Reader()
+    reader.feed(page)
+    return " ".join(reader.text)
 
 
 def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere() -> None:
     page = render(contents())
     reader = Reader()
     reader.feed(page)
-    assert reader.open == [] and reader.fetched == []
+    assert reader.open == []
     assert "url(" not in page and "<script" not in page and "@import" not in page
-    assert "A & <B>" in reader.text, "text from data is escaped, once"
+    assert sorted({*reader.fetched} - {*reader.places}) == ["audit.html"], "links stay on the page, or lead beside it"
+    assert "A & <B>" in reader.text and "<B6>" in reader.text, "text from data is escaped, once"
+    assert reader.places and page.count("<h1>") == 1 and "<main>" in page and '<html lang="en">' in page
 
 
 def test_every_chart_says_what_it_shows_and_comes_for_both_widths() -> None:
@@ -87,9 +109,9 @@ def test_every_chart_says_what_it_shows_and_comes_for_both_widths() -> None:
 
 def test_balanced_books_are_called_balanced_and_others_are_not() -> None:
     assert "The books balance" in render(contents())
-    page = render(contents(loaded=4))
-    assert "The books do not balance" in page and "flights, month 2: 3 in the source, 2 loaded." in page
-    assert '<td class="off">4 ≠</td>' in page
+    page = render(contents(decoded=14))
+    assert "The books do not balance" in page and "flights, month 2: 9 in the source, 8 decoded." in page
+    assert '<td class="off">14 ≠</td>' in page
 
 
 def test_findings_are_sums_and_means_over_what_departed() -> None:
@@ -102,7 +124,36 @@ def test_findings_are_sums_and_means_over_what_departed() -> None:
     ]
     order = streams.CLASSES["visibility"]
     assert [d.name for d in findings.delays_by(DELAYS, "visibility", order)] == ["below 2 miles", "10 miles"]
-    assert findings.without_weather(DELAYS) == 3
+    assert findings.without(DELAYS, "visibility") == 3
+
+
+def test_what_joins_and_windows_left_out_is_said() -> None:
+    text = text_of(render(contents()))
+    assert "4 flights came later than that and were left out" in text, "11 of 15 are in a window"
+    assert "left out of these bars: 3 of visibility, 3 of rain, 3 of wind." in text
+    assert "7 went to 1 airport that it does not name (ORD)" in text
+
+
+def test_cancellations_are_drawn_where_the_text_speaks_of_them() -> None:
+    page = render(contents())
+    year = page[page.index("Through the year") : page.index("Delay by carrier")]
+    assert "4 flights were cancelled in the year; most on one day: 3 of 5 on 2013-01-02." in year
+    assert year.count('class="line thin"') == 4, "departures and cancellations, wide and narrow"
+    assert "</span>cancelled</li>" in year
+
+
+def test_delay_lag_bytes_partitions_and_columns_are_there() -> None:
+    text = text_of(render(contents()))
+    assert "beside the replay, in 1 load." in text and "delay, at most 3.5 s 3.5 s 3.5 s 3.5 s" in text
+    assert "The lag was 15 records at most" in text
+    assert "flights-2 15 100%" in text and "Decoded 1,000 2 66.7" in text
+    assert "_offset int64" in text and "rows/s" not in text
+
+
+def test_commands_quote_their_paths() -> None:
+    text = text_of(render(contents()))
+    assert "server start --data-dir '/tmp/a folder/data'" in text
+    assert "pipeline history '/tmp/a folder/decoded/flights'" in text
 
 
 def test_axes_end_at_a_round_number_above_the_data() -> None:
@@ -111,5 +162,7 @@ def test_axes_end_at_a_round_number_above_the_data() -> None:
 
 
 def test_a_page_without_answers_still_renders() -> None:
-    empty = Contents([], [], [], 1.0, [], [], [], streams.CLASSES, "Moldau.", 0, 0)
+    empty = Contents(
+        [], [], [], 1.0, [], [], [], (0, []), streams.CLASSES, Timeline(), [], [], places(Path("/tmp/x")), "Moldau."
+    )
     assert "</html>" in render(empty)

@@ -2,9 +2,12 @@
 
 import contextlib
 import csv
+import html
 import io
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,6 +15,7 @@ import time
 import zipfile
 from pathlib import Path
 
+import duckdb
 import pyarrow
 import pytest
 from deltalake import DeltaTable
@@ -19,7 +23,7 @@ from rich.console import Console
 
 from harness.patience import Deadline, stretched
 from moldau.demo import flights
-from moldau.demo.audit import Book, Count, hash_sum
+from moldau.demo.audit import COLUMNS, Book, Count, hash_sum
 from moldau.demo.run import Demo
 from moldau.demo.streams import Answer
 from moldau.pipeline.session import python_path
@@ -81,7 +85,7 @@ def test_after_a_kill_it_starts_over_and_ends_with_balanced_books(tmp_path: Path
     folder = tmp_path / "build" / "demo"
     first = start(folder, source)
     give_up = Deadline(100)
-    while not list(folder.glob("warehouse/*/*/*.parquet")):
+    while not list(folder.glob("warehouse/*/*.parquet")):
         assert not give_up.passed
         assert first.poll() is None, first.communicate()[0]
         time.sleep(0.01)
@@ -104,7 +108,7 @@ def test_after_a_kill_it_starts_over_and_ends_with_balanced_books(tmp_path: Path
     assert str(folder / "report.html") in said and "WARN" not in said and "Traceback" not in said
     assert not alive(broker) and not (folder / "broker.pid").exists()
     assert sorted(path.name for path in folder.iterdir()) == [
-        "broker.log", "data", "report.html", "summary.json", "warehouse",
+        "audit.html", "broker.log", "data", "decoded", "report.html", "summary.json", "warehouse",
     ]  # fmt: skip
     check_what_is_left(folder, source)
 
@@ -117,25 +121,80 @@ def check_what_is_left(folder: Path, source: Path) -> None:
         with (source / f"{topic}.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         book = summary["topics"][topic]
-        assert book["source"] == book["produced"] == book["stored"] == book["loaded"] == len(rows)
-        table = DeltaTable(folder / "warehouse" / topic).to_pyarrow_dataset()
-        assert table.count_rows() == len(rows)
+        assert [book[column] for column in COLUMNS] == [len(rows)] * len(COLUMNS)
+        for warehouse in ("warehouse", "decoded"):
+            assert DeltaTable(folder / warehouse / topic).to_pyarrow_dataset().count_rows() == len(rows)
         if topic in flights.EVENTS:
             for month in range(1, 13):
                 expected = sum(row["month"] == str(month) for row in rows)
                 assert dict.fromkeys(book["months"][str(month)].values()) == {expected: None}
+    assert 0 < summary["delay_seconds"]["p50"] <= summary["delay_seconds"]["max"] < summary["seconds"]
+    assert 0 < summary["lag_records_max"] <= sum(book["source"] for book in summary["topics"].values())
+    raw, log, *tables = summary["bytes"].values()
+    assert raw > log > 0 and 0 < max(tables) < raw
     page = (folder / "report.html").read_text()
-    assert "The books balance" in page and page.count("<section>") == 6
+    assert "The books balance" in page and "Complete: each of the" in (folder / "audit.html").read_text()
+    check_queries(folder, page)
+    check_commands(folder, page)
+
+
+def shown(page: str, after: str, before: str) -> list[str]:
+    """The texts to copy between two places of the page."""
+    part = page[page.index(after) : page.index(before)]
+    return [html.unescape(text) for text in re.findall(r"<pre><code>(.*?)</code></pre>", part, re.DOTALL)]
+
+
+def check_queries(folder: Path, page: str) -> None:
+    """DuckDB answers each query of the page, pasted as it is."""
+    statements = shown(page, "<h3>DuckDB</h3>", "<h3>Polars</h3>")
+    assert len(statements) == 5 and str(folder / "decoded") in statements[0]
+    with duckdb.connect() as connection:
+        _, months, airlines, fog, places = [connection.execute(text).fetchall() for text in statements]
+        assert connection.execute("SELECT count(*) FROM planes").fetchall() == [(67,)]
+    assert [month for month, *_ in months] == [*range(1, 13)] and sum(row[1] for row in months) == 1684
+    assert len(airlines) == 5 and sum(row[1] for row in fog) == 1684 and len(places) == 5
+
+
+def check_commands(folder: Path, page: str) -> None:
+    """The commands of the page start the broker and call it, except that the port is a free one."""
+    start, consume, load, decode, audit, history = shown(page, 'id="places"', "</main>")
+    server = subprocess.Popen(
+        [*shlex.split(start), "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert server.stdout is not None
+        address = server.stdout.readline().removeprefix("listening on ").strip()
+        env = {**os.environ, "MOLDAU_BOOTSTRAP_SERVER": address}
+        said = [
+            subprocess.run(shlex.split(one), capture_output=True, text=True, env=env, check=True).stdout
+            for one in (consume, load, decode, audit, history)
+        ]
+    finally:
+        server.terminate()
+        server.communicate()
+    assert said[0].count('"carrier"') == 5 and said[1] == said[2] == "nothing new to load\n"
+    assert "complete: every tier holds" in said[3] and "flights" in said[4]
 
 
 def test_books_that_do_not_balance_end_the_demo_with_an_error(tmp_path: Path) -> None:
     said = io.StringIO()
     demo = Demo(tmp_path, Console(file=said, width=100))
     whole, less = Count(10, {1: 10}), Count(9, {1: 9})
-    code = demo.finish([Book("flights", whole, whole, whole, less)], [Answer([], 0, 0, 1.0)] * 3)
+    book = Book("flights", whole, whole, whole, less, whole)
+    code = demo.finish([book], [], [Answer([], 0, 0, 1.0)] * 3, [])
     assert code == 1 and "flights, month 1: 10 in the source, 9 loaded." in said.getvalue()
     assert json.loads((tmp_path / "summary.json").read_text())["balanced"] is False
     assert "do not balance" in (tmp_path / "report.html").read_text()
+
+
+def test_a_fault_of_the_audit_ends_the_demo_with_an_error(tmp_path: Path) -> None:
+    said = io.StringIO()
+    whole = Count(10, {1: 10})
+    book = Book("flights", whole, whole, whole, whole, whole)
+    code = Demo(tmp_path, Console(file=said, width=100)).finish(
+        [book], ["Audit: flights: warehouse has stopped."], [Answer([], 0, 0, 1.0)] * 3, []
+    )
+    assert code == 1 and "Audit: flights: warehouse has stopped." in said.getvalue()
 
 
 def test_a_lost_and_a_doubled_record_do_not_balance() -> None:
@@ -146,9 +205,9 @@ def test_a_lost_and_a_doubled_record_do_not_balance() -> None:
     right = Count(3, {}, hash_sum(whole.to_batches()))
     assert right.hash_sum == hash_sum(halves) == hash_sum(reversed(halves)) != 0
     wrong = Count(3, {}, hash_sum(other.to_batches()))
-    assert Book("planes", right, right, right, right).differences() == []
+    assert Book("planes", right, right, right, right, wrong).differences() == [], "decoded columns have no hashes"
     said = "planes: as many records loaded as in the source, but not the same ones."
-    assert Book("planes", right, right, right, wrong).differences() == [said]
+    assert Book("planes", right, right, right, wrong, right).differences() == [said]
 
 
 def test_a_broker_that_cannot_start_is_said_in_one_sentence(tmp_path: Path) -> None:

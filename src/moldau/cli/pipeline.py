@@ -23,7 +23,7 @@ def demo(
     ),
 ) -> int:
     """
-    The whole journey on real data: broker, replay, load, streams, books and a report.
+    The whole journey on real data: broker, replay, loads, streams, audit, books and a report.
 
     Example:
 

@@ -57,6 +57,6 @@ def delays_by(rows: Iterable[Row], column: str, order: Sequence[str] = ()) -> li
     return sorted(delays, key=lambda delay: (-delay.mean_minutes, delay.name))
 
 
-def without_weather(rows: Iterable[Row]) -> int:
-    """The number of flights without a weather record for their hour in the join."""
-    return sum(row["flights"] for row in rows if row["visibility"] is None)
+def without(rows: Iterable[Row], column: str) -> int:
+    """The number of flights for which the join found no value of this column."""
+    return sum(row["flights"] for row in rows if row[column] is None)

@@ -1,9 +1,10 @@
 """`moldau pipeline demo` (also `make demo`): the whole pipeline on real data, from a fresh broker to a report.
 
-The steps: start a broker, replay the events, load them, load again (nothing is new), answer three questions over
-streams, audit the books, write the report. All results are in one folder: report.html, summary.json, warehouse/ and
-data/ (the broker's log). Leftovers of an earlier run, even a running broker, are removed first. The exit code is 1 if
-the books do not balance.
+The steps: start a broker, replay the events and load them meanwhile, load again (nothing is new), load them with
+decoded columns, answer three questions over streams, audit and check the books, write the report. All results are in
+one folder: report.html, audit.html, summary.json, warehouse/ (values as produced), decoded/ and data/ (the broker's
+log). Leftovers of an earlier run, even a running broker, are removed first. The exit code is 1 if the books do not
+balance or the audit finds a fault.
 """
 
 import contextlib
@@ -13,8 +14,8 @@ import platform
 import shutil
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -23,18 +24,26 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from moldau.client.administration.admin import Admin
-from moldau.client.producing.producer import Producer
-from moldau.demo import audit, flights, report, streams
+from moldau.demo import audit, flights, inventory, streams
 from moldau.demo.audit import Book, Count
 from moldau.demo.broker_process import running_broker, stop_leftover
 from moldau.demo.flights import Events
-from moldau.demo.report import Contents, Stage
+from moldau.demo.live import AUDIT_TOPIC, AUDIT_WINDOW_MS, Counts, Replay, follow
+from moldau.demo.report.contents import Contents, Stage
+from moldau.demo.report.page import render
+from moldau.demo.report.summary import summary_tree
+from moldau.demo.timeline import Timeline
 from moldau.errors import MoldauError, StorageError
+from moldau.names import TopicPartition, counted
+from moldau.pipeline.audit.auditing import audit as compare
+from moldau.pipeline.audit.report import render as audit_page
+from moldau.pipeline.audit.tiers import ClusterTier, Tier
+from moldau.pipeline.audit.warehouse_tier import WarehouseTier
+from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading.load import load
-from moldau.pipeline.loading.settings import Loaded
+from moldau.pipeline.loading.settings import Loaded, Settings
 from moldau.pipeline.session import check_java, errors_in_a_sentence, start_session
 from moldau.pipeline.tables.warehouse import Warehouse
-from moldau.records.digests import MASK
 from moldau.runtime import RealDisk
 from moldau.version import VERSION
 
@@ -45,8 +54,12 @@ FOLDER = Path("build", "demo")
 PARTITIONS = {"flights": 4, "weather": 4, "airlines": 1, "planes": 1, "airports": 1}
 YEAR_MS = 365 * 24 * 3600 * 1000
 KEEP_FOREVER = {"retention.ms": "-1", "segment.ms": str(10 * YEAR_MS)}
-REPLAY_CHUNK = 4096
-RECORDS_PER_TRIGGER = 200_000
+UNPARTITIONED = Settings(partition_by="none")
+"""Tables of a few MB are better in few files."""
+WINDOWED, JOINED = 200_000, 400_000
+"""Records of a micro-batch. Each one of a join reads the tables again, so a join has all flights in one."""
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of the JVM. Its optimising compiler takes more processor time than it saves in so short a run."""
 T = TypeVar("T")
 
 
@@ -61,14 +74,16 @@ class Demo:
         self.folder = folder.absolute()
         self.console = console
         self.source = source
+        self.places = inventory.places(self.folder)
+        self.warehouse, self.decoded = Warehouse(self.places.warehouse), Warehouse(self.places.decoded)
         self.stages: list[Stage] = []
-        self.warehouse = Warehouse(self.folder / "warehouse")
+        self.timeline = Timeline()
         self.began = time.monotonic()
 
     def run(self) -> int:
         """Run the whole demo. Returns the exit code."""
         check_java()
-        data = self.folder / "data"
+        data = self.places.data
         pid_file = self.folder / "broker.pid"
         if stop_leftover(data, pid_file):
             self.console.print("Stopped the broker that an earlier run had left.")
@@ -80,18 +95,19 @@ class Demo:
         with running_broker(data, pid_file, self.folder / "broker.log") as bootstrap:
             self.console.print(f"Broker listening on {bootstrap}, data in {_short(data)}")
             _create_topics(bootstrap)
-            produced = self._timed("Replay into topics", lambda: self._replay(bootstrap, topics), _produced)
             scratch = self.folder / "scratch"
-            spark = self._timed("Start Spark", lambda: start_session("moldau demo", scratch=scratch), lambda _: 0)
+            spark = self._timed("Start Spark", lambda: _session(scratch), lambda _: 0)
             try:
-                self._load(spark, bootstrap)
+                produced = self._live(spark, bootstrap, topics)
+                self._decode(spark, bootstrap)
                 with errors_in_a_sentence():
                     answers = self._questions(spark, bootstrap, scratch / "checkpoints")
             finally:
                 spark.stop()
+            faults = self._timed("Audit", lambda: self._audit(bootstrap), lambda _: 0)
             books = self._timed("Check the books", lambda: self._books(bootstrap, topics, produced), lambda _: 0)
         shutil.rmtree(scratch, ignore_errors=True)
-        return self.finish(books, answers)
+        return self.finish(books, faults, answers, topics)
 
     def _timed(self, name: str, work: Callable[[], T], records: Callable[[T], int]) -> T:
         """Do the work and record it as a stage; a stage without records has no rate."""
@@ -105,42 +121,57 @@ class Demo:
         )
         return done
 
-    def _replay(self, bootstrap: str, topics: Sequence[Events]) -> dict[str, Count]:
-        """Produce every event with its key and event time. Returns the acknowledged records by topic and month."""
+    def _live(self, spark: "SparkSession", bootstrap: str, topics: Sequence[Events]) -> Counts:
+        """Replay, and load meanwhile; then load again, which must find nothing. Returns what was produced."""
         columns = (TextColumn("  replay"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        produced: dict[str, Count] = {}
-        with (
-            Progress(*columns, console=self.console, transient=True) as progress,
-            Producer(bootstrap, compression_type="lz4", linger_ms=20) as producer,
-        ):
-            bar = progress.add_task("replay", total=_rows(topics))
-            for events in topics:
-                produced[events.topic] = _produce(producer, events, lambda count: progress.advance(bar, count))
-        return produced
 
-    def _load(self, spark: "SparkSession", bootstrap: str) -> None:
         def once() -> Loaded:
-            return load(lambda: spark, bootstrap, flights.TOPICS, self.warehouse)
+            return load(lambda: spark, bootstrap, flights.TOPICS, self.warehouse, UNPARTITIONED)
 
-        self._timed("Load into the warehouse", once, lambda loaded: loaded.records)
+        with Progress(*columns, console=self.console, transient=True) as progress:
+            bar = progress.add_task("replay", total=_rows(topics))
+            replay = Replay(bootstrap, topics, self.timeline, lambda count: progress.advance(bar, count))
+            partitions = [TopicPartition(topic, p) for topic, count in PARTITIONS.items() for p in range(count)]
+            produced = self._timed(
+                "Replay into topics, load meanwhile",
+                lambda: follow(replay, once, self.warehouse, partitions, self.timeline), _produced,
+            )  # fmt: skip
         again = self._timed("Load again (nothing is new)", once, lambda loaded: loaded.records)
         if again.records:
-            raise DemoFailed(f"The second load added {again.records:,} records, though nothing was new.")
+            raise DemoFailed(f"The load after the last one added {again.records:,} records, though nothing was new.")
+        return produced
+
+    def _decode(self, spark: "SparkSession", bootstrap: str) -> None:
+        """Load all topics into tables whose columns are the fields of the JSON values."""
+
+        def decode() -> list[Loaded]:
+            return [
+                load(lambda: spark, bootstrap, topics, self.decoded, replace(UNPARTITIONED, decoding=decoding))
+                for topics, decoding in (
+                    (flights.EVENTS, Decoding("json", event_time="time_hour")),
+                    (flights.TABLES, Decoding("json")),
+                )
+            ]
+
+        loads = self._timed("Load decoded columns", decode, lambda loads: sum(loaded.records for loaded in loads))
+        rejected = sum(loaded.rejected for loaded in loads)
+        if rejected:
+            raise DemoFailed(f"{counted(rejected, 'record')} could not be decoded; see {self.places.decoded}.")
 
     def _questions(self, spark: "SparkSession", bootstrap: str, checkpoints: Path) -> list[streams.Answer]:
-        def flight_stream() -> "DataFrame":
-            return streams.stream_of(spark, bootstrap, "flights", streams.FLIGHT, RECORDS_PER_TRIGGER)
+        def flight_stream(records_per_trigger: int) -> "DataFrame":
+            return streams.stream_of(spark, bootstrap, "flights", streams.FLIGHT, records_per_trigger)
 
         def table(topic: str, schema: str) -> "DataFrame":
             return streams.table_of(spark, bootstrap, topic, schema)
 
         questions = {
-            "Stream: departures per hour": lambda: streams.windowed_counts(flight_stream()),
+            "Stream: departures per hour": lambda: streams.windowed_counts(flight_stream(WINDOWED)),
             "Stream: delays joined with weather": lambda: streams.delays_in_weather(
-                flight_stream(), table("weather", streams.WEATHER), table("airlines", streams.AIRLINE)
+                flight_stream(JOINED), table("weather", streams.WEATHER), table("airlines", streams.AIRLINE)
             ),
             "Stream: top destinations": lambda: streams.top_destinations(
-                flight_stream(), table("airports", streams.AIRPORT)
+                flight_stream(JOINED), table("airports", streams.AIRPORT)
             ),
         }
         return [
@@ -148,7 +179,14 @@ class Demo:
             for at, (name, ask) in enumerate(questions.items())
         ]
 
-    def _books(self, bootstrap: str, topics: Sequence[Events], produced: dict[str, Count]) -> list[Book]:
+    def _audit(self, bootstrap: str) -> list[str]:
+        """Compare broker and warehouse with what the producer reported, and write the page. Returns the faults."""
+        tiers: list[Tier] = [ClusterTier("origin", bootstrap), WarehouseTier(str(self.places.warehouse))]
+        found = compare(bootstrap, flights.TOPICS, tiers, audit_topic=AUDIT_TOPIC, window_ms=AUDIT_WINDOW_MS)
+        (self.folder / "audit.html").write_text(audit_page(found), encoding="utf-8")
+        return [f"Audit: {fault}" for fault in [*found.notes, *found.sentences()]]
+
+    def _books(self, bootstrap: str, topics: Sequence[Events], produced: Counts) -> list[Book]:
         books = []
         for events in topics:
             topic = events.topic
@@ -157,51 +195,44 @@ class Demo:
             if described != loaded.records:
                 raise DemoFailed(f"{topic}: the table's log counts {described:,} records, not {loaded.records:,}.")
             source = Count(events.count, events.months(), audit.hash_sum(events.columns.to_batches()))
-            books.append(Book(topic, source, produced[topic], audit.count_log(bootstrap, topic), loaded))
+            stored, decoded = audit.count_log(bootstrap, topic), audit.count_decoded(self.decoded, topic)
+            books.append(Book(topic, source, produced[topic], stored, loaded, decoded))
         return books
 
-    def finish(self, books: Sequence[Book], answers: Sequence[streams.Answer]) -> int:
+    def finish(
+        self,
+        books: Sequence[Book],
+        faults: Sequence[str],
+        answers: Sequence[streams.Answer],
+        topics: Sequence[Events],
+    ) -> int:
         """Write the summary and the report, and print the result. Returns the exit code."""
-        differences = [sentence for book in books for sentence in book.differences()]
-        tables = [self.warehouse.table(topic) for topic in self.warehouse.topics()]
-        files = [file for table in tables if table for file in table.files()]
-        total = sum(book.source.records for book in books)
+        differences = [*(sentence for book in books for sentence in book.differences()), *faults]
         seconds = time.monotonic() - self.began
-        self._write_summary(books, differences, seconds)
         contents = Contents(
             books=books, differences=differences, stages=self.stages, seconds=seconds,
-            hours=answers[0].rows, delays=answers[1].rows, destinations=answers[2].rows, classes=streams.CLASSES,
-            versions=_versions(), warehouse_files=len(files), warehouse_bytes=sum(file.bytes for file in files),
+            hours=answers[0].rows, delays=answers[1].rows, destinations=answers[2].rows,
+            unnamed=inventory.unnamed_destinations(self.decoded), classes=streams.CLASSES, timeline=self.timeline,
+            stored=inventory.stored(topics, self.places),
+            previews=inventory.previews(self.decoded, flights.TOPICS), places=self.places, versions=_versions(),
         )  # fmt: skip
+        summary = json.dumps(summary_tree(contents), indent=1)
+        (self.folder / "summary.json").write_text(f"{summary}\n", encoding="utf-8")
         page = self.folder / "report.html"
-        page.write_text(report.render(contents), encoding="utf-8")
+        page.write_text(render(contents), encoding="utf-8")
         if differences:
             for sentence in differences[:20]:
                 self.console.print(f"  [red]✗[/red] {sentence}", highlight=False)
             self.console.print("[red]The books do not balance.[/red]")
         else:
-            self.console.print(f"The books balance: {total:,} records produced, stored and loaded, in {seconds:.0f} s.")
+            total = f"{contents.records:,} records"
+            self.console.print(f"The books balance: {total} produced, stored, loaded and decoded, in {seconds:.0f} s.")
         self.console.print(f"Report: {page}", soft_wrap=True, highlight=False)
         return 1 if differences else 0
 
-    def _write_summary(self, books: Sequence[Book], differences: Sequence[str], seconds: float) -> None:
-        stages = [
-            {
-                "name": stage.name,
-                "records": stage.records,
-                "seconds": round(stage.seconds, 3),
-                "records_per_second": round(stage.records_per_second),
-            }
-            for stage in self.stages
-        ]
-        tree = {
-            "balanced": not differences,
-            "differences": list(differences),
-            "seconds": round(seconds, 3),
-            "topics": {book.topic: book.to_tree() for book in books},
-            "stages": stages,
-        }
-        (self.folder / "summary.json").write_text(json.dumps(tree, indent=1) + "\n", encoding="utf-8")
+
+def _session(scratch: Path) -> "SparkSession":
+    return start_session("moldau demo", scratch=scratch, spark__driver__defaultJavaOptions=QUICK_START)
 
 
 def _answer(ask: "Callable[[], DataFrame]", checkpoint: Path) -> streams.Answer:
@@ -212,33 +243,14 @@ def _create_topics(bootstrap: str) -> None:
     with Admin(bootstrap) as admin:
         for topic in flights.TOPICS:
             admin.create_topic(topic, partitions=PARTITIONS[topic], replication_factor=1, configs=KEEP_FOREVER)
-
-
-def _produce(producer: Producer, events: Events, advance: Callable[[int], None]) -> Count:
-    months = Counter[int]()
-    records = hashes = 0
-    for chunk in events.columns.to_batches(max_chunksize=REPLAY_CHUNK):
-        keys, values, times, month = (chunk.column(name).to_pylist() for name in chunk.schema.names)
-        sent = [
-            producer.send(events.topic, value, key, timestamp_ms=at)
-            for key, value, at in zip(keys, values, times, strict=True)
-        ]
-        producer.flush()
-        for delivery, number in zip(sent, month, strict=True):
-            delivery.result()
-            records += 1
-            if number is not None:
-                months[number] += 1
-        hashes += audit.hash_sum([chunk])
-        advance(len(sent))
-    return Count(records, dict(sorted(months.items())), hashes & MASK)
+        admin.create_topic(AUDIT_TOPIC, partitions=1, replication_factor=1, configs=KEEP_FOREVER)
 
 
 def _rows(topics: Sequence[Events]) -> int:
     return sum(events.count for events in topics)
 
 
-def _produced(counts: dict[str, Count]) -> int:
+def _produced(counts: Counts) -> int:
     return sum(count.records for count in counts.values())
 
 

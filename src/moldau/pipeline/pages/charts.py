@@ -1,4 +1,4 @@
-"""Charts as SVG text: lines, an area over time, horizontal bars, strips of cells. Each has a wide and a narrow form.
+"""Charts as SVG text: lines, areas over time, horizontal bars, strips of cells. Each has a wide and a narrow form.
 
 Text in an SVG shrinks with it, so one drawing cannot serve a phone and a desk: the page shows the one that fits.
 Colours are the page's CSS variables, so a chart follows light and dark; a chart is one image with a title and a
@@ -28,39 +28,38 @@ def lines(title: str, description: str, series: Mapping[str, Sequence[float]], l
     top = nice_ceiling(max((value for values in series.values() for value in values), default=1))
 
     def draw(width: int) -> str:
-        height = 320 if width == WIDE else 260
-        frame = _Frame(width, height, left=38, right=14, top=26, bottom=30)
-        parts = [frame.grid(top, unit), frame.ticks(labels, every=2 if width == WIDE else 4)]
+        frame = _Frame(width, 320 if width == WIDE else 260, top)
+        every = max(1, -(-len(labels) // (12 if width == WIDE else 6)))
+        drawn = [frame.grid(unit), frame.ticks(labels, every)]
         for colour, values in zip(itertools.cycle(COLOURS), series.values(), strict=False):
-            points = " ".join(f"{frame.x(i, len(values)):.1f},{frame.y(v, top):.1f}" for i, v in enumerate(values))
-            parts.append(f'<polyline class="line" points="{points}" style="stroke:{colour}"/>')
-        return frame.svg(title, description, parts)
+            drawn.append(f'<polyline class="line" points="{frame.points(values)}" style="stroke:{colour}"/>')
+        return frame.svg(title, description, drawn)
 
-    return _both(draw) + legend(list(series))
+    return _both(draw) + legend(dict(zip(series, itertools.cycle(COLOURS), strict=False)))
 
 
-def area(title: str, description: str, values: Sequence[float], marks: Mapping[int, str], unit: str) -> str:
-    """One filled line; `marks` are the positions that get a label beneath."""
-    top = nice_ceiling(max(values, default=1))
+def areas(
+    title: str, description: str, series: Mapping[str, Sequence[float]], marks: Mapping[int, str], unit: str
+) -> str:
+    """One filled line for each series; `marks` are the positions that get a label beneath."""
+    top = nice_ceiling(max((value for values in series.values() for value in values), default=1))
+    coloured = list(zip(itertools.cycle(COLOURS), series.values(), strict=False))
 
     def draw(width: int) -> str:
-        frame = _Frame(width, 240 if width == WIDE else 200, left=42, right=14, top=26, bottom=30)
-        points = " ".join(f"{frame.x(i, len(values)):.1f},{frame.y(v, top):.1f}" for i, v in enumerate(values))
-        floor = frame.y(0, top)
-        shape = f"{frame.x(0, len(values)):.1f},{floor} {points} {frame.x(len(values) - 1, len(values)):.1f},{floor}"
+        frame = _Frame(width, 240 if width == WIDE else 200, top)
+        count = max((len(values) for values in series.values()), default=0)
         step = 1 if width == WIDE else 3
-        labels = "".join(
-            f'<text class="tick" x="{frame.x(at, len(values)):.1f}" y="{frame.height - 9}">{html.escape(name)}</text>'
-            for at, name in list(marks.items())[::step]
-        )
-        parts = [
-            frame.grid(top, unit),
-            f'<polygon class="area" points="{shape}"/><polyline class="line thin" points="{points}"/>',
-            labels,
-        ]
-        return frame.svg(title, description, parts)
+        drawn = [frame.grid(unit)]
+        for colour, values in coloured:
+            points = frame.points(values)
+            left, right = f"{frame.x(0, count):.1f},{frame.y(0)}", f"{frame.x(count - 1, count):.1f},{frame.y(0)}"
+            drawn.append(f'<polygon class="area" points="{left} {points} {right}" style="fill:{colour}"/>')
+            drawn.append(f'<polyline class="line thin" points="{points}" style="stroke:{colour}"/>')
+        drawn += [frame.label(name, frame.x(at, count)) for at, name in list(marks.items())[::step]]
+        return frame.svg(title, description, drawn)
 
-    return _both(draw)
+    named = zip(series, itertools.cycle(COLOURS), strict=False)
+    return _both(draw) + (legend(dict(named)) if len(series) > 1 else "")
 
 
 def bars(title: str, description: str, rows: Sequence[Bar], colour: str = COLOURS[0]) -> str:
@@ -111,10 +110,11 @@ def strips(title: str, description: str, rows: Mapping[str, Sequence[str]], ends
     return _both(draw)
 
 
-def legend(names: Sequence[str]) -> str:
+def legend(colours: Mapping[str, str]) -> str:
+    """The colour of each name."""
     marks = "".join(
         f'<li><span class="key" style="background:{colour}"></span>{html.escape(name)}</li>'
-        for colour, name in zip(itertools.cycle(COLOURS), names, strict=False)
+        for name, colour in colours.items()
     )
     return f'<ul class="legend">{marks}</ul>'
 
@@ -132,33 +132,40 @@ def nice_ceiling(value: float) -> float:
 
 
 class _Frame:
-    """The plotting area of a chart with axes."""
+    """The plotting area of a chart with axes; the vertical one goes from 0 to `top`."""
 
-    def __init__(self, width: int, height: int, *, left: int, right: int, top: int, bottom: int):
+    def __init__(self, width: int, height: int, top: float):
         self.width, self.height = width, height
-        self._left, self._right, self._top, self._bottom = left, width - right, top, height - bottom
+        self._grid = [(top * part / 4, f"{top * part / 4:,.10g}") for part in range(5)]
+        self._left = 12 + max(4, *(len(text) for _, text in self._grid)) * LETTER_WIDTH
+        self._right, self._top, self._bottom = width - 14, 26, height - 30
+        self._highest = top
 
     def x(self, at: int, count: int) -> float:
         return self._left + (self._right - self._left) * at / max(1, count - 1)
 
-    def y(self, value: float, top: float) -> float:
-        return self._bottom - (self._bottom - self._top) * value / top
+    def y(self, value: float) -> float:
+        return self._bottom - (self._bottom - self._top) * value / self._highest
 
-    def grid(self, top: float, unit: str) -> str:
+    def points(self, values: Sequence[float]) -> str:
+        return " ".join(f"{self.x(at, len(values)):.1f},{self.y(value):.1f}" for at, value in enumerate(values))
+
+    def grid(self, unit: str) -> str:
         parts = [f'<text class="unit" x="0" y="12">{html.escape(unit)}</text>']
-        for part in range(5):
-            value = top * part / 4
-            y = self.y(value, top)
-            parts.append(f'<line class="grid" x1="{self._left}" x2="{self._right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            parts.append(f'<text class="tick right" x="{self._left - 8}" y="{y + 4:.1f}">{value:,.4g}</text>')
+        for value, text in self._grid:
+            y = self.y(value)
+            parts.append(f'<line class="grid" x1="{self._left:.1f}" x2="{self._right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            parts.append(f'<text class="tick right" x="{self._left - 8:.1f}" y="{y + 4:.1f}">{text}</text>')
         return "".join(parts)
 
     def ticks(self, labels: Sequence[str], every: int) -> str:
-        return "".join(
-            f'<text class="tick" x="{self.x(at, len(labels)):.1f}" y="{self.height - 9}">{html.escape(label)}</text>'
-            for at, label in enumerate(labels)
-            if at % every == 0
-        )
+        return "".join(self.label(label, self.x(at, len(labels))) for at, label in enumerate(labels) if at % every == 0)
+
+    def label(self, text: str, x: float) -> str:
+        """Text beneath a position: centred, or from the left edge on where it would be cut off."""
+        centred = x >= len(text) * LETTER_WIDTH / 2
+        place = f'class="tick" x="{x:.1f}"' if centred else 'x="0"'
+        return f'<text {place} y="{self.height - 9}">{html.escape(text)}</text>'
 
     def svg(self, title: str, description: str, parts: Sequence[str]) -> str:
         return _svg(self.width, self.height, title, description, parts)

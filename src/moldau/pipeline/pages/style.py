@@ -1,13 +1,18 @@
-"""The reports' style sheet: light and dark by the reader's setting, one column on a phone."""
+"""The reports' style sheet: light and dark by the reader's setting, one column on a phone, light on paper."""
 
-STYLE = """
-:root { color-scheme: light dark; --paper: #f6f7f9; --card: #ffffff; --ink: #17202b; --soft: #5a6675; --rule: #dfe3e8;
-  --c1: #1f6fb5; --c2: #d1681f; --c3: #1d8a6b; --c4: #8a4fb0; --good: #14734f; --bad: #b3261e; --wash: #e5f3ec;
-  --alarm: #fbe9e7; }
-@media (prefers-color-scheme: dark) { :root { --paper: #10151b; --card: #19212a; --ink: #e8edf2; --soft: #9fabb8;
-  --rule: #2c3742; --c1: #5aa9e6; --c2: #f0985a; --c3: #4fc3a1; --c4: #c08ae0; --good: #6fd3a8; --bad: #ff9c92;
-  --wash: #17322a;
-  --alarm: #3d1f1d; } }
+LIGHT = """
+  --paper: #f6f7f9; --card: #ffffff; --ink: #17202b; --soft: #5a6675; --rule: #dfe3e8; --code: #f0f2f5;
+  --c1: #1f6fb5; --c2: #c75f17; --c3: #1d8a6b; --c4: #8a4fb0; --good: #14734f; --bad: #b3261e; --wash: #e5f3ec;
+  --alarm: #fbe9e7;
+"""
+DARK = """
+  --paper: #10151b; --card: #19212a; --ink: #e8edf2; --soft: #9fabb8; --rule: #2c3742; --code: #121920;
+  --c1: #5aa9e6; --c2: #f0985a; --c3: #4fc3a1; --c4: #c08ae0; --good: #6fd3a8; --bad: #ff9c92; --wash: #17322a;
+  --alarm: #3d1f1d;
+"""
+_RULES = """
+:root { color-scheme: light dark; LIGHT }
+@media (prefers-color-scheme: dark) { :root { DARK } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
@@ -46,22 +51,38 @@ svg .thin { stroke-width: 1.2; } svg .area { fill: var(--c1); opacity: .14; }
   -1px; }
 details { margin-top: 14px; border-top: 1px solid var(--rule); padding-top: 10px; }
 summary { cursor: pointer; color: var(--c1); font-size: 14px; font-weight: 600; padding: 4px 0; }
-summary:focus-visible, .scroll:focus-visible { outline: 2px solid var(--c1); outline-offset: 3px; border-radius:
-  4px; }
+a:focus-visible, summary:focus-visible, .scroll:focus-visible { outline: 2px solid var(--c1);
+  outline-offset: 3px; border-radius: 4px; }
 .scroll { overflow-x: auto; margin-top: 8px; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); font-size: 13px; padding-bottom: 6px; }
 th, td { text-align: right; padding: 6px 10px; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 th { font-weight: 600; } thead th { color: var(--soft); font-size: 13px; } th:first-child, td:first-child {
   text-align: left; padding-left: 0; }
-tbody th { font-weight: 500; } tr.sum th, tr.sum td { font-weight: 650; border-bottom-width: 2px; }
+tbody th { font-weight: 500; } table.text th, table.text td { text-align: left; }
 td.off { color: var(--bad); font-weight: 650; }
-code { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; overflow-wrap: anywhere; }
+code { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; overflow-wrap: anywhere; }
+pre { background: var(--code); border-radius: 8px; padding: 12px 14px; margin: 8px 0 14px; }
+pre code { display: block; white-space: pre-wrap; user-select: all; }
+.scroll + p { margin-top: 14px; }
+a { color: var(--c1); text-underline-offset: 3px; }
+nav ul { list-style: none; display: flex; flex-wrap: wrap; gap: 4px 20px; margin: 0; padding: 0; font-size: 14px; }
 @media (max-width: 700px) {
   main, header, footer { padding-left: 16px; padding-right: 16px; } header { padding-top: 28px; }
   section { padding: 18px 16px; } .figures { grid-template-columns: repeat(2, 1fr); } .figures dd { font-size: 22px; }
   th { white-space: normal; min-width: 9ch; } thead th { min-width: 0; }
   svg.wide { display: none; } svg.narrow { display: block; } th, td { padding: 6px 4px; } table { font-size: 13px; }
 }
-@media print { body { background: none; } section { break-inside: avoid; } details > * { display: block; } }
+@media print {
+  :root { color-scheme: light; LIGHT }
+  body { background: none; font-size: 12px; -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+  main, header, footer { max-width: none; padding: 0; } nav { display: none; }
+  section { border: 0; padding: 0; margin: 22px 0; } svg, tr, .figures { break-inside: avoid; }
+  h2, h3, caption { break-after: avoid; } thead { display: table-header-group; }
+  details::details-content { content-visibility: visible; display: block; height: auto; }
+  details > * { display: block; }
+  .scroll { overflow: visible; }
+  table { font-size: 10px; } th, td { padding: 3px 5px; white-space: normal; overflow-wrap: anywhere; }
+}
 """
+STYLE = _RULES.replace("LIGHT", LIGHT.strip()).replace("DARK", DARK.strip())
