@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import polars
@@ -28,6 +29,9 @@ from moldau.names import TopicPartition
 from moldau.pipeline.tables.maintenance import history
 from moldau.pipeline.tables.storage import location
 from tests.pipeline.loading.continuous_command import DRIVER, JVM, WORKER, ContinuousLoad
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 KILLS = 50 if LONG else 8
@@ -95,7 +99,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 @pytest.mark.timeout(3000 if LONG else 900)
 def test_each_record_is_once_in_the_table_whatever_is_killed(
-    broker: Broker, tmp_path: Path, moldau_command: list[str]
+    broker: Broker, tmp_path: Path, moldau_command: list[str], request: pytest.FixtureRequest
 ) -> None:
     chance, killed = random.Random(SEED), Counter[str]()
     with Admin(broker.address) as admin:
@@ -135,6 +139,7 @@ def test_each_record_is_once_in_the_table_whatever_is_killed(
     print(f"seed {SEED}: killed {dict(killed)}, {len(records):,} records")
     assert read_by_polars(table) == records
     assert read_by_duckdb(table) == records
+    assert read_by_spark(request.getfixturevalue("spark"), table) == records
     assert "OPTIMIZE" in {version.operation for version in history(location(table))}
     with Admin(broker.address) as admin:
         committed = admin.group_offsets("loads")
@@ -149,3 +154,9 @@ def read_by_duckdb(table: Path) -> list[Row]:
     events = DeltaTable(table).to_pyarrow_dataset()
     assert events is not None
     return duckdb.sql("SELECT _partition, _offset, value FROM events ORDER BY ALL").fetchall()
+
+
+def read_by_spark(spark: "SparkSession", table: Path) -> list[Row]:
+    events = spark.read.format("moldau").option("table", str(table)).load()
+    rows = events.select("_partition", "_offset", "value").toArrow().to_pydict()
+    return sorted(zip(*rows.values(), strict=True))
