@@ -53,6 +53,8 @@ def test_a_terminal_shows_a_line_that_is_gone_when_the_load_ends(monkeypatch: py
     monkeypatch.setattr(sys, "stderr", terminal)
     with progress_line(written):
         assert wait_until(lambda: "0 records, 0.0 MB, lag 1,000, " in terminal.getvalue())
+        written.end()
+        assert wait_until(lambda: "0 records, 0.0 MB, lag 0, " in terminal.getvalue())
     assert terminal.getvalue().endswith(CLEAR_LINE)
 
 

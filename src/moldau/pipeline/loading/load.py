@@ -130,6 +130,7 @@ class Loader:
             self.written.begin(planned.records)
             with errors_in_a_sentence():
                 outcomes = _run(spark, targets, planned.ranges, self.written)
+            self.written.end()
             for topic in planned.topics:
                 ends = {part.topic_partition: part.end for part in planned.ranges if part.topic == topic}
                 tables = self._tables[topic]

@@ -22,6 +22,10 @@ class Written:
         self.planned = planned
         self._before = self._total()
 
+    def end(self) -> None:
+        """All is written; offsets without a record, and rejected records, are no longer waited for."""
+        self.planned = self.records
+
     def accumulator(self, context: "SparkContext") -> "Accumulator[Pair]":
         """What tasks add to; one for each Spark, which keeps every accumulator it has made."""
         if self._context is not context:
