@@ -56,7 +56,7 @@ SchemaFile = Annotated[
 RegistryOption = Annotated[
     str, Option(metavar="URL,...", help="A schema registry like Confluent's; user:password@ in the URL if needed.")
 ]
-EventTime = Annotated[str, Option(metavar="FIELD", help="The decoded field with the time that rows are dated by.")]
+EventTime = Annotated[str, Option(metavar="FIELD", help="The decoded field, or its path (a.b), whose time dates rows.")]
 
 
 def load(

@@ -5,9 +5,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from moldau.names import TopicPartition
 from moldau.pipeline.tables import storage, table
@@ -186,6 +189,25 @@ def test_new_columns_are_added_once_and_a_changed_type_is_refused(tmp_path: Path
         other.add_columns(in_files(pyarrow.schema([("month", pyarrow.string())])))
     with pytest.raises(TableError, match="differ in case only"):
         other.add_columns(in_files(pyarrow.schema([("Month", pyarrow.int64())])))
+
+
+def test_structs_get_new_fields_and_readers_find_them_null_in_older_rows(tmp_path: Path) -> None:
+    where = location(tmp_path)
+    old = pyarrow.schema([("o", pyarrow.struct([("a", pyarrow.int64())]))])
+    kind = pyarrow.struct([("a", pyarrow.int64()), ("b", pyarrow.struct([("c", pyarrow.string())]))])
+    table = Table.create(where, old, [])
+    write_deltalake(tmp_path, pyarrow.table({"o": pyarrow.array([{"a": 1}], old.field("o").type)}), mode="append")
+    table.refresh()
+    for _ in range(2):
+        table.add_columns(pyarrow.schema([("o", kind)]))
+    with pytest.raises(TableError, match=r"Column o of .* has type .* and would now have type"):
+        table.add_columns(pyarrow.schema([("o", pyarrow.struct([("a", pyarrow.string())]))]))
+    write_deltalake(tmp_path, pyarrow.table({"o": pyarrow.array([{"a": 2, "b": {"c": "x"}}], kind)}), mode="append")
+    rows = [{"a": 1, "b": None}, {"a": 2, "b": {"c": "x"}}]
+    lake = DeltaTable(tmp_path).to_pyarrow_dataset()
+    assert lake.count_rows() == 2
+    assert [row[0] for row in duckdb.sql("SELECT o FROM lake ORDER BY o.a").fetchall()] == rows
+    assert polars.scan_delta(str(tmp_path)).collect()["o"].sort().to_list() == rows
 
 
 def test_files_are_described_so_that_readers_skip_them(tmp_path: Path) -> None:

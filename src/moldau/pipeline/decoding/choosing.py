@@ -54,11 +54,11 @@ def decoder_of(
     if decoding.kind == "none":
         return None
     if decoding.kind == "text":
-        return TopicDecoder(TextValues(), decoding.event_time)
+        return TopicDecoder(TextValues(), decoding.event_time, known)
     if decoding.kind == "avro":
         assert decoding.registry is not None
         schema = as_schema(decoding.schema, AVRO) if decoding.schema else _latest(decoding.registry, topic, AVRO)
-        return TopicDecoder(AvroValues(decoding.registry, schema), decoding.event_time)
+        return TopicDecoder(AvroValues(decoding.registry, schema), decoding.event_time, known)
     framed = decoding.registry is not None
     if decoding.schema:
         values: JsonValues = JsonValues(_given(decoding.schema), framed=framed)
@@ -70,11 +70,12 @@ def decoder_of(
         if not found:
             raise ConfigError(f"the columns of {topic} cannot be inferred: none of its first values is a JSON object")
         values = JsonValues(found, keeps_rest=True)
-    return TopicDecoder(values, decoding.event_time)
+    return TopicDecoder(values, decoding.event_time, known)
 
 
 def evolved(known: pa.Schema | None, found: pa.Schema, event_time: str) -> pa.Schema:
-    """The fields for a table that has columns: those first, with their types, then what is new in the sample."""
+    """The fields for a table that has columns: those first, with their types, then what is new in the sample. Structs
+    get new fields, too."""
     by_column = {table_names([field.name])[0]: field for field in found}
     fields = []
     for column in known or ():
@@ -84,8 +85,21 @@ def evolved(known: pa.Schema | None, found: pa.Schema, event_time: str) -> pa.Sc
         if field is None:
             fields += [] if pa.types.is_binary(column.type) else [column]
         else:
-            fields.append(field if field.name == event_time else field.with_type(column.type))
+            fields.append(field if field.name == event_time else field.with_type(_grown(column.type, field.type)))
     return pa.schema([*fields, *by_column.values()])
+
+
+def _grown(known: pa.DataType, found: pa.DataType) -> pa.DataType:
+    """The type of a table's column, with what is new inside of structs."""
+    if pa.types.is_list(known) and pa.types.is_list(found):
+        return pa.list_(_grown(known.value_type, found.value_type))
+    if not (pa.types.is_struct(known) and pa.types.is_struct(found)):
+        return known
+    there = [
+        (one.name, one.type if found.get_field_index(one.name) < 0 else _grown(one.type, found.field(one.name).type))
+        for one in known
+    ]
+    return pa.struct([*there, *((one.name, one.type) for one in found if known.get_field_index(one.name) < 0)])
 
 
 def _given(text: str) -> pa.Schema:

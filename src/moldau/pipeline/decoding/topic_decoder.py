@@ -8,14 +8,30 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moldau.errors import ConfigError
 from moldau.pipeline.decoding.event_times import TIMESTAMP, as_times
+from moldau.pipeline.decoding.fitting import fit, fitted
 
 VALUE = "value"
 RECORD_TIME = "_timestamp"
+EVENT_TIME = "_event_time"
+"""The column of an event time that is a field inside of structs."""
 KEPT_NAMES = frozenset(
-    ("_key", "_partition", "_offset", "_timestamp", "_timestamp_type", "_headers", "_date", "_hour", "_topic", "reason")
+    (
+        EVENT_TIME,
+        "_key",
+        "_partition",
+        "_offset",
+        "_timestamp",
+        "_timestamp_type",
+        "_headers",
+        "_date",
+        "_hour",
+        "_topic",
+        "reason",
+    )
 )
 """Names that tables and quarantine keep for themselves."""
 FORBIDDEN = " ,;{}()\n\t="
@@ -40,29 +56,28 @@ class Values(Protocol):
 
 
 class TopicDecoder:
-    """Decodes the records of one topic; `event_time_field` is a column of the values, or empty for the record's time.
-    Raises `ConfigError` if no such column exists or it can hold no time."""
+    """Decodes the records of one topic; `event_time_field` is a column of the values, the path of a field inside of
+    structs (`a.b`), or empty for the record's time; `known` are the columns of its table. Raises `ConfigError` if no
+    such field exists or it can hold no time."""
 
-    def __init__(self, values: Values, event_time_field: str = ""):
+    def __init__(self, values: Values, event_time_field: str = "", known: pa.Schema | None = None):
         self._values = values
         names = table_names(values.schema.names)
-        self._time_at = -1
         fields = [field.with_name(name).with_nullable(True) for field, name in zip(values.schema, names, strict=True)]
         self.event_time = RECORD_TIME
-        if event_time_field:
-            if event_time_field not in values.schema.names:
-                raise ConfigError(
-                    f"--event-time {event_time_field}: the values have no such field; they have"
-                    f" {', '.join(values.schema.names[:20]) or 'none'}"
-                )
-            self._time_at = at = values.schema.names.index(event_time_field)
-            try:
-                as_times(pa.array([], fields[at].type))
-            except TypeError as error:
-                raise ConfigError(f"--event-time {event_time_field}: the field {error}") from None
-            self.event_time = names[at]
-            fields[at] = pa.field(names[at], TIMESTAMP)
         self._field = event_time_field
+        self._path = _path(values.schema, event_time_field) if event_time_field else []
+        self._time_at = len(fields) if len(self._path) > 1 else -1
+        if len(self._path) == 1:
+            self._time_at = values.schema.names.index(event_time_field)
+            fields[self._time_at] = pa.field(names[self._time_at], TIMESTAMP)
+        for at, field in enumerate(fields):
+            if known is not None and at != self._time_at and field.name in known.names:
+                fields[at] = field.with_type(fitted(field.type, known.field(field.name).type))
+        if len(self._path) > 1:
+            fields.append(pa.field(EVENT_TIME, TIMESTAMP))
+        if self._path:
+            self.event_time = fields[self._time_at].name
         self.schema = pa.schema(fields)
 
     def decode(self, batch: Any) -> tuple[Any, Any]:
@@ -85,8 +100,20 @@ class TopicDecoder:
                 else:
                     order.append(None)
             columns = [column.take(pa.array(order, pa.int64())) for column in columns]
-        if self._time_at >= 0:
+        if len(self._path) > 1:
+            columns.append(
+                self._times(
+                    pc.struct_field(columns[self._values.schema.names.index(self._path[0])], self._path[1:]), batch, bad
+                )
+            )
+        elif self._path:
             columns[self._time_at] = self._times(columns[self._time_at], batch, bad)
+        for at, field in enumerate(self.schema):
+            columns[at], unfit = fit(columns[at], field.type)
+            for row in [] if unfit is None else pc.indices_nonzero(unfit).to_pylist():
+                bad.setdefault(
+                    row, f"field {field.name} has a number that its column ({field.type}) cannot hold exactly"
+                )
         return self._split(batch, columns, bad)
 
     def _times(self, column: Any, batch: Any, bad: dict[int, str]) -> Any:
@@ -112,6 +139,25 @@ class TopicDecoder:
         rows = sorted(bad)
         kept = pa.array([at for at in range(len(batch)) if at not in bad], pa.int64())
         return whole.take(kept), _rejected(batch.take(pa.array(rows, pa.int64())), [bad[at] for at in rows])
+
+
+def _path(schema: pa.Schema, text: str) -> list[str]:
+    """The names from a column to the field with the event time. Raises `ConfigError`."""
+    path = [text] if text in schema.names else text.split(".")
+    there: pa.DataType = pa.struct(list(schema))
+    for at, name in enumerate(path):
+        if not pa.types.is_struct(there) or there.get_field_index(name) < 0:
+            fields = there.names if pa.types.is_struct(there) else []
+            raise ConfigError(
+                f"--event-time {text}: the values have no such field; {'.'.join(path[:at]) or 'they'}"
+                f" {'has' if at else 'have'} {', '.join(fields[:20]) or 'none'}"
+            )
+        there = there.field(name).type
+    try:
+        as_times(pa.array([], there))
+    except TypeError as error:
+        raise ConfigError(f"--event-time {text}: the field {error}") from None
+    return path
 
 
 def _rejected(rows: Any, reasons: list[str]) -> Any:

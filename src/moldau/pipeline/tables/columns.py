@@ -75,7 +75,8 @@ def check_decoded(decoded: pyarrow.Schema) -> None:
 
 
 def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[pyarrow.Field]:
-    """The columns to add to a table so that it can take `wanted`. Raises TableError if one has another type there."""
+    """The columns to add to a table so that it can take `wanted`, and those with new fields inside of structs. Raises
+    TableError if one has another type there."""
     known = {field.name.lower(): field for field in there}
     found = []
     for field in wanted:
@@ -86,7 +87,11 @@ def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[p
             raise TableError(
                 f"The new column {field.name!r} and the column {old.name!r} of {table} differ in case only."
             )
-        elif plain(old.type) != plain(field.type):
+        elif plain(old.type) == plain(field.type):
+            continue
+        elif _has_all(field.type, old.type):
+            found.append(field.with_nullable(True))
+        else:
             raise TableError(
                 f"Column {field.name} of {table} has type {old.type} and would now have type {field.type}; "
                 "load into another warehouse, or decode it as before."
@@ -94,12 +99,21 @@ def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[p
     return found
 
 
+def _has_all(new: pyarrow.DataType, old: pyarrow.DataType) -> bool:
+    """Whether a type is the old one, or that with more fields in its structs."""
+    if pyarrow.types.is_struct(new) and pyarrow.types.is_struct(old):
+        return all(new.get_field_index(one.name) >= 0 and _has_all(new.field(one.name).type, one.type) for one in old)
+    if pyarrow.types.is_list(new) and _is_list(old):
+        return _has_all(new.value_type, old.value_type)
+    return bool(plain(new) == plain(old))
+
+
 def plain(kind: pyarrow.DataType) -> pyarrow.DataType:
     """A type without what Delta does not tell apart: names of list elements, nullability, large and view variants."""
     types = pyarrow.types
     if types.is_struct(kind):
         return pyarrow.struct([(field.name, plain(field.type)) for field in kind])
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if _is_list(kind):
         return pyarrow.list_(plain(kind.value_type))
     if types.is_map(kind):
         return pyarrow.map_(plain(kind.key_type), plain(kind.item_type))
@@ -108,6 +122,11 @@ def plain(kind: pyarrow.DataType) -> pyarrow.DataType:
     if types.is_large_binary(kind) or types.is_binary_view(kind):
         return pyarrow.binary()
     return kind
+
+
+def _is_list(kind: pyarrow.DataType) -> bool:
+    types = pyarrow.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def names_of_partitions(partition_by: str) -> list[str]:
