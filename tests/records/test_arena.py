@@ -47,22 +47,18 @@ def test_the_same_memory_is_used_again_and_a_giant_block_is_given_back() -> None
     assert arena.room(1).obj is not giant
 
 
-def test_a_mapped_block_is_a_multiple_of_a_huge_page_and_zero() -> None:
+def test_a_mapped_block_is_a_multiple_of_a_block_and_zero() -> None:
     assert [len(mapped(size)) // BLOCK_BYTES for size in (0, 1, BLOCK_BYTES, BLOCK_BYTES + 1)] == [1, 1, 1, 2]
     assert not any(mapped(1)[:])
 
 
-def test_a_mapped_block_is_private_memory_that_may_have_huge_pages() -> None:
-    block = mapped(8 * BLOCK_BYTES)
+def test_a_mapped_block_is_not_shared_memory() -> None:
+    block = mapped(1)
     address = ctypes.addressof(ctypes.c_char.from_buffer(block))
-    flags: list[str] = []
-    inside = False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        first, _, rest = line.partition(" ")
-        if "-" in first and not first.endswith(":"):
-            low, high = (int(end, 16) for end in first.split("-"))
-            inside = low <= address < high
-        elif inside and first == "VmFlags:":
-            flags = rest.split()
-    assert "sh" not in flags
-    assert "hg" in flags or not Path("/sys/kernel/mm/transparent_hugepage").exists()
+    mappings = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+    (rights,) = [
+        rights
+        for ends, rights, *_ in mappings
+        if int(ends.partition("-")[0], 16) <= address < int(ends.partition("-")[2], 16)
+    ]
+    assert rights == "rw-p"

@@ -4,29 +4,28 @@ A fresh buffer for each batch costs more than inflating into it: the kernel clea
 the inflated size beforehand. Pieces that were handed out must not be used after the next `clear`. One thread at a time.
 """
 
-import contextlib
 import sys
 from mmap import mmap
 from typing import Final
 
-BLOCK_BYTES: Final = 2 << 20
-"""Blocks are multiples of this size, that of a huge page on Linux."""
+BLOCK_BYTES: Final = 1 << 20
+"""Blocks are multiples of this size."""
 KEPT_BYTES: Final = 128 << 20
 """A larger block is given back to the system by `clear`."""
 
 
 def mapped(size: int) -> mmap:
-    """A block of at least `size` bytes of zeros. On Linux it is private memory of huge pages: the kernel then clears
-    2 MB at a page fault, which costs a seventh of 512 faults of 4 KB."""
-    rounded = max(-(-size // BLOCK_BYTES), 1) * BLOCK_BYTES
-    if sys.platform != "linux":
-        return mmap(-1, rounded)
-    from mmap import MADV_HUGEPAGE, MAP_ANONYMOUS, MAP_PRIVATE
+    """A block of at least `size` bytes of zeros, of memory that is this process's own where the platform has it.
 
-    block = mmap(-1, rounded, flags=MAP_PRIVATE | MAP_ANONYMOUS)
-    with contextlib.suppress(OSError):  # a kernel without huge pages
-        block.madvise(MADV_HUGEPAGE)
-    return block
+    Huge pages would make its first use cheaper, but the kernel may have to move memory together first: that took up to
+    15 ms for a page of 2 MB on a busy machine.
+    """
+    rounded = max(-(-size // BLOCK_BYTES), 1) * BLOCK_BYTES
+    if sys.platform == "win32":
+        return mmap(-1, rounded)
+    from mmap import MAP_ANONYMOUS, MAP_PRIVATE
+
+    return mmap(-1, rounded, flags=MAP_PRIVATE | MAP_ANONYMOUS)
 
 
 class Arena:
