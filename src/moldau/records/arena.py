@@ -17,8 +17,8 @@ KEPT_BYTES: Final = 128 << 20
 def mapped(size: int) -> mmap:
     """A block of at least `size` bytes of zeros, of memory that is this process's own where the platform has it.
 
-    Huge pages would make its first use cheaper, but the kernel may have to move memory together first: that took up to
-    15 ms for a page of 2 MB on a busy machine.
+    Huge pages would make its first use cheaper, but the kernel may have to move memory together first: that took 4
+    to 5 ms for a page of 2 MB on a busy machine.
     """
     rounded = max(-(-size // BLOCK_BYTES), 1) * BLOCK_BYTES
     if sys.platform == "win32":
