@@ -65,23 +65,23 @@ class Usage:
             self._sample()
 
     def _sample(self) -> None:
-        for pid, name, cpu_s, mb in _family(os.getpid(), self._broker):
+        for pid, program, cpu_s, mb in _family(os.getpid(), self._broker):
             self._cpu_s[pid] = cpu_s
-            what = "driver" if pid == os.getpid() else "JVM" if name == "java" else "worker"
+            what = "driver" if pid == os.getpid() else "JVM" if program == "java" else "worker"
             self.mb[what] = max(mb, self.mb.get(what, 0.0))
 
 
 def _family(root: int, without: int) -> Iterator[tuple[int, str, float, float]]:
-    """This process and those below it: pid, name, processor time, resident MB."""
+    """This process and those below it: pid, program, processor time, resident MB."""
     children: dict[int, list[int]] = {}
     found: dict[int, tuple[str, float, float]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):
-                head, _, tail = (entry / "stat").read_text().rpartition(")")
-                fields = tail.split()
-                name, pid = head.partition("(")[2], int(entry.name)
-                found[pid] = name, (int(fields[11]) + int(fields[12])) * TICK_S, int(fields[21]) * PAGE_MB
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                pid = int(entry.name)
+                program = (entry / "exe").readlink().name  # a name in stat may be that of a thread of the JVM
+                found[pid] = program, (int(fields[11]) + int(fields[12])) * TICK_S, int(fields[21]) * PAGE_MB
                 children.setdefault(int(fields[1]), []).append(pid)
     waiting = [root]
     while waiting:
