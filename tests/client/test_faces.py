@@ -45,6 +45,7 @@ FOR_THE_SYNC_FACE: dict[str, set[str]] = {
         "commits_automatically",
         "deserialized",
         "hand_out_to",
+        "hold_back",
         "may_take",
         "ready",
         "run_processing",

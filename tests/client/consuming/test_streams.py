@@ -95,6 +95,7 @@ def test_a_slow_stream_delays_no_other_one_and_is_held_back(bootstrap: str, topi
         held = [p for p in consumer.paused() if p.partition != seen[0].partition]
         assert len(held) == 1
         assert consumer.position(held[0]) < 6_000
+        assert consumer.metrics().bytes_consumed_total < 2 * 12_000 * 20, "what was held back is not fetched again"
 
 
 def test_filters_allow_and_deny_topics_by_the_pattern_of_their_names(

@@ -7,6 +7,7 @@ happen only inside `poll` or iteration.
 
 import asyncio
 import inspect
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -73,7 +74,7 @@ class AsyncConsumer(RecordHandling, TablePolling):
         self._loop = asyncio.get_running_loop()
         self._awake = asyncio.Event()
         self._router = router_of(s)
-        self._counters = counters = ConsumerCounters(self._loop.time)
+        self._counters = counters = ConsumerCounters(time.monotonic)
         self._poller = Poller(self._router, s, self._awake.set, lambda tp: Place(tp, self.commit_record), counters)
         self._membership = member_of(self._router, s, self._awake.set)
         self._commits = Commits(self._poller, self._handout, self._membership, s, counters)
@@ -209,7 +210,6 @@ class AsyncConsumer(RecordHandling, TablePolling):
 
     async def ready(self, deadline_s: float) -> bool:
         """Do what `take` depends on, and wait until it may find records; False once the deadline has passed."""
-        self._awake.clear()
         now_s = self._loop.time()
         if self._preparing is not None and self._preparing.done():
             prepared, self._preparing = self._preparing, None
@@ -229,6 +229,7 @@ class AsyncConsumer(RecordHandling, TablePolling):
                 await self._awake.wait()
         except TimeoutError:
             pass
+        self._awake.clear()  # not before: what was set since the last wait may concern what was looked at above
         return True
 
     def create_message_streams(self, streams: Mapping[Wanted, int]) -> dict[Wanted, list[AsyncMessageStream]]:
@@ -329,6 +330,7 @@ class AsyncConsumer(RecordHandling, TablePolling):
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
         """Return no records of these partitions until they are resumed; the others go on. Raises `NotAssigned`."""
+        partitions = list(partitions)
         states = [self._state(tp) for tp in partitions]
         if paused:
             left = self._handout.undelivered()
@@ -337,8 +339,12 @@ class AsyncConsumer(RecordHandling, TablePolling):
                     self._handout.drop(state.tp)
                     with self._poller.lock:
                         state.move(left[state.tp])
-        for state in states:
-            state.paused = paused
+        self.hold_back(partitions, paused)
+
+    def hold_back(self, partitions: Iterable[TopicPartition], holds: bool) -> None:
+        """Take no more records of these partitions, or take them again; those that were handed out stay handed out."""
+        for tp in partitions:
+            self._state(tp).paused = holds
         self._awake.set()
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:

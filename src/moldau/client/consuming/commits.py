@@ -5,6 +5,7 @@ Commits are sent one after another, so that a retried one never overwrites a lat
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
@@ -118,7 +119,7 @@ class Commits:
                 generation = self._membership.generation
                 last = self._last if generation == self._last_generation else {}
                 self._last, self._last_generation = {}, generation
-                began_s, failed = asyncio.get_running_loop().time(), True
+                began_s, failed = time.monotonic(), True
                 try:
                     await self._membership.commit(offsets)
                     failed = False

@@ -9,6 +9,7 @@ The loop fetches, and `take` runs in the caller's thread: both hold `lock` while
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
@@ -266,7 +267,7 @@ class Poller:
                 return
             memory = Reply(broker, self._memory)
             timeout_ms = self._settings.fetch_max_wait_ms + self._router.request_timeout_ms
-            began_s = asyncio.get_running_loop().time()
+            began_s = time.monotonic()  # uvloop's clock counts whole milliseconds
             reply = await link.call(FETCH, request, timeout_ms, memory.room)
             if reply.error_code:
                 error = error_of(reply.error_code)

@@ -73,7 +73,7 @@ class Streams(Generic[Wanted]):
         try:
             while not self._stopping:
                 for partitions, holds in self._shares.to_hold_back():
-                    self._thread.call(self._core.pause, partitions, holds)
+                    self._thread.call(self._core.hold_back, partitions, holds)
                 if not self._shares.deal():
                     self._thread.run(self._core.ready(time.monotonic() + WAIT_S), serving=True)
         except Exception as failure:

@@ -22,7 +22,7 @@ class ProducerSettings(ClientSettings):
     )
     compression_type: str = setting(default="none", about="none, gzip, snappy, lz4 or zstd.")
     batch_size: int = setting(default=128 * 1024, low=1, about="The largest batch that `send` fills.")
-    column_batch_size: int = setting(default=512 * 1024, low=1, about="The largest batch that `send_table` fills.")
+    column_batch_size: int = setting(default=1_000_000, low=1, about="The largest batch that `send_table` fills.")
     linger_ms: int = setting(default=5, low=0, about="A batch that is not full waits this long for more records.")
     buffer_memory: int = setting(
         default=64 * 1024 * 1024, low=1, about="The most that all records that are not acknowledged may take up."

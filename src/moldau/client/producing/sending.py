@@ -7,6 +7,7 @@ delay the others.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -222,7 +223,7 @@ class Sender:
                 self._settle(queue.tp, batch, Ack(-1, -1))
             return
         version = link.versions.of(PRODUCE)
-        sent_s = self._loop.time()
+        sent_s = time.monotonic()  # uvloop's clock counts whole milliseconds
         reply = link.post(PRODUCE, request, timeout_ms, around=records)
         reply.add_done_callback(lambda reply: self._replied(reply, version, link, taken, sent_s))
 
@@ -239,7 +240,7 @@ class Sender:
         except KafkaError as failure:
             self._failed(taken, failure)
         else:
-            self.counters.replied(self._loop.time() - sent_s)
+            self.counters.replied(time.monotonic() - sent_s)
             results = {TopicPartition(t.name, p.index): p for t in response.responses for p in t.partition_responses}
             for tp, (queue, batch) in taken.items():
                 self._result(queue, batch, results.get(tp))

@@ -180,9 +180,7 @@ class Membership(abc.ABC):
                 topics=list(topics.values()),
             )
 
-        reply = await self._aside.retrying(
-            OFFSET_COMMIT, request, lambda r: [p.error_code for t in r.topics for p in t.partitions], STALE
-        )
+        reply = await self._aside.retrying(OFFSET_COMMIT, request, _unwritten, STALE)
         for topic in reply.topics:
             for p in topic.partitions:
                 if self.generation == first[0]:
@@ -246,6 +244,13 @@ class Membership(abc.ABC):
     def _fetching_as(self) -> tuple[str | None, int]:
         """Member id and epoch of an OffsetFetch; the classic protocol has none there."""
         return None, NO_GENERATION
+
+
+def _unwritten(reply: Any) -> list[int]:
+    """The error codes of an OffsetCommit reply that are checked before it is taken. A topic that does not exist is not
+    waited for, as in Java's consumer."""
+    codes = [p.error_code for topic in reply.topics for p in topic.partitions]
+    return [code for code in codes if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def _unsettled(reply: Any) -> list[int]:

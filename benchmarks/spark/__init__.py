@@ -1,0 +1,1 @@
+"""The pipeline beside Spark's Kafka connector."""
