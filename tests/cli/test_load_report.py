@@ -9,8 +9,8 @@ import pytest
 from harness.patience import wait_until
 from moldau.cli.load_report import CLEAR_LINE, ContinuousReport, progress_line
 from moldau.errors import ErrorCode, KafkaError
+from moldau.pipeline.loading.progress import LoadProgress
 from moldau.pipeline.loading.settings import Commit, Loaded
-from moldau.pipeline.loading.written import Written
 from moldau.pipeline.tables.maintenance import Compacted
 
 LOADED = Loaded((Commit("flights", 7, 2, 4210, 2_500_000, 3),), 0.5)
@@ -48,17 +48,17 @@ def test_programs_get_an_object_a_line(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_terminal_shows_a_line_that_is_gone_when_the_load_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal, written = Terminal(), Written()
-    written.begin(1000)
+    terminal, progress = Terminal(), LoadProgress()
+    progress.begin(1000)
     monkeypatch.setattr(sys, "stderr", terminal)
-    with progress_line(written):
+    with progress_line(progress):
         assert wait_until(lambda: "0 records, 0.0 MB, lag 1,000, " in terminal.getvalue())
-        written.end()
+        progress.end()
         assert wait_until(lambda: "0 records, 0.0 MB, lag 0, " in terminal.getvalue())
     assert terminal.getvalue().endswith(CLEAR_LINE)
 
 
 def test_nothing_moves_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_line(Written()):
+    with progress_line(LoadProgress()):
         pass
     assert capsys.readouterr() == ("", "")

@@ -7,10 +7,10 @@ from typing import Any
 
 from moldau.demo import findings, streams
 from moldau.demo.audit import Book, Count
-from moldau.demo.inventory import Preview, Stored, places
+from moldau.demo.inventory import Preview, StageBytes, places
 from moldau.demo.report.contents import Contents, Stage
 from moldau.demo.report.page import render
-from moldau.demo.timeline import Commit, Span, Timeline
+from moldau.demo.timeline import Span, Timeline, VisibleOffsets
 from moldau.names import TopicPartition
 from moldau.pipeline.pages import charts
 
@@ -40,7 +40,9 @@ DESTINATIONS = [{"dest": "ORD", "airport": None, "flights": 7, "arrival_delay_mi
 
 
 TIMELINE = Timeline(
-    0.0, [Span(TopicPartition("flights", 2), 0, 15, 1.0, 2.0)], [Commit(4.5, {TopicPartition("flights", 2): 15})]
+    0.0,
+    [Span(TopicPartition("flights", 2), 0, 15, 1.0, 2.0)],
+    [VisibleOffsets(4.5, {TopicPartition("flights", 2): 15})],
 )
 PREVIEW = Preview("flights", 15, 1, [("carrier", "string"), ("_offset", "int64")], [["<B6>", "0"], ["UA", "1"]])
 
@@ -79,7 +81,8 @@ def contents(decoded: int = 15) -> Contents:
     return Contents(
         books=[book], differences=book.differences(), stages=[Stage("Load", 15, 2.0), Stage("Start Spark", 0, 7.0)],
         seconds=9.0, hours=HOURS, delays=DELAYS, destinations=DESTINATIONS, unnamed=(7, ["ORD"]),
-        classes=streams.CLASSES, timeline=TIMELINE, stored=[Stored("Produced", 3000), Stored("Decoded", 1000, 2)],
+        classes=streams.CLASSES, timeline=TIMELINE,
+        stored=[StageBytes("Produced", 3000), StageBytes("Decoded", 1000, 2)],
         previews=[PREVIEW], places=places(Path("/tmp/a folder")), versions="Moldau 1.",
     )  # fmt: skip
 

@@ -15,8 +15,8 @@ from moldau.names import counted
 
 if TYPE_CHECKING:
     from moldau.pipeline.loading.planning import Plan
+    from moldau.pipeline.loading.progress import LoadProgress
     from moldau.pipeline.loading.settings import Loaded
-    from moldau.pipeline.loading.written import Written
     from moldau.pipeline.tables.maintenance import Compacted
 
 MOVES_S = 0.5
@@ -117,7 +117,7 @@ class ContinuousReport:
 
 
 @contextlib.contextmanager
-def progress_line(written: "Written") -> Iterator[None]:
+def progress_line(progress: "LoadProgress") -> Iterator[None]:
     """Show how far the running load is, on a terminal's standard error only."""
     if not sys.stderr.isatty():
         yield
@@ -127,9 +127,9 @@ def progress_line(written: "Written") -> Iterator[None]:
 
     def show() -> None:
         while not over.wait(MOVES_S):
-            left = max(0, written.planned - written.records)
+            left = max(0, progress.planned - progress.records)
             print(
-                f"{CLEAR_LINE}{written.records:,} records, {written.bytes / 1e6:,.1f} MB, lag {left:,}, "
+                f"{CLEAR_LINE}{progress.records:,} records, {progress.bytes / 1e6:,.1f} MB, lag {left:,}, "
                 f"{time.monotonic() - began:,.0f} s",
                 end="", file=sys.stderr, flush=True,
             )  # fmt: skip

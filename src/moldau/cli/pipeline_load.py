@@ -142,14 +142,14 @@ def _load(
             print_plan(planned, as_json)
             return
         if not every_ms:
-            with progress_line(loader.written):
+            with progress_line(loader.progress):
                 loaded = loader.run(planned)
             print_loaded(loaded, as_json)
             return
         report = ContinuousReport(as_json)
         loader.compacting.compacted = report.compacted
         with Stopping() as stopping:
-            with progress_line(loader.written), stopping.ended():
+            with progress_line(loader.progress), stopping.ended():
                 session()
                 stopping.listen()
                 load_continuously(loader, every_ms / 1000, stopping, report)

@@ -16,7 +16,7 @@ ROWS = 5
 
 
 @dataclass(frozen=True)
-class Stored:
+class StageBytes:
     """The bytes of one stage, and the number of its files if it has any."""
 
     name: str
@@ -36,7 +36,7 @@ class Preview:
 
 
 @dataclass(frozen=True)
-class Places:
+class DemoFolders:
     """Where everything is, and the command to start it with."""
 
     folder: Path
@@ -55,12 +55,12 @@ class Places:
         return self.folder / "decoded"
 
 
-def places(folder: Path) -> Places:
+def places(folder: Path) -> DemoFolders:
     """The places of a demo in `folder`, with the `moldau` of the running Python."""
-    return Places(folder, Path(sys.executable).parent / "moldau")
+    return DemoFolders(folder, Path(sys.executable).parent / "moldau")
 
 
-def commands(of: Places, topics: Sequence[str]) -> list[tuple[str, str]]:
+def commands(of: DemoFolders, topics: Sequence[str]) -> list[tuple[str, str]]:
     """Commands for a shell, each with what it does; the first one starts the broker, on which the others call."""
     moldau, names = shlex.quote(str(of.command)), ",".join(topics)
     data, warehouse, decoded = (shlex.quote(str(path)) for path in (of.data, of.warehouse, of.decoded))
@@ -75,7 +75,7 @@ def commands(of: Places, topics: Sequence[str]) -> list[tuple[str, str]]:
     ]
 
 
-def stored(topics: Iterable[Events], of: Places) -> list[Stored]:
+def stored(topics: Iterable[Events], of: DemoFolders) -> list[StageBytes]:
     """The bytes of keys and values, of the broker's log, and of both kinds of tables."""
     topics = list(topics)
     raw = sum(
@@ -85,8 +85,8 @@ def stored(topics: Iterable[Events], of: Places) -> list[Stored]:
     )
     logs = [path for events in topics for path in of.data.glob(f"{events.topic}-*/*.log")]
     return [
-        Stored("Produced: keys and values", raw),
-        Stored("Broker's log on disk (LZ4)", sum(path.stat().st_size for path in logs), len(logs)),
+        StageBytes("Produced: keys and values", raw),
+        StageBytes("Broker's log on disk (LZ4)", sum(path.stat().st_size for path in logs), len(logs)),
         _tables("Tables of values as produced (Parquet, LZ4)", Warehouse(of.warehouse)),
         _tables("Tables of decoded columns (Parquet, LZ4)", Warehouse(of.decoded)),
     ]
@@ -118,10 +118,10 @@ def unnamed_destinations(warehouse: Warehouse) -> tuple[int, list[str]]:
     return len(unnamed), sorted(unnamed.unique().to_pylist())
 
 
-def _tables(name: str, warehouse: Warehouse) -> Stored:
+def _tables(name: str, warehouse: Warehouse) -> StageBytes:
     tables = [warehouse.table(topic) for topic in warehouse.topics()]
     files = [file for table in tables if table for file in table.files()]
-    return Stored(name, sum(file.bytes for file in files), len(files))
+    return StageBytes(name, sum(file.bytes for file in files), len(files))
 
 
 def _text(value: Any) -> str:

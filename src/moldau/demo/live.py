@@ -14,7 +14,7 @@ from moldau.client.producing.producer import Producer
 from moldau.demo import audit
 from moldau.demo.audit import Count
 from moldau.demo.flights import Events
-from moldau.demo.timeline import Commit, Timeline, spans_of
+from moldau.demo.timeline import Timeline, VisibleOffsets, spans_of
 from moldau.names import TopicPartition
 from moldau.pipeline.loading.settings import Loaded
 from moldau.pipeline.tables.warehouse import Warehouse
@@ -93,7 +93,7 @@ def follow(
                 over = produced.done()
                 if load().records:
                     at = time.monotonic()
-                    timeline.commits.append(Commit(at, _offsets(warehouse, partitions)))
+                    timeline.commits.append(VisibleOffsets(at, _offsets(warehouse, partitions)))
                 elif not over:
                     wait([produced], PAUSE_SECONDS)
         finally:

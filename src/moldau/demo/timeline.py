@@ -30,14 +30,14 @@ class Span(NamedTuple):
         return self.end - self.start
 
 
-class Commit(NamedTuple):
+class VisibleOffsets(NamedTuple):
     """A load that is over, and the next offset of each partition that its tables then had."""
 
     at: float
     offsets: Mapping[TopicPartition, int]
 
 
-class Lag(NamedTuple):
+class Moment(NamedTuple):
     """One moment of a run: seconds since its begin, and the records acknowledged and visible until then."""
 
     seconds: float
@@ -55,7 +55,7 @@ class Timeline:
 
     began: float = 0.0
     spans: list[Span] = field(default_factory=list)
-    commits: list[Commit] = field(default_factory=list)
+    commits: list[VisibleOffsets] = field(default_factory=list)
 
     def delays(self) -> list[tuple[float, int]]:
         """Delays in seconds, ascending, each with its number of records. Records that no load has are left out."""
@@ -77,7 +77,7 @@ class Timeline:
         sums = list(accumulate(records for _, records in delays))
         return delays[bisect_left(sums, share * sums[-1])][0]
 
-    def lags(self, points: int = POINTS) -> list[Lag]:
+    def lags(self, points: int = POINTS) -> list[Moment]:
         """The lag at evenly spaced moments from the begin to the last commit."""
         if not self.commits:
             return []
@@ -88,7 +88,7 @@ class Timeline:
         length = commits[-1] - self.began
         moments = [self.began + length * at / (points - 1) for at in range(points - 1)] + [commits[-1]]
         return [
-            Lag(now - self.began, sums[bisect_right(times, now)], visible[bisect_right(commits, now)])
+            Moment(now - self.began, sums[bisect_right(times, now)], visible[bisect_right(commits, now)])
             for now in moments
         ]
 
@@ -99,7 +99,7 @@ class Timeline:
             found[span.partition] = found.get(span.partition, 0) + span.records
         return found
 
-    def _visible(self, commit: Commit) -> int:
+    def _visible(self, commit: VisibleOffsets) -> int:
         return sum(max(0, min(span.end, commit.offsets.get(span.partition, 0)) - span.start) for span in self.spans)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from moldau.errors import ConfigError, StorageError
 from moldau.runtime import RealLock
 from moldau.zookeeper.java import Java
-from moldau.zookeeper.server import Place, ZooKeeperServer
+from moldau.zookeeper.server import ServerAddress, ZooKeeperServer
 
 START_S = 60.0
 POLL_S = 0.05
@@ -43,8 +43,8 @@ class Ensemble:
             there = len(list(self._folder.glob("server-*")))
             if there not in (0, self._size):
                 raise ConfigError(f"{self._folder} has an ensemble of {there}: start it with --ensemble {there}")
-            places = self._places()
-            self.servers = [ZooKeeperServer(self._java, self._folder, n + 1, places) for n in range(self._size)]
+            addresses = self._addresses()
+            self.servers = [ZooKeeperServer(self._java, self._folder, n + 1, addresses) for n in range(self._size)]
             undo.push_async_callback(self._stop_servers)
             for server in self.servers:
                 await server.start()
@@ -84,7 +84,7 @@ class Ensemble:
             sentence = f"another ZooKeeper uses {self._folder}: stop it, or give this one a --data-dir of its own"
             raise StorageError(sentence) from None
 
-    def _places(self) -> list[Place]:
+    def _addresses(self) -> list[ServerAddress]:
         """Raises `StorageError` if a port is taken."""
         with contextlib.ExitStack() as held:
 
@@ -100,5 +100,5 @@ class Ensemble:
 
             ports = [free(self._host, self._port + n if self._port else 0) for n in range(self._size)]
             if self._size == 1:
-                return [Place(self._host, ports[0])]
-            return [Place(self._host, port, free(), free()) for port in ports]
+                return [ServerAddress(self._host, ports[0])]
+            return [ServerAddress(self._host, port, free(), free()) for port in ports]

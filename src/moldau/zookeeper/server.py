@@ -53,7 +53,7 @@ rootLogger.appenderRef.file.ref = file
 """
 
 
-class Place(NamedTuple):
+class ServerAddress(NamedTuple):
     """Where a server listens. `quorum` and `election` are ports for the other servers; 0 if there are none."""
 
     host: str
@@ -66,14 +66,14 @@ class Place(NamedTuple):
 
 
 class ZooKeeperServer:
-    """`number` is its place among `places`, from 1 on."""
+    """`number` is its place among `addresses`, from 1 on."""
 
-    def __init__(self, java: Java, folder: Path, number: int, places: Sequence[Place]):
+    def __init__(self, java: Java, folder: Path, number: int, addresses: Sequence[ServerAddress]):
         self.folder = folder / f"server-{number}"
-        self.place = places[number - 1]
+        self.place = addresses[number - 1]
         self._java = java
         self._number = number
-        self._places = places
+        self._addresses = addresses
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -104,9 +104,9 @@ class ZooKeeperServer:
         lines = [f"dataDir={data}", f"clientPort={self.place.port}"]
         if self.place.host not in ("", "0.0.0.0", "::"):
             lines.append(f"clientPortAddress={self.place.host}")
-        if len(self._places) > 1:
+        if len(self._addresses) > 1:
             (data / "myid").write_text(f"{self._number}\n")
-            for number, place in enumerate(self._places, 1):
+            for number, place in enumerate(self._addresses, 1):
                 lines.append(f"server.{number}=127.0.0.1:{place.quorum}:{place.election}")
         (self.folder / "zoo.cfg").write_text(_CONFIGURATION + "\n".join(lines) + "\n")
         (self.folder / "log4j2.properties").write_text(_LOG.format(path=self.folder / "zookeeper.log"))

@@ -20,7 +20,7 @@ from moldau.names import TopicPartition
 from moldau.pipeline.loading.continuous import load_continuously
 from moldau.pipeline.loading.load import Loader
 from moldau.pipeline.loading.settings import Loaded, Settings
-from moldau.pipeline.loading.stopping import Stopped, Stopping
+from moldau.pipeline.loading.stopping import LoadStopped, Stopping
 from moldau.pipeline.options import OptionError, Subscription
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.tables.maintenance import history
@@ -196,7 +196,7 @@ def test_a_signal_stops_a_continuous_load_after_the_commit_and_compaction_goes_o
     before = signal.getsignal(sign)
     with loader(topic, records_max=10, small_files_max=2) as one, Stopping() as stopping:
         report = StopAfter(5, sign)
-        with pytest.raises(Stopped):
+        with pytest.raises(LoadStopped):
             load_continuously(one, 600, stopping, report)
     assert signal.getsignal(sign) is before
     assert report.records == 50 and offsets(warehouse, topic) == {0: 50}
@@ -218,10 +218,10 @@ def send_and_wait(stopping: Stopping) -> None:
 
 def test_the_second_signal_does_not_wait_for_the_commit_and_one_during_a_pause_ends_it() -> None:
     reached: list[int] = []
-    with Stopping() as stopping, pytest.raises(Stopped):
+    with Stopping() as stopping, pytest.raises(LoadStopped):
         send_during_commit(stopping, reached)
     assert reached == [0]
-    with Stopping() as stopping, pytest.raises(Stopped):
+    with Stopping() as stopping, pytest.raises(LoadStopped):
         send_and_wait(stopping)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from moldau.demo.audit import Book
 from moldau.demo.findings import Row
-from moldau.demo.inventory import Places, Preview, Stored
+from moldau.demo.inventory import DemoFolders, Preview, StageBytes
 from moldau.demo.timeline import Timeline
 
 
@@ -37,9 +37,9 @@ class Contents:
     unnamed: tuple[int, Sequence[str]]
     classes: Mapping[str, Sequence[str]]
     timeline: Timeline
-    stored: Sequence[Stored]
+    stored: Sequence[StageBytes]
     previews: Sequence[Preview]
-    places: Places
+    places: DemoFolders
     versions: str
 
     @property

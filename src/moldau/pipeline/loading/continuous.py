@@ -27,8 +27,8 @@ class LoadReport(Protocol):
 
 
 def load_continuously(loader: Loader, every_s: float, stopping: Stopping, report: LoadReport) -> None:
-    """Load what is new each `every_s` seconds, at once while more is waiting than a commit takes. Raises `Stopped` and
-    MoldauError."""
+    """Load what is new each `every_s` seconds, at once while more is waiting than a commit takes. Raises `LoadStopped`
+    and MoldauError."""
     pause_s, due = PAUSE_S_MIN, time.monotonic()
     while True:
         try:

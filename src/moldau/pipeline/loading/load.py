@@ -20,11 +20,11 @@ from moldau.pipeline.loading.decoders import decoder_for
 from moldau.pipeline.loading.decoding import ValueDecoder
 from moldau.pipeline.loading.planning import Plan, plan
 from moldau.pipeline.loading.portions import portions
+from moldau.pipeline.loading.progress import LoadProgress
 from moldau.pipeline.loading.settings import Loaded, Settings
 from moldau.pipeline.loading.target import Target
 from moldau.pipeline.loading.tasks import Outcome, TaskPortion, write_portions
 from moldau.pipeline.loading.topic_tables import TopicTables
-from moldau.pipeline.loading.written import Written
 from moldau.pipeline.options import Options, Subscription
 from moldau.pipeline.positions import Subscribed, latest, subscribed
 from moldau.pipeline.ranges import OffsetRange
@@ -90,7 +90,7 @@ class Loader:
         self._random = (runtime or Runtime()).random
         self._tables: dict[str, TopicTables] = {}
         self._partitions: Subscribed = {}
-        self.written = Written()
+        self.progress = LoadProgress()
         self.compacting = Compacting(settings.small_files_max)
         self._progress = GroupProgress(
             Options(bootstrap_servers=bootstrap, subscription=subscription, group_id=settings.group)
@@ -127,10 +127,10 @@ class Loader:
             targets = {
                 topic: self._tables[topic].target(self._bootstrap, load_id, decoders[topic]) for topic in planned.topics
             }
-            self.written.begin(planned.records)
+            self.progress.begin(planned.records)
             with errors_in_a_sentence():
-                outcomes = _run(spark, targets, planned.ranges, self.written)
-            self.written.end()
+                outcomes = _run(spark, targets, planned.ranges, self.progress)
+            self.progress.end()
             for topic in planned.topics:
                 ends = {part.topic_partition: part.end for part in planned.ranges if part.topic == topic}
                 tables = self._tables[topic]
@@ -164,13 +164,13 @@ class Loader:
 
 
 def _run(
-    spark: "SparkSession", targets: Mapping[str, Target], ranges: Sequence[OffsetRange], written: Written
+    spark: "SparkSession", targets: Mapping[str, Target], ranges: Sequence[OffsetRange], progress: LoadProgress
 ) -> dict[str, list[Outcome]]:
     """Have Spark write these ranges; the outcomes by topic."""
     context = spark.sparkContext
     cut = portions(ranges, max(1, context.defaultParallelism))
     work = [TaskPortion(number, targets[parts[0].topic], parts) for number, parts in enumerate(cut)]
-    write = partial(write_portions, written=written.accumulator(context))
+    write = partial(write_portions, written=progress.accumulator(context))
     outcomes = context.parallelize([[one] for one in work], len(work)).flatMap(write).collect()
     failed = [outcome for outcome in outcomes if outcome.failure]
     if failed:

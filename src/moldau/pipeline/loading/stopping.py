@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 
-class Stopped(KeyboardInterrupt):
+class LoadStopped(KeyboardInterrupt):
     """The load was asked to stop."""
 
 
 class Stopping:
-    """Turns the signals into `Stopped`; use it in a with-statement, in the main thread.
+    """Turns the signals into `LoadStopped`; use it in a with-statement, in the main thread.
 
     In a block of `after` a first signal waits for the block's end. A second one does not: it ends the load where it is,
     and what was not committed is loaded by the next one.
@@ -39,27 +39,27 @@ class Stopping:
 
     @contextlib.contextmanager
     def after(self) -> Iterator[None]:
-        """Raise `Stopped` only when the block has ended."""
+        """Raise `LoadStopped` only when the block has ended."""
         self._inside = True
         try:
             yield
         finally:
             self._inside = False
         if self._asked:
-            raise Stopped
+            raise LoadStopped
 
     @contextlib.contextmanager
     def ended(self) -> Iterator[None]:
-        """A block that `Stopped` ends, without an error."""
-        with contextlib.suppress(Stopped):
+        """A block that `LoadStopped` ends, without an error."""
+        with contextlib.suppress(LoadStopped):
             yield
 
     def wait(self, seconds: float) -> None:
-        """Sleep; a signal ends it with `Stopped`."""
+        """Sleep; a signal ends it with `LoadStopped`."""
         threading.Event().wait(max(0.0, seconds))
 
     def _hear(self, *_: object) -> None:
         if self._inside and not self._asked:
             self._asked = True
             return
-        raise Stopped
+        raise LoadStopped

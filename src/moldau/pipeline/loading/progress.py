@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 Pair = tuple[int, int]
 
 
-class Written:
+class LoadProgress:
     """The records and bytes of files that tasks of the current load have finished, and the offsets it has to load."""
 
     def __init__(self) -> None:
