@@ -23,7 +23,7 @@ MOVES_S = 0.5
 CLEAR_LINE = "\r\x1b[K"
 
 
-def print_loaded(loaded: "Loaded", as_json: bool) -> None:
+def print_loaded(loaded: "Loaded", as_json: bool, quarantine: str) -> None:
     """The result of one load."""
     if as_json:
         tables = {
@@ -41,7 +41,7 @@ def print_loaded(loaded: "Loaded", as_json: bool) -> None:
     else:
         print("nothing new to load")
     if loaded.rejected:
-        print(f"{counted(loaded.rejected, 'record')} could not be decoded: WAREHOUSE/_quarantine has the reasons")
+        print(f"{counted(loaded.rejected, 'record')} could not be decoded: {quarantine} has the reasons")
 
 
 def _totals(loaded: "Loaded") -> dict[str, Any]:

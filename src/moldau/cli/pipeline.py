@@ -1,4 +1,4 @@
-"""`moldau pipeline`: load topics into Delta tables with Spark, and the demo; Spark is imported late."""
+"""`moldau pipeline`: load topics into tables with Spark, and the demo; Spark is imported late."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`moldau pipeline load`: topics into Delta tables with Spark, once or until it is stopped; Spark is imported late."""
+"""`moldau pipeline load`: topics into tables with Spark, once or until it is stopped; Spark is imported late."""
 
 import contextlib
 import importlib.util
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from moldau.pipeline.decoding.choosing import Decoding
     from moldau.pipeline.loading.settings import Settings
     from moldau.pipeline.options import Subscription
+    from moldau.pipeline.tables.committing import LoadedWarehouse
 
 DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -28,7 +29,19 @@ RECORDS_MAX = 10_000_000
 
 Topics = Annotated[str, Option(metavar="TOPIC,...", help="The topics, separated by commas.")]
 Pattern = Annotated[str, Option(metavar="REGEX", help="Instead: all topics whose whole name matches, new ones too.")]
-WarehouseOption = Annotated[str, Option(help="The warehouse's folder or URL; it is created if missing.")]
+WarehouseOption = Annotated[
+    str,
+    Option(help="The warehouse's folder or URL, created if missing; with iceberg a property of the catalog."),
+]
+FormatOption = Annotated[str, Option("--format", help="The table format: delta, or iceberg in a catalog.")]
+CatalogOption = Annotated[
+    str, Option("--catalog", metavar="NAME", help="With iceberg: a catalog of pyiceberg, as in ~/.pyiceberg.yaml.")
+]
+CatalogProperty = Annotated[
+    list[str] | None,
+    Option("--catalog-property", metavar="KEY=VALUE", help="A property of the catalog, such as uri; repeatable."),
+]
+Namespace = Annotated[str, Option(help="With iceberg: the namespace of the tables, created if missing.")]
 Every = Annotated[str, Option(metavar="30s", help="Load again and again, this often, until Ctrl-C or SIGTERM.")]
 Since = Annotated[
     str, Option(metavar="TIME", help="Where a partition begins that was never loaded: 2h, 7d or 2026-11-21T08:00:00.")
@@ -60,7 +73,7 @@ EventTime = Annotated[str, Option(metavar="FIELD", help="The decoded field, or i
 
 
 def load(
-    warehouse: WarehouseOption,
+    warehouse: WarehouseOption = "",
     topics: Topics = "",
     pattern: Pattern = "",
     bootstrap_server: BootstrapServer = BOOTSTRAP,
@@ -81,10 +94,14 @@ def load(
     schema_registry: RegistryOption = "",
     event_time: EventTime = "",
     storage_option: StorageOption = None,
+    table_format: FormatOption = "delta",
+    catalog: CatalogOption = "",
+    catalog_property: CatalogProperty = None,
+    namespace: Namespace = "default",
     as_json: Json = False,
 ) -> None:
     """
-    Load everything new since the last load, each record exactly once, into a Delta table for each topic.
+    Load everything new since the last load, each record exactly once, into a Delta or Iceberg table for each topic.
 
     Examples:
 
@@ -97,6 +114,8 @@ def load(
       moldau pipeline load --topics clicks --warehouse w --decode json --event-time at --since 7d --dry-run
 
       moldau pipeline load --topics flights --warehouse s3://lake/kafka --storage-option AWS_REGION=eu-central-1
+
+      moldau pipeline load --topics flights --format iceberg --catalog prod --namespace kafka
     """
     need("pyspark", "pyarrow", "deltalake")
     from moldau.pipeline.loading.settings import Settings
@@ -107,15 +126,54 @@ def load(
         _decoding(decode, schema, schema_registry, event_time), _time(since, "--since"), _time(until, "--until"),
         (max_records or RECORDS_MAX) if every_ms else None, compact_after, group or None,
     )  # fmt: skip
-    options = pairs(storage_option or [], "--storage-option")
-    _load(bootstrap_server, subscription, warehouse, options, master, settings, every_ms, dry_run, as_json)
+    if table_format == "iceberg":
+        tables, quarantine = _iceberg(catalog, catalog_property or [], namespace, warehouse, storage_option or [])
+    else:
+        tables = _delta(table_format, warehouse, storage_option or [], catalog, catalog_property or [])
+        quarantine = "WAREHOUSE/_quarantine"
+    _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
+
+
+def _delta(
+    table_format: str, warehouse: str, options: list[str], catalog: str, properties: list[str]
+) -> "LoadedWarehouse":
+    """A warehouse of Delta tables. Raises `ConfigError`."""
+    from moldau.pipeline.tables.warehouse import Warehouse
+
+    if table_format != "delta":
+        raise ConfigError(f"--format {table_format!r} is none of delta, iceberg")
+    if catalog or properties:
+        raise ConfigError(f"--catalog{'' if catalog else '-property'} needs --format iceberg: Delta needs no catalog")
+    if not warehouse:
+        raise ConfigError("--warehouse is missing: name a folder or URL")
+    return Warehouse(warehouse, pairs(options, "--storage-option"))
+
+
+def _iceberg(
+    catalog: str, properties: list[str], namespace: str, warehouse: str, options: list[str]
+) -> "tuple[LoadedWarehouse, str]":
+    """A namespace of Iceberg tables, and where its rejected records are. Raises `ConfigError`."""
+    need("pyiceberg", extra="iceberg")
+    from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
+
+    if not catalog:
+        raise ConfigError(
+            "--format iceberg needs --catalog: one of ~/.pyiceberg.yaml, or any name with --catalog-property uri=..."
+        )
+    if options:
+        raise ConfigError("--storage-option is for Delta tables: options of Iceberg's stores are --catalog-property")
+    if not namespace:
+        raise ConfigError("--namespace is empty")
+    given = pairs(properties, "--catalog-property") | ({"warehouse": warehouse} if warehouse else {})
+    tables = IcebergWarehouse(catalog, given, namespace)
+    return tables, tables.quarantine
 
 
 def _load(
     bootstrap: str,
     subscription: "Subscription",
-    warehouse: str,
-    storage_options: dict[str, str],
+    tables: "LoadedWarehouse",
+    quarantine: str,
     master: str,
     settings: "Settings",
     every_ms: int,
@@ -128,15 +186,12 @@ def _load(
     from moldau.pipeline.loading.load import Loader
     from moldau.pipeline.loading.stopping import Stopping
     from moldau.pipeline.session import check_java
-    from moldau.pipeline.tables.warehouse import Warehouse
 
     if not dry_run:
         check_java()
     with contextlib.ExitStack() as stack:
         session = _session(stack, master)
-        loader = stack.enter_context(
-            Loader(session, bootstrap, subscription, Warehouse(warehouse, storage_options), settings)
-        )
+        loader = stack.enter_context(Loader(session, bootstrap, subscription, tables, settings))
         planned = loader.plan()
         if dry_run:
             print_plan(planned, as_json)
@@ -144,7 +199,7 @@ def _load(
         if not every_ms:
             with progress_line(loader.progress):
                 loaded = loader.run(planned)
-            print_loaded(loaded, as_json)
+            print_loaded(loaded, as_json, quarantine)
             return
         report = ContinuousReport(as_json)
         loader.compacting.compacted = report.compacted

@@ -21,7 +21,7 @@ from moldau.pipeline.loading.load import LoadFailed, load
 from moldau.pipeline.loading.settings import Settings
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.session import python_path
-from moldau.pipeline.tables.table import Conflict
+from moldau.pipeline.tables.committing import Conflict
 from moldau.pipeline.tables.warehouse import Warehouse
 
 if TYPE_CHECKING:

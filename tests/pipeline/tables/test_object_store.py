@@ -16,9 +16,10 @@ from moldau.names import TopicPartition
 from moldau.pipeline.table_source.batch import TableReader, schema_of_table
 from moldau.pipeline.table_source.options import read_table_options
 from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.tables.committing import Conflict
 from moldau.pipeline.tables.maintenance import compact
 from moldau.pipeline.tables.storage import location
-from moldau.pipeline.tables.table import Conflict, Table
+from moldau.pipeline.tables.table import Table
 from moldau.pipeline.tables.warehouse import Warehouse
 from tests.pipeline.tables.test_readers import commit
 

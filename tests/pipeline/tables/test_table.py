@@ -13,11 +13,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from moldau.names import TopicPartition
-from moldau.pipeline.tables import storage, table
+from moldau.pipeline.tables import committing, storage, table
 from moldau.pipeline.tables.columns import TableError, in_files, of_table
+from moldau.pipeline.tables.committing import Conflict
 from moldau.pipeline.tables.data_file import Bounds, DataFile
 from moldau.pipeline.tables.storage import location
-from moldau.pipeline.tables.table import Conflict, Table
+from moldau.pipeline.tables.table import Table
 from moldau.pipeline.tables.warehouse import Warehouse
 
 TP, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -78,7 +79,7 @@ def test_commits_add_up_and_offsets_go_on(tmp_path: Path) -> None:
 
 STEPS = (
     (storage, "_sync"),
-    (table, "sync_folders"),
+    (committing, "sync_folders"),
     (table, "sync_commit"),
     (Table, "_write"),
     (Table, "create"),

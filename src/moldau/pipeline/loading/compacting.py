@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from moldau.errors import MoldauError
+from moldau.pipeline.tables.committing import LoadedTable
 from moldau.pipeline.tables.maintenance import Compacted, compact
 from moldau.pipeline.tables.small_files import compaction_target
 from moldau.pipeline.tables.storage import Location
@@ -29,8 +30,11 @@ class Compacting:
         self._thread: threading.Thread | None = None
         self.compacted: Callable[[str, Compacted], None] = lambda topic, done: None
 
-    def added(self, topic: str, table: Table, files: int) -> None:
-        """A commit has added files to the table of a topic: begin a compaction if it is time."""
+    def added(self, topic: str, table: LoadedTable, files: int) -> None:
+        """A commit has added files to the table of a topic: begin a compaction if it is time. Iceberg tables
+        are left to other tools."""
+        if not isinstance(table, Table):
+            return
         self._added[topic] += files
         due = topic not in self._looked_at or self._added[topic] >= self._small_files_max // 2
         if not self._small_files_max or not due or (self._thread and self._thread.is_alive()):

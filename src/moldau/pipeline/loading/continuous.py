@@ -11,7 +11,7 @@ from moldau.errors import KafkaError, MoldauError
 from moldau.pipeline.loading.load import Loader, LoadFailed
 from moldau.pipeline.loading.settings import Loaded
 from moldau.pipeline.loading.stopping import Stopping
-from moldau.pipeline.tables.table import Conflict
+from moldau.pipeline.tables.committing import Conflict
 
 PAUSE_S_MIN, PAUSE_S_MAX = 1.0, 30.0
 

@@ -11,13 +11,13 @@ from moldau.pipeline.decoding.sampling import sampled
 from moldau.pipeline.decoding.topic_decoder import TopicDecoder
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.tables.columns import plain
-from moldau.pipeline.tables.table import Table
+from moldau.pipeline.tables.committing import LoadedTable
 
 
 def decoder_for(
     bootstrap: str,
     topic: str,
-    table: Table | None,
+    table: LoadedTable | None,
     ranges: Sequence[OffsetRange],
     decoding: Decoding,
     isolation_level: str,

@@ -1,4 +1,4 @@
-"""`pipeline load`: everything new since the last load becomes rows of Delta tables, exactly once (D13).
+"""`pipeline load`: everything new since the last load becomes rows of Delta or Iceberg tables, exactly once (D13).
 
 The driver plans ranges from the tables' offsets to the log's ends. Spark distributes portions of them to tasks. Each
 task fetches its ranges, writes Parquet from Arrow where it runs, and returns only a description of each file. Then the
@@ -30,7 +30,7 @@ from moldau.pipeline.positions import Subscribed, latest, subscribed
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.session import errors_in_a_sentence
 from moldau.pipeline.source.progress import GroupProgress
-from moldau.pipeline.tables.warehouse import Warehouse
+from moldau.pipeline.tables.committing import LoadedWarehouse
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def load(
     session: "Callable[[], SparkSession]",
     bootstrap: str,
     topics: Sequence[str],
-    warehouse: Warehouse,
+    warehouse: LoadedWarehouse,
     settings: Settings = Settings(),
     runtime: Runtime | None = None,
 ) -> Loaded:
@@ -76,7 +76,7 @@ class Loader:
         session: "Callable[[], SparkSession]",
         bootstrap: str,
         subscription: Subscription,
-        warehouse: Warehouse,
+        warehouse: LoadedWarehouse,
         settings: Settings = Settings(),
         runtime: Runtime | None = None,
     ):

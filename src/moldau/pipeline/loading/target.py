@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from moldau.pipeline.loading.decoding import ValueDecoder
+from moldau.pipeline.tables.data_file import TableFormat
 from moldau.pipeline.tables.storage import Location
 
 Quarantined = Mapping[int, frozenset[int]]
@@ -25,3 +26,4 @@ class Target(NamedTuple):
     decoder: ValueDecoder | None
     quarantined: Quarantined
     topic_id: uuid.UUID | None = None
+    table_format: TableFormat = "delta"

@@ -16,21 +16,21 @@ from moldau.pipeline.loading.settings import Commit, Settings
 from moldau.pipeline.loading.target import Quarantined, Target
 from moldau.pipeline.loading.tasks import Outcome
 from moldau.pipeline.positions import DataLost, Offsets
-from moldau.pipeline.tables.columns import REJECTED, check_decoded, in_files, missing, names_of_partitions, of_table
+from moldau.pipeline.tables.columns import check_decoded, in_files, of_table
+from moldau.pipeline.tables.committing import LoadedTable, LoadedWarehouse, commit, short_id
 from moldau.pipeline.tables.data_file import DataFile
-from moldau.pipeline.tables.table import Table, short_id
-from moldau.pipeline.tables.warehouse import Warehouse
+from moldau.pipeline.tables.storage import Location
 
 
 class TopicTables:
     """The tables of one topic, as they were when `refresh` ran last."""
 
-    def __init__(self, topic: str, warehouse: Warehouse, settings: Settings):
+    def __init__(self, topic: str, warehouse: LoadedWarehouse, settings: Settings):
         self.topic = topic
-        self.place, self._place_of_rejected = warehouse.place(topic), warehouse.place_of_rejected(topic)
+        self._warehouse = warehouse
         self._settings = settings
-        self.table: Table | None = None
-        self._rejected: Table | None = None
+        self.table: LoadedTable | None = None
+        self._rejected: LoadedTable | None = None
         self._columns = in_files()
         self._partitions: Sequence[TopicPartition] = ()
         self._topic_id: uuid.UUID | None = None
@@ -39,7 +39,7 @@ class TopicTables:
     def refresh(self, partitions: Sequence[TopicPartition], topic_id: uuid.UUID | None) -> None:
         """See what was committed since. Raises `DataLost` if the rows are from an earlier topic of this name."""
         if self.table is None:
-            self.table = Table.open(self.place)
+            self.table = self._warehouse.table(self.topic)
         else:
             self.table.refresh()
         self._partitions = partitions
@@ -58,23 +58,30 @@ class TopicTables:
             check_decoded(decoder.schema)
         self._columns = in_files(decoder.schema if decoder else None)
         if self.table:
-            missing(self.table.columns, self._columns, self.place.uri)
+            self.table.lacking(self._columns)
 
     def target(self, bootstrap: str, load_id: str, decoder: ValueDecoder | None) -> Target:
         """What the tasks need to know; creates the table of a new topic."""
         wanted = self._settings.partition_by
         if self.table is None:
             columns = of_table(self._columns, wanted)
-            self.table = Table.create(self.place, columns, names_of_partitions(wanted))
+            self.table = self._warehouse.create(self.topic, columns, wanted)
         if self._rejected is None:
-            self._rejected = Table.open(self._place_of_rejected)
+            self._rejected = self._warehouse.rejected(self.topic)
         else:
             self._rejected.refresh()
         return Target(
             self.topic, bootstrap, self._settings.isolation_level, load_id, self._settings.compression,
-            self.place, self._place_of_rejected, self.table.partition_by, decoder, self._quarantined(),
-            self._topic_id,
+            self.table.where, self._place_of_rejected(decoder), self.table.partition_by, decoder, self._quarantined(),
+            self._topic_id, self.table.table_format,
         )  # fmt: skip
+
+    def _place_of_rejected(self, decoder: ValueDecoder | None) -> Location:
+        """Where tasks write rejected records; a load that decodes nothing rejects nothing."""
+        assert self.table is not None
+        if self._rejected is not None:
+            return self._rejected.where
+        return self.table.where if decoder is None else self._warehouse.place_of_rejected(self.topic)
 
     def commit(self, load_id: str, outcomes: Sequence[Outcome], end: Offsets) -> Commit:
         """Commit the rejected records first, then the others together with the topic's offsets and id."""
@@ -85,7 +92,7 @@ class TopicTables:
             self._commit_rejected(load_id, rejected, end)
         self.table.add_columns(self._columns)
         ids = {} if self._topic_id is None else {self.topic: short_id(self._topic_id)}
-        version = self.table.commit(load_id, files, self.loaded, end, ids)
+        version = commit(self.table, load_id, files, self.loaded, end, ids)
         self.loaded |= end
         return Commit(
             self.topic, version, len(files), sum(file.records for file in files),
@@ -94,11 +101,11 @@ class TopicTables:
 
     def _commit_rejected(self, load_id: str, files: Sequence[DataFile], end: Offsets) -> None:
         if self._rejected is None:
-            self._rejected = Table.create(self._place_of_rejected, of_table(REJECTED, "none"), [])
+            self._rejected = self._warehouse.create_rejected(self.topic)
             ahead: dict[TopicPartition, int] = {}
         else:
             ahead = self._rejected.offsets(list(end))
-        self._rejected.commit(load_id, files, ahead, {tp: max(at, ahead.get(tp, 0)) for tp, at in end.items()})
+        commit(self._rejected, load_id, files, ahead, {tp: max(at, ahead.get(tp, 0)) for tp, at in end.items()})
 
     def _quarantined(self) -> Quarantined:
         """The rejected records that a load has committed without the topic's offsets: it died in between."""

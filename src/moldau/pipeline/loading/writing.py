@@ -19,8 +19,8 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 from moldau.pipeline.loading.target import Quarantined, Target
-from moldau.pipeline.tables.columns import REJECTED, WITH_STATISTICS, as_table_columns, in_files
-from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR, EPOCH_ORDINAL, Bounds, DataFile, folder_of
+from moldau.pipeline.tables.columns import PARTITION_COLUMNS, REJECTED, WITH_STATISTICS, as_table_columns, in_files
+from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR, EPOCH_ORDINAL, Bounds, DataFile, TableFormat, folder_of
 from moldau.pipeline.tables.storage import Location, file_system
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
@@ -31,7 +31,8 @@ DATES_MAX = 4096
 COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
 HOURS = 24
 BYTES = ("value", "_key", "_headers")
-DELTA_ENCODED = ("_offset", "_timestamp")
+DELTA_ENCODED = {"_offset": "DELTA_BINARY_PACKED", "_timestamp": "DELTA_BINARY_PACKED"}
+"""Not in Iceberg tables: Iceberg's reader in Spark refuses this encoding before its version 1.10."""
 
 
 class WrittenFiles(NamedTuple):
@@ -49,6 +50,7 @@ class Layout(NamedTuple):
     partition_by: str
     event_time: str
     compression: str
+    table_format: TableFormat = "delta"
 
 
 class OneFile:
@@ -63,6 +65,7 @@ class OneFile:
         self.bytes_added = 0
         self._records = 0
         self._bounds: dict[str, Bounds] = {}
+        self._partition_columns = PARTITION_COLUMNS[layout.partition_by] if layout.table_format == "iceberg" else []
         self._sink: Any = None
         self._writer: Any = None
 
@@ -90,6 +93,9 @@ class OneFile:
         if self._writer is None:
             self._open()
         table = pyarrow.Table.from_batches(self._rows, self._layout.columns)
+        for field in self._partition_columns:
+            value = pyarrow.scalar(self._partition_values[field.name], pyarrow.string()).cast(field.type)
+            table = table.append_column(field, pyarrow.repeat(value, table.num_rows))
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._rows, self.rows_bytes = [], 0
 
@@ -120,11 +126,12 @@ class OneFile:
             self._sink = str(path)
         else:
             self._sink = file_system(where).open_output_stream(self._path)
-        names = self._layout.columns.names
+        columns = pyarrow.schema([*self._layout.columns, *self._partition_columns])
+        names = columns.names
         self._writer = parquet.ParquetWriter(
-            self._sink, self._layout.columns, compression=self._layout.compression, data_page_size=1 << 20,
+            self._sink, columns, compression=self._layout.compression, data_page_size=1 << 20,
             use_dictionary=[name for name in names if name not in (*BYTES, *DELTA_ENCODED)],
-            column_encoding=dict.fromkeys(DELTA_ENCODED, "DELTA_BINARY_PACKED"),
+            column_encoding=DELTA_ENCODED if self._layout.table_format == "delta" else None,
             write_statistics=[name for name in names if name not in BYTES],
         )  # fmt: skip
 
@@ -206,10 +213,11 @@ class TopicWriter:
         self._quarantined = target.quarantined
         columns = in_files(decoder.schema if decoder else None)
         event_time = decoder.event_time if decoder else "_timestamp"
-        layout = Layout(target.table, columns, target.partition_by, event_time, target.compression)
+        how = target.compression, target.table_format
+        layout = Layout(target.table, columns, target.partition_by, event_time, *how)
         self._topic = target.topic
         self._writer = TableWriter(layout, stem)
-        self._rejected = TableWriter(Layout(target.rejected, REJECTED, "none", "_timestamp", target.compression), stem)
+        self._rejected = TableWriter(Layout(target.rejected, REJECTED, "none", "_timestamp", *how), stem)
 
     def add(self, fetched: Any) -> None:
         """Take one fetched batch (`moldau.client.fetching`)."""

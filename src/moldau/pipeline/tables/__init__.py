@@ -1,5 +1,6 @@
-"""The warehouse as Delta tables: one table for each topic, and one beside it for the rejected records of that topic.
+"""The warehouse as Delta or Iceberg tables: one table for each topic, and one beside it for its rejected records.
 
-Nothing here knows a broker or Spark. `columns` says what a table holds, `data_file` describes one file of it, `table`
-commits files and offsets in one atomic step, `warehouse` names the tables, `storage` is where they lie.
+Nothing here knows a broker or Spark. `columns` says what a table holds, `data_file` describes one file of it,
+`committing` is how a load commits files and offsets in one atomic step, `table` and `warehouse` do it with Delta,
+`iceberg_table` and `iceberg_warehouse` with Iceberg, `storage` is where tables lie.
 """

@@ -8,7 +8,9 @@ import datetime
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+TableFormat = Literal["delta", "iceberg"]
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 EPOCH_ORDINAL = EPOCH.date().toordinal()

@@ -8,8 +8,9 @@ table's has to be forced.
 
 from typing import Any, NamedTuple
 
+from moldau.pipeline.tables.committing import LOAD_ID, RECORDS
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, sync_added
-from moldau.pipeline.tables.table import LOAD_ID, RECORDS, opened
+from moldau.pipeline.tables.table import opened
 
 FILE_BYTES = 256 * 1024 * 1024
 

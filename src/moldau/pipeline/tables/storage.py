@@ -1,7 +1,8 @@
 """Where tables lie: a local folder, or an object store or HDFS by URL with `storage_options`.
 
 The options are those of the `deltalake` package (`AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, ...), which the
-workers that write data files and the driver that commits both use. Local files are written by Arrow itself and
+workers that write data files and the driver that commits both use. Those of Iceberg tables come from the catalog and
+are pyiceberg's (`s3.endpoint`, ...). Local files are written by Arrow itself and
 flushed to disk; an object store keeps what it has acknowledged.
 """
 
@@ -32,6 +33,7 @@ class Location:
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    of_iceberg: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -43,7 +45,7 @@ class Location:
         return Path(self.uri)
 
     def __truediv__(self, name: str) -> "Location":
-        return Location(f"{self.uri.rstrip('/')}/{name}", self.options)
+        return Location(f"{self.uri.rstrip('/')}/{name}", self.options, self.of_iceberg)
 
     def folders(self) -> list[str]:
         """The names of the folders here, sorted."""
@@ -61,20 +63,32 @@ class Location:
         return sorted(one.path.rstrip("/").rpartition("/")[2] for one in found if one.type == FileType.Directory)
 
 
-def location(of: str | Path, options: Mapping[str, str] | None = None) -> Location:
-    """The location that a user named: a path, which becomes absolute, or a URL."""
+def location(of: str | Path, options: Mapping[str, str] | None = None, *, of_iceberg: bool = False) -> Location:
+    """The location that a user or a catalog named: a path, which becomes absolute, or a URL."""
     text = str(of)
-    if text.startswith("file://"):
-        text = text.removeprefix("file://")
-    return Location(text.rstrip("/") if URL.match(text) else str(Path(text).absolute()), dict(options or {}))
+    if text.startswith("file:"):
+        text = text.removeprefix("file:").removeprefix("//")
+    uri = text.rstrip("/") if URL.match(text) else str(Path(text).absolute())
+    return Location(uri, dict(options or {}), of_iceberg)
 
 
 def file_system(where: Location) -> Any:
     """Arrow's view of an object store; paths are relative to `where`."""
+    if where.of_iceberg:
+        return _iceberg_file_system(where)
     from deltalake.fs import DeltaStorageHandler
     from pyarrow.fs import PyFileSystem
 
     return PyFileSystem(DeltaStorageHandler(where.uri, dict(where.options)))
+
+
+def _iceberg_file_system(where: Location) -> Any:
+    from pyarrow.fs import SubTreeFileSystem
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    options = dict(where.options)
+    scheme, host, path = PyArrowFileIO.parse_location(where.uri, options)
+    return SubTreeFileSystem(path, PyArrowFileIO(options).fs_by_scheme(scheme, host))
 
 
 def check_files(table: Location, paths: Iterable[str]) -> None:
@@ -164,12 +178,12 @@ def errors_in_a_sentence(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise TableError(f"{what} cannot be used: {error.strerror or _sentence(str(error))}.") from None
+        raise TableError(f"{what} cannot be used: {error.strerror or one_sentence(str(error))}.") from None
     except (DeltaError, ValueError) as error:
-        raise TableError(f"{what} cannot be used: {_sentence(str(error))}.") from None
+        raise TableError(f"{what} cannot be used: {one_sentence(str(error))}.") from None
 
 
-def _sentence(text: str) -> str:
+def one_sentence(text: str) -> str:
     """An error's text without colours, tree lines and line breaks."""
     words = COLOURS.sub("", text).replace("↳", " ").split()
     return " ".join(words)[:TEXT_MAX].rstrip(" .")

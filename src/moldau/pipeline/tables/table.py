@@ -8,7 +8,6 @@ wrote it.
 """
 
 import logging
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,15 +21,9 @@ from moldau.pipeline.tables.columns import (
     missing,
     names_of_partitions,
 )
-from moldau.pipeline.tables.data_file import DataFile, folder_of, statistics
-from moldau.pipeline.tables.storage import (
-    Location,
-    check_files,
-    errors_in_a_sentence,
-    remove_torn_entry,
-    sync_commit,
-    sync_folders,
-)
+from moldau.pipeline.tables.committing import COMMIT_ATTEMPTS, LOAD_ID, RECORDS, Offsets, commit, offset_key, topic_key
+from moldau.pipeline.tables.data_file import DataFile, TableFormat, statistics
+from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, remove_torn_entry, sync_commit
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -38,16 +31,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHECKPOINT_INTERVAL = 20
-COMMIT_ATTEMPTS = 5
-LOAD_ID = "moldauLoad"
-RECORDS = "moldauRecords"
-"""The keys under which a commit names its load and the number of its records, in the table's history."""
-
-Offsets = Mapping[TopicPartition, int]
-
-
-class Conflict(TableError):
-    """Another load has committed the same offsets first; nothing was added."""
 
 
 class Listed(NamedTuple):
@@ -61,6 +44,8 @@ class Listed(NamedTuple):
 
 class Table:
     """A table that exists, as it was when it was opened or refreshed last."""
+
+    table_format: TableFormat = "delta"
 
     def __init__(self, where: Location, delta: "DeltaTable"):
         self.where = where
@@ -113,6 +98,10 @@ class Table:
             self._delta.update_incremental()
 
     @property
+    def name(self) -> str:
+        return self.where.uri
+
+    @property
     def version(self) -> int:
         return int(self._delta.version())
 
@@ -136,13 +125,13 @@ class Table:
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
         with errors_in_a_sentence(self.where.uri):
-            found = {tp: self._delta.transaction_version(app_id(tp)) for tp in partitions}
+            found = {tp: self._delta.transaction_version(offset_key(tp)) for tp in partitions}
         return {tp: int(offset) for tp, offset in found.items() if offset is not None}
 
     def topic_id(self, topic: str) -> int | None:
         """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
         with errors_in_a_sentence(self.where.uri):
-            found = self._delta.transaction_version(topic_app_id(topic))
+            found = self._delta.transaction_version(topic_key(topic))
         return None if found is None else int(found)
 
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
@@ -164,6 +153,11 @@ class Table:
         columns = [listed[name].to_pylist() for name in ("path", "size_bytes", "num_records", "modification_time")]
         return [Listed(*file) for file in zip(*columns, strict=True)]
 
+    def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
+        """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
+        TableError."""
+        return missing(self.columns, files, self.where.uri)
+
     def add_columns(self, files: pyarrow.Schema) -> None:
         """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable. Raises
         TableError if a column would change its type."""
@@ -171,7 +165,7 @@ class Table:
         from deltalake.exceptions import CommitFailedError, SchemaMismatchError
 
         for _ in range(COMMIT_ATTEMPTS):
-            new = missing(self.columns, files, self.where.uri)
+            new = self.lacking(files)
             if not new:
                 return
             with errors_in_a_sentence(self.where.uri):
@@ -190,41 +184,25 @@ class Table:
         end: Offsets,
         topic_ids: Mapping[str, int] | None = None,
     ) -> int:
-        """Add the files and move the offsets of partitions from `start` to `end`: all of it or nothing. Returns the
-        version that has it. Raises Conflict if the offsets are no longer at `start`; a partition that is not in
-        `start` was never loaded. `topic_ids` are noted beside the offsets."""
+        """As `committing.commit`."""
+        return commit(self, load_id, files, start, end, topic_ids)
+
+    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
+        """Add the files and keep the numbers as application transactions; None if another commit came first."""
         from deltalake.exceptions import CommitFailedError
 
         with errors_in_a_sentence(self.where.uri):
-            check_files(self.where, [file.path for file in files])
-            sync_folders(self.where, {folder_of(file.partition_values) for file in files})
-        for attempt in range(COMMIT_ATTEMPTS):
-            if attempt:
-                self.refresh()
-                version = self._version_of(load_id)
-                if version is not None:  # the store had our commit, though it reported a failure
-                    return version
-            there = self.offsets(list(end))
-            if any(there.get(tp) != start.get(tp) for tp in end):
-                raise Conflict(
-                    f"Another load has committed to {self.where.uri} meanwhile; nothing was added to it, so run this "
-                    "load again."
-                )
-            with errors_in_a_sentence(self.where.uri):
-                try:
-                    self._write(load_id, files, end, topic_ids or {})
-                except CommitFailedError:
-                    continue
-            return self._committed(load_id)
-        raise TableError(
-            f"{self.where.uri} is written to all the time; nothing was added to it, so run this load again."
-        )
+            try:
+                self._write(load_id, files, kept)
+            except CommitFailedError:
+                return None
+        return self._committed(load_id)
 
     def _committed(self, load_id: str) -> int:
         """The version of a commit that was just made."""
         before = self.version
         self.refresh()
-        version = self.version if self.version == before + 1 else self._version_of(load_id)
+        version = self.version if self.version == before + 1 else self.version_of(load_id)
         assert version is not None, "a commit stays in the history for days"
         sync_commit(self.where, version)
         if version % CHECKPOINT_INTERVAL == 0:
@@ -241,7 +219,7 @@ class Table:
         except TableError as error:
             logger.warning("No checkpoint was written: %s", error)
 
-    def _write(self, load_id: str, files: Sequence[DataFile], end: Offsets, topic_ids: Mapping[str, int]) -> None:
+    def _write(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> None:
         from deltalake import CommitProperties, PostCommitHookProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
 
@@ -249,8 +227,6 @@ class Table:
             AddAction(file.path, file.bytes, dict(file.partition_values), file.modified_ms, True, statistics(file))
             for file in files
         ]
-        kept = {app_id(tp): offset for tp, offset in sorted(end.items())}
-        kept |= {topic_app_id(topic): number for topic, number in topic_ids.items()}
         properties = CommitProperties(
             custom_metadata={LOAD_ID: load_id, RECORDS: sum(file.records for file in files)},
             app_transactions=[Transaction(name, number) for name, number in kept.items()],
@@ -264,7 +240,8 @@ class Table:
             post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
         )
 
-    def _version_of(self, load_id: str) -> int | None:
+    def version_of(self, load_id: str) -> int | None:
+        """The version that a load has committed recently, if it has."""
         entries: list[dict[str, Any]] = self._delta.history(4 * COMMIT_ATTEMPTS)
         return next((int(entry["version"]) for entry in entries if entry.get(LOAD_ID) == load_id), None)
 
@@ -275,18 +252,3 @@ def opened(where: Location) -> "DeltaTable":
 
     with errors_in_a_sentence(where.uri):
         return DeltaTable(where.uri, storage_options=dict(where.options) or None)
-
-
-def app_id(tp: TopicPartition) -> str:
-    """The application id under which a table keeps the next offset of a partition."""
-    return f"moldau/{tp.topic}/{tp.partition}"
-
-
-def topic_app_id(topic: str) -> str:
-    """The application id under which a table keeps the id of its topic."""
-    return f"moldau/{topic}/topic-id"
-
-
-def short_id(topic_id: uuid.UUID) -> int:
-    """The first 63 bits of a topic's id, as a table keeps it."""
-    return topic_id.int >> 65

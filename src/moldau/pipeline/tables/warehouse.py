@@ -11,7 +11,9 @@ A warehouse of format 1, with manifests of our own, is refused until it was conv
 from collections.abc import Mapping
 from pathlib import Path
 
-from moldau.pipeline.tables.columns import TableError
+import pyarrow
+
+from moldau.pipeline.tables.columns import REJECTED, TableError, names_of_partitions, of_table
 from moldau.pipeline.tables.storage import Location, location
 from moldau.pipeline.tables.table import Table
 
@@ -50,6 +52,18 @@ class Warehouse:
         """The table of a topic; None if nothing was ever loaded."""
         return Table.open(self.place(topic))
 
+    def create(self, topic: str, columns: pyarrow.Schema, partition_by: str) -> Table:
+        """Open the table of a topic, or create it with these columns, partition columns among them."""
+        return Table.create(self.place(topic), columns, names_of_partitions(partition_by))
+
+    def rejected(self, topic: str) -> Table | None:
+        """The table of the rejected records of a topic; None if none was ever rejected."""
+        return Table.open(self.place_of_rejected(topic))
+
+    def create_rejected(self, topic: str) -> Table:
+        """Open the table of the rejected records of a topic, or create it."""
+        return Table.create(self.place_of_rejected(topic), of_table(REJECTED, "none"), [])
+
     def tables(self) -> dict[str, Location]:
         """Every table by its name, those of rejected records included; a table itself if the warehouse is one. Raises
         TableError if there is none."""
@@ -58,6 +72,11 @@ class Warehouse:
         found = {topic: self.where / topic for topic in self.topics()}
         for topic in self.place_of_rejected("").folders():
             found[f"{QUARANTINE}/{topic}"] = self.place_of_rejected(topic)
+        if not found and "metadata" in self.where.folders():
+            raise TableError(
+                f"{self.where.uri} is an Iceberg table: Spark's procedures rewrite_data_files, expire_snapshots and "
+                "remove_orphan_files keep it healthy, and its metadata table snapshots is its history."
+            )
         if not found:
             raise TableError(f"{self.where.uri} has no table.")
         return found

@@ -1,0 +1,149 @@
+"""How a load commits to a table of any format: exactly once, or not at all.
+
+A load knows a table by `LoadedTable` and a warehouse by `LoadedWarehouse`. `table` and `warehouse` implement them for
+Delta, `iceberg_table` and `iceberg_warehouse` for Iceberg. Both keep the same numbers in the commit that adds the
+files: `moldau/TOPIC/PARTITION` is the next offset to load, `moldau/TOPIC/topic-id` the id of the topic. A file that no
+commit names is not in the table, whoever wrote it.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import pyarrow
+
+from moldau.names import TopicPartition
+from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.tables.data_file import DataFile, TableFormat, folder_of
+from moldau.pipeline.tables.storage import Location, check_files, errors_in_a_sentence, sync_folders
+
+COMMIT_ATTEMPTS: Final = 5
+LOAD_ID: Final = "moldauLoad"
+RECORDS: Final = "moldauRecords"
+"""The keys under which a commit names its load and the number of its records, in the table's history."""
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class Conflict(TableError):
+    """Another load has committed the same offsets first; nothing was added."""
+
+
+class LoadedTable(Protocol):
+    """A table that exists, as it was when it was opened or refreshed last. All methods raise TableError."""
+
+    @property
+    def where(self) -> Location:
+        """The folder below which tasks write data files; their paths are relative to it."""
+
+    @property
+    def name(self) -> str:
+        """How sentences name the table."""
+
+    @property
+    def columns(self) -> pyarrow.Schema:
+        """The columns of the table, partition columns among them."""
+
+    @property
+    def partition_by(self) -> str:
+        """As `--partition-by` names it."""
+
+    @property
+    def table_format(self) -> TableFormat:
+        """How data files are written."""
+
+    def refresh(self) -> None:
+        """See what was committed since."""
+
+    def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The next offset to load, for those of the partitions that were ever loaded."""
+
+    def topic_id(self, topic: str) -> int | None:
+        """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
+
+    def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
+        """The offsets of a partition that have a row, from `start` to before `end`."""
+
+    def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
+        """The columns of `files` that are to be added first, and those with new fields inside of structs."""
+
+    def add_columns(self, files: pyarrow.Schema) -> None:
+        """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable."""
+
+    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
+        """Add the files and keep the numbers in one atomic step; None if another commit came first. Returns the
+        version."""
+
+    def version_of(self, load_id: str) -> int | None:
+        """The version that a load has committed recently, if it has."""
+
+
+class LoadedWarehouse(Protocol):
+    """Where the tables of topics, and those of their rejected records, are. All methods raise TableError."""
+
+    def check(self) -> None:
+        """Raise TableError if the warehouse cannot be loaded into."""
+
+    def table(self, topic: str) -> LoadedTable | None:
+        """The table of a topic; None if nothing was ever loaded."""
+
+    def create(self, topic: str, columns: pyarrow.Schema, partition_by: str) -> LoadedTable:
+        """Open the table of a topic, or create it. Safe beside another load that creates it."""
+
+    def rejected(self, topic: str) -> LoadedTable | None:
+        """The table of the rejected records of a topic; None if there is none yet."""
+
+    def create_rejected(self, topic: str) -> LoadedTable:
+        """Open the table of rejected records, or create it."""
+
+    def place_of_rejected(self, topic: str) -> Location:
+        """Where tasks write the rejected records of a topic, whose table may not exist yet."""
+
+
+def commit(
+    table: LoadedTable,
+    load_id: str,
+    files: Sequence[DataFile],
+    start: Offsets,
+    end: Offsets,
+    topic_ids: Mapping[str, int] | None = None,
+) -> int:
+    """Add the files and move the offsets of partitions from `start` to `end`: all of it or nothing. Returns the
+    version that has it. Raises Conflict if the offsets are no longer at `start`; a partition that is not in `start`
+    was never loaded. `topic_ids` are noted beside the offsets."""
+    with errors_in_a_sentence(table.where.uri):
+        check_files(table.where, [file.path for file in files])
+        sync_folders(table.where, {folder_of(file.partition_values) for file in files})
+    kept = {offset_key(tp): offset for tp, offset in sorted(end.items())}
+    kept |= {topic_key(topic): number for topic, number in (topic_ids or {}).items()}
+    for attempt in range(COMMIT_ATTEMPTS):
+        if attempt:
+            table.refresh()
+            version = table.version_of(load_id)
+            if version is not None:  # the store had our commit, though it reported a failure
+                return version
+        there = table.offsets(list(end))
+        if any(there.get(tp) != start.get(tp) for tp in end):
+            raise Conflict(
+                f"Another load has committed to {table.name} meanwhile; nothing was added to it, so run this "
+                "load again."
+            )
+        version = table.commit_once(load_id, files, kept)
+        if version is not None:
+            return version
+    raise TableError(f"{table.name} is written to all the time; nothing was added to it, so run this load again.")
+
+
+def offset_key(tp: TopicPartition) -> str:
+    """The name under which a table keeps the next offset of a partition."""
+    return f"moldau/{tp.topic}/{tp.partition}"
+
+
+def topic_key(topic: str) -> str:
+    """The name under which a table keeps the id of its topic."""
+    return f"moldau/{topic}/topic-id"
+
+
+def short_id(topic_id: uuid.UUID) -> int:
+    """The first 63 bits of a topic's id, as a table keeps it."""
+    return topic_id.int >> 65

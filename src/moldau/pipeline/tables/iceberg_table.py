@@ -1,0 +1,189 @@
+"""One Iceberg table: which offsets it has, and the one atomic step that adds files and moves the offsets on.
+
+The numbers of `committing` are table properties, because other tools' commits keep those, and the expiry of snapshots
+too. A commit adds a snapshot, sets the properties and demands that the newest snapshot is still the one that was read;
+the catalog does all of it or nothing, so of two loads of the same offsets one wins. A snapshot's id is its version.
+
+pyiceberg repeats an append by itself when another commit came first, and would add the files of both loads. Therefore
+its transaction is only prepared here, and given to the catalog once.
+"""
+
+import contextlib
+import copy
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow
+
+from moldau.errors import MoldauError
+from moldau.names import TopicPartition
+from moldau.pipeline.tables.columns import PARTITION_COLUMNS, TableError, missing, names_of_partitions, plain
+from moldau.pipeline.tables.committing import COMMIT_ATTEMPTS, LOAD_ID, RECORDS, offset_key, topic_key
+from moldau.pipeline.tables.data_file import DataFile, TableFormat
+from moldau.pipeline.tables.storage import Location, location, one_sentence
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table as PyIcebergTable
+
+logger = logging.getLogger(__name__)
+
+
+class IcebergTable:
+    """A table that exists, as it was when it was opened or refreshed last."""
+
+    table_format: TableFormat = "iceberg"
+
+    def __init__(self, iceberg: "PyIcebergTable"):
+        self._iceberg = iceberg
+        self.name = ".".join(iceberg.name())
+        self._folder = iceberg.properties.get("write.data.path") or f"{iceberg.location().rstrip('/')}/data"
+        self.where: Location = location(self._folder, iceberg.io.properties, of_iceberg=True)
+
+    def refresh(self) -> None:
+        """See what was committed since."""
+        with iceberg_errors_in_a_sentence(self.name):
+            self._iceberg.refresh()
+
+    @property
+    def version(self) -> int:
+        """The id of the newest snapshot, 0 if there is none."""
+        snapshot = self._iceberg.current_snapshot()
+        return snapshot.snapshot_id if snapshot else 0
+
+    @property
+    def columns(self) -> pyarrow.Schema:
+        """The columns of the table, partition columns among them."""
+        with iceberg_errors_in_a_sentence(self.name):
+            found = self._iceberg.schema().as_arrow()
+        return pyarrow.schema([(field.name, plain(field.type)) for field in found])
+
+    @property
+    def partition_by(self) -> str:
+        """As `--partition-by` names it. Raises TableError for a partitioning that no load makes."""
+        from pyiceberg.transforms import IdentityTransform
+
+        fields = self._iceberg.spec().fields
+        schema = self._iceberg.schema()
+        names = [schema.find_column_name(field.source_id) for field in fields]
+        for partition_by in PARTITION_COLUMNS:
+            if names == names_of_partitions(partition_by) and all(
+                isinstance(field.transform, IdentityTransform) for field in fields
+            ):
+                return partition_by
+        raise TableError(f"{self.name} is partitioned by {', '.join(map(str, fields))}, as no load does it.")
+
+    def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The next offset to load, for those of the partitions that were ever loaded."""
+        found = {tp: self._kept(offset_key(tp)) for tp in partitions}
+        return {tp: offset for tp, offset in found.items() if offset is not None}
+
+    def topic_id(self, topic: str) -> int | None:
+        """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
+        return self._kept(topic_key(topic))
+
+    def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
+        """The offsets of a partition that have a row, from `start` to before `end`."""
+        wanted = f"_partition = {partition} and _offset >= {start} and _offset < {end}"
+        with iceberg_errors_in_a_sentence(self.name):
+            found = self._iceberg.scan(wanted, selected_fields=("_offset",)).to_arrow()
+        return [int(offset) for offset in found["_offset"].to_pylist()]
+
+    def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
+        """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
+        TableError."""
+        kept = pyarrow.schema([(field.name, as_kept(field.type)) for field in files])
+        return missing(self.columns, kept, self.name)
+
+    def add_columns(self, files: pyarrow.Schema) -> None:
+        """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable. Raises
+        TableError if a column would change its type."""
+        from pyiceberg.exceptions import CommitFailedException
+
+        for _ in range(COMMIT_ATTEMPTS):
+            new = self.lacking(files)
+            if not new:
+                return
+            with iceberg_errors_in_a_sentence(self.name), contextlib.suppress(CommitFailedException):
+                with self._iceberg.update_schema() as update:
+                    update.union_by_name(pyarrow.schema(new))
+            self.refresh()
+        raise TableError(f"{self.name} changes its columns all the time; run this load again.")
+
+    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
+        """Add the files and keep the numbers as table properties; None if another commit came first, or if the catalog
+        does not say whether ours succeeded."""
+        from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+
+        with iceberg_errors_in_a_sentence(self.name):
+            try:
+                self._write(load_id, files, kept)
+            except (CommitFailedException, CommitStateUnknownException):
+                return None
+        return self.version
+
+    def version_of(self, load_id: str) -> int | None:
+        """The snapshot that a load has committed recently, if it has."""
+        for snapshot in reversed(self._iceberg.snapshots()):
+            if snapshot.summary is not None and snapshot.summary.additional_properties.get(LOAD_ID) == load_id:
+                return snapshot.snapshot_id
+        return None
+
+    def scan(self) -> Any:
+        """The rows as a `pyiceberg.table.DataScan`."""
+        return self._iceberg.scan()
+
+    def _write(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> None:
+        from pyiceberg.table.update import AssertTableUUID
+
+        about = {LOAD_ID: load_id, RECORDS: str(sum(file.records for file in files))}
+        prepared = self._newest_only().transaction()
+        prepared.add_files([f"{self._folder}/{file.path}" for file in files], about, check_duplicate_files=False)
+        prepared.set_properties({name: str(number) for name, number in kept.items()})
+        same_table = AssertTableUUID(uuid=self._iceberg.metadata.table_uuid)
+        self._iceberg._do_commit(prepared._updates, (*prepared._requirements, same_table))
+
+    def _newest_only(self) -> "PyIcebergTable":
+        """The table without its older snapshots, which an append does not need: pyiceberg copies the metadata about 20
+        times while it prepares one."""
+        metadata, newest = self._iceberg.metadata, self._iceberg.current_snapshot()
+        there = copy.copy(self._iceberg)
+        there.metadata = metadata.model_copy(
+            update={"snapshots": [newest] if newest else [], "snapshot_log": [], "metadata_log": []}
+        )
+        return there
+
+    def _kept(self, name: str) -> int | None:
+        found = self._iceberg.properties.get(name)
+        if found is not None and not found.isdecimal():
+            raise TableError(f"{self.name} cannot be used: its property {name} is {found!r} and not a number.")
+        return None if found is None else int(found)
+
+
+def as_kept(kind: pyarrow.DataType) -> pyarrow.DataType:
+    """The type as which Iceberg keeps one of Arrow: integers have 32 or 64 bits, and times microseconds."""
+    types = pyarrow.types
+    if types.is_struct(kind):
+        return pyarrow.struct([(field.name, as_kept(field.type)) for field in kind])
+    if types.is_list(kind) or types.is_large_list(kind):
+        return pyarrow.list_(as_kept(kind.value_type))
+    if types.is_map(kind):
+        return pyarrow.map_(as_kept(kind.key_type), as_kept(kind.item_type))
+    if types.is_int8(kind) or types.is_int16(kind):
+        return pyarrow.int32()
+    if types.is_timestamp(kind):
+        return pyarrow.timestamp("us", kind.tz)
+    return plain(kind)
+
+
+@contextlib.contextmanager
+def iceberg_errors_in_a_sentence(what: str) -> Iterator[None]:
+    """Turn any error into one TableError; `what` is its subject. The errors of catalogs (SQL, HTTP, Hive, AWS) have no
+    common class."""
+    try:
+        yield
+    except MoldauError:
+        raise
+    except Exception as error:
+        logger.debug("%s cannot be used", what, exc_info=True)
+        raise TableError(f"{what} cannot be used: {one_sentence(str(error) or type(error).__name__)}.") from None

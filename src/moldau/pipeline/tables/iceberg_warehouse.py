@@ -1,0 +1,106 @@
+"""A warehouse of Iceberg tables in a catalog: one table for each topic, and one for its rejected records.
+
+    NAMESPACE.flights               the table of topic flights
+    NAMESPACE_quarantine.flights    records of the topic that could not be decoded
+
+The catalog is any that pyiceberg knows (REST, SQL, Hive, Glue, ...), by its name and properties.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow
+
+from moldau.pipeline.tables.columns import REJECTED, WITH_STATISTICS, TableError, names_of_partitions, of_table
+from moldau.pipeline.tables.iceberg_table import IcebergTable, iceberg_errors_in_a_sentence
+from moldau.pipeline.tables.storage import Location
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+METRICS = "write.metadata.metrics"
+PROPERTIES = {
+    "commit.manifest-merge.enabled": "true",
+    "write.metadata.delete-after-commit.enabled": "true",
+    f"{METRICS}.default": "none",
+}
+"""Of new tables. Without the first two, each commit would leave files of metadata that nothing removes."""
+
+
+class IcebergWarehouse:
+    """The tables of a namespace, by topic. Raises TableError if the catalog cannot be opened."""
+
+    def __init__(self, catalog: str, properties: Mapping[str, str], namespace: str):
+        from pyiceberg.catalog import load_catalog
+
+        self._subject = f"The Iceberg catalog {catalog}"
+        self.namespace = namespace
+        self.quarantine = f"{namespace}_quarantine"
+        with iceberg_errors_in_a_sentence(self._subject):
+            self._catalog: Catalog = load_catalog(catalog, **properties)
+
+    def check(self) -> None:
+        """Raise TableError if the namespace can neither be seen nor created."""
+        self._make_namespace(self.namespace)
+
+    def table(self, topic: str) -> IcebergTable | None:
+        """The table of a topic; None if nothing was ever loaded."""
+        return self._open(self.namespace, topic)
+
+    def create(self, topic: str, columns: pyarrow.Schema, partition_by: str) -> IcebergTable:
+        """Open the table of a topic, or create it with these columns, partition columns among them."""
+        return self._create(self.namespace, topic, columns, partition_by)
+
+    def rejected(self, topic: str) -> IcebergTable | None:
+        """The table of the rejected records of a topic; None if there is none yet."""
+        return self._open(self.quarantine, topic)
+
+    def create_rejected(self, topic: str) -> IcebergTable:
+        """Open the table of the rejected records of a topic, or create it."""
+        return self._create(self.quarantine, topic, of_table(REJECTED, "none"), "none")
+
+    def place_of_rejected(self, topic: str) -> Location:
+        """Where tasks write the rejected records of a topic. Creates their table, because the catalog says where a
+        table lies only when it has it."""
+        return self.create_rejected(topic).where
+
+    def _open(self, namespace: str, topic: str) -> IcebergTable | None:
+        from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchNamespaceError, NoSuchTableError
+
+        with iceberg_errors_in_a_sentence(f"{namespace}.{topic}"):
+            try:
+                return IcebergTable(self._catalog.load_table((namespace, topic)))
+            except NoSuchIcebergTableError:
+                raise TableError(f"{namespace}.{topic} is not an Iceberg table.") from None
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+
+    def _create(self, namespace: str, topic: str, columns: pyarrow.Schema, partition_by: str) -> IcebergTable:
+        from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+
+        found = self._open(namespace, topic)
+        if found is not None:
+            return found
+        self._make_namespace(namespace)
+        partitions = names_of_partitions(partition_by)
+        described = [name for name in (*WITH_STATISTICS, *partitions) if name in columns.names]
+        properties = PROPERTIES | {f"{METRICS}.column.{name}": "full" for name in described}
+        with iceberg_errors_in_a_sentence(f"{namespace}.{topic}"):
+            try:
+                with self._catalog.create_table_transaction(
+                    (namespace, topic), schema=columns, properties=properties
+                ) as creation:
+                    with creation.update_spec() as spec:
+                        for name in partitions:
+                            spec.add_identity(name)
+            except (TableAlreadyExistsError, CommitFailedException):
+                pass  # another load was first
+        found = self._open(namespace, topic)
+        if found is None:
+            raise TableError(f"{namespace}.{topic} cannot be created: {self._subject} does not show it.")
+        return found
+
+    def _make_namespace(self, namespace: str) -> None:
+        with iceberg_errors_in_a_sentence(f"{self._subject}, namespace {namespace},"):
+            if not self._catalog.namespace_exists(namespace):
+                self._catalog.create_namespace_if_not_exists(namespace)
