@@ -73,7 +73,9 @@ def load(folder: Path, until: int, name: str = "part") -> None:
 
 
 def test_commits_add_up_and_offsets_and_the_topics_id_stay_with_them(tmp_path: Path) -> None:
-    assert opened(tmp_path).table("t") is None
+    opened(tmp_path).check()
+    assert opened(tmp_path).table("t") is None and opened(tmp_path).rejected("t") is None
+    assert load_catalog("test", **properties(tmp_path)).list_namespaces() == [], "looking creates nothing"
     for until in (3, 7, 7):
         load(tmp_path, until)
     assert offsets_in(tmp_path) == list(range(7))

@@ -6,17 +6,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import polars
+import pyarrow
 import pytest
 from deltalake import DeltaTable
 
 from harness.patience import wait_until
 from moldau.names import TopicPartition
+from moldau.pipeline.loading.writing import Layout, TableWriter
 from moldau.pipeline.table_source.batch import TableReader, schema_of_table
 from moldau.pipeline.table_source.options import read_table_options
-from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.tables import committing
+from moldau.pipeline.tables.columns import TableError, in_files, of_table
 from moldau.pipeline.tables.committing import Conflict
+from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
 from moldau.pipeline.tables.maintenance import compact
 from moldau.pipeline.tables.storage import location
 from moldau.pipeline.tables.table import Table
@@ -24,6 +29,13 @@ from moldau.pipeline.tables.warehouse import Warehouse
 from tests.pipeline.tables.test_readers import commit
 
 TP = TopicPartition("flights", 0)
+
+
+def batch(start: int, end: int) -> pyarrow.RecordBatch:
+    """The records `start` to before `end` of partition 0."""
+    values = {"_partition": [0] * (end - start), "_offset": list(range(start, end)), "_timestamp": [1] * (end - start)}
+    arrays = [pyarrow.array(values.get(field.name, [None] * (end - start)), field.type) for field in in_files()]
+    return pyarrow.RecordBatch.from_arrays(arrays, schema=in_files())
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +81,24 @@ def test_a_warehouse_by_url_has_every_record_once(store: dict[str, str]) -> None
     assert compact(warehouse.place("flights")) == (6, 2)
     rows = polars.scan_delta("s3://lake/kafka/flights", storage_options=store).select("_offset").collect()
     assert rows.height == 60
+
+
+def test_tasks_write_an_iceberg_table_with_the_options_of_its_catalog(store: dict[str, str], tmp_path: Path) -> None:
+    options = {
+        "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": "s3://lake/iceberg", "s3.region": "us-east-1",
+        "s3.endpoint": store["AWS_ENDPOINT_URL"], "s3.access-key-id": "key", "s3.secret-access-key": "secret",
+    }  # fmt: skip
+    warehouse = IcebergWarehouse("test", options, "kafka")
+    table = warehouse.create("flights", of_table(in_files(), "date"), "date")
+    for start in (0, 10):
+        where = pickle.loads(pickle.dumps(table.where))
+        writer = TableWriter(Layout(where, in_files(), "date", "_timestamp", "lz4", "iceberg"), f"part-{start}")
+        writer.add(batch(start, start + 10))
+        committing.commit(table, f"load-{start}", writer.finish(), table.offsets([TP]), {TP: start + 10})
+    found = warehouse.table("flights")
+    assert found is not None and found.offsets([TP]) == {TP: 20}
+    assert sorted(found.scan().to_arrow()["_offset"].to_pylist()) == list(range(20))
+    assert found.scan().to_arrow()["_date"].null_count == 0
 
 
 def test_spark_reads_a_table_by_url(store: dict[str, str]) -> None:

@@ -40,8 +40,9 @@ class IcebergWarehouse:
             self._catalog: Catalog = load_catalog(catalog, **properties)
 
     def check(self) -> None:
-        """Raise TableError if the namespace can neither be seen nor created."""
-        self._make_namespace(self.namespace)
+        """Raise TableError if the catalog does not answer. Creates nothing."""
+        with iceberg_errors_in_a_sentence(self._subject):
+            self._catalog.namespace_exists(self.namespace)
 
     def table(self, topic: str) -> IcebergTable | None:
         """The table of a topic; None if nothing was ever loaded."""
