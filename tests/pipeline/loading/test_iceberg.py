@@ -21,8 +21,9 @@ from moldau.cli.main import run
 from moldau.names import TopicPartition
 from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading import topic_tables
-from moldau.pipeline.loading.load import load
+from moldau.pipeline.loading.load import Loader, load
 from moldau.pipeline.loading.settings import Settings
+from moldau.pipeline.options import Subscription
 from moldau.pipeline.session import python_path
 from moldau.pipeline.tables.committing import Conflict
 from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
@@ -84,6 +85,21 @@ def test_the_second_load_adds_nothing_and_the_third_only_what_is_new(
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
     lazy = polars.scan_iceberg(table).filter(polars.col("_date") == second_day)
     assert lazy.collect().height == 100 + 25
+
+
+def test_one_load_after_another_with_tables_held_open_sees_what_others_committed(
+    spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
+) -> None:
+    topic = new_topic()
+    subscription = Subscription(topics=(topic,))
+    with Loader(lambda: spark, bootstrap, subscription, warehouse_in(tmp_path)) as loader:
+        for turn in range(4):
+            produce(topic, numbered(10, first=10 * turn), 0)
+            if turn == 2:
+                load(lambda: spark, bootstrap, [topic], warehouse_in(tmp_path))
+            assert loader.run(loader.plan()).records == (0 if turn == 2 else 10)
+        assert loader.lag() == {topic: 0}
+    assert rows(table_in(tmp_path, topic), "value") == [(0, n, b"v%d" % n) for n in range(40)]
 
 
 def test_by_the_hour_and_with_headers_and_keys(

@@ -32,7 +32,7 @@ COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
 HOURS = 24
 BYTES = ("value", "_key", "_headers")
 DELTA_ENCODED = {"_offset": "DELTA_BINARY_PACKED", "_timestamp": "DELTA_BINARY_PACKED"}
-"""Not in Iceberg tables: Iceberg's reader in Spark refuses this encoding before its version 1.10."""
+"""Not in Iceberg tables: the vectorised reader of older Iceberg versions in Spark refuses this encoding."""
 
 
 class WrittenFiles(NamedTuple):
