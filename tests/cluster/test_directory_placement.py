@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from moldau.cluster import controller
+from moldau.cluster import elections
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic
 from moldau.cluster.image import Image
@@ -77,7 +77,7 @@ def test_folders_of_partitions_may_be_learnt_later(tmp_path: Path) -> None:
         await cluster.registration.register([HERE])
         await cluster.topics.create([NewTopic("t", 3)])
         assert seen(cluster.image) == [("", 1, 0)] * 3
-        assert controller.directories_lost(cluster.image, 1, ["left"]) == []
+        assert elections.directories_lost(cluster.image, 1, ["left"]) == []
         await cluster.directories.assign({"t": {0: "left", 2: "right"}, "gone": {0: "left"}})
         await cluster.close()
         again = await opened(tmp_path, {"left": True}, clean=False)

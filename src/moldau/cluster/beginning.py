@@ -9,7 +9,7 @@ of several brokers come later; until then every broker must be the controller of
 from collections.abc import Mapping
 from functools import partial
 
-from moldau.cluster import controller, layout
+from moldau.cluster import elections, layout
 from moldau.cluster.image import NO_LEADER, Image
 from moldau.cluster.reading import controller_epoch, read_changes, read_image
 from moldau.cluster.store import Check, MetadataStore, Operation, StoreConflict, node_at
@@ -69,7 +69,7 @@ async def begin(
 def _led_again(
     image: Image, broker_id: int, epoch: int, *, clean: bool, directories: Mapping[str, bool] | None
 ) -> list[Operation]:
-    topics = controller.lead_again(image, broker_id, clean=clean, directories=directories)
+    topics = elections.lead_again(image, broker_id, clean=clean, directories=directories)
     return [step for topic in topics for step in layout.topic_changed(image.topics[topic.name], topic, epoch)]
 
 

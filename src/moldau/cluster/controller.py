@@ -1,4 +1,5 @@
-"""The controller's decisions: whether topics may be created, deleted, enlarged or changed, and what they become.
+"""The controller's decisions: whether topics may be created, deleted, enlarged or changed, and what they become. Where
+their replicas go is in `placement`, who leads them in `elections`.
 
 Every decision is a pure function from an `Image` and a request to the new image of a topic, or to a `Refusal`; random
 choices are handed in. Error codes and their precedence are those of Kafka 4.3.1; the sentences are ours. A request that
@@ -12,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.image import NO_LEADER, Image, PartitionImage, TopicImage
+from moldau.cluster.placement import NO_CHANCE, Draw, placed, start_at
 from moldau.config import BrokerConfig, topic_config
 from moldau.errors import ConfigError, ErrorCode
 from moldau.names import TopicPartition, counted
@@ -67,21 +69,25 @@ def name_refusal(name: str) -> Refusal | None:
 
 
 def create_topics(
-    image: Image, config: BrokerConfig, wanted: Sequence[NewTopic], new_id: Callable[[], uuid.UUID], start: int = 0
+    image: Image,
+    config: BrokerConfig,
+    wanted: Sequence[NewTopic],
+    new_id: Callable[[], uuid.UUID],
+    draw: Draw = NO_CHANCE,
 ) -> list[tuple[str, TopicImage | Refusal]]:
-    """The new topics by name; a name that occurs twice is refused once, after the others. `start` is the position of
-    the first replica among the brokers."""
+    """The new topics by name; a name that occurs twice is refused once, after the others. Each topic's partitions begin
+    where those of the topic before end."""
     counts = Counter(request.name for request in wanted)
     single = [request for request in wanted if counts[request.name] == 1]
     too_much = _too_much(config, single)
     taken = {_plain(name): name for name in image.topics}
     results: list[tuple[str, TopicImage | Refusal]] = []
     for request in single:
-        made = too_much or _create_topic(image, config, request, taken, start)
+        made = too_much or _create_topic(image, config, request, taken, draw)
         if isinstance(made, TopicImage):
             made = made._replace(id=new_id())
             taken[_plain(made.name)] = made.name
-            start += len(made.partitions)
+            draw = draw._replace(start=draw.start + len(made.partitions))
         results.append((request.name, made))
     return results + [(name, _DOUBLED) for name, count in counts.items() if count > 1]
 
@@ -103,7 +109,7 @@ def _too_much(config: BrokerConfig, wanted: Sequence[NewTopic]) -> Refusal | Non
 
 
 def _create_topic(
-    image: Image, config: BrokerConfig, request: NewTopic, taken: Mapping[str, str], start: int
+    image: Image, config: BrokerConfig, request: NewTopic, taken: Mapping[str, str], draw: Draw
 ) -> TopicImage | Refusal:
     refusal = name_refusal(request.name) or _name_taken(image, request.name, taken)
     if refusal:
@@ -111,7 +117,7 @@ def _create_topic(
     overrides = _new_overrides(config, request.configs)
     if isinstance(overrides, Refusal):
         return overrides
-    replicas = _assigned(image, request) if request.assignments else _spread(image, config, request, start)
+    replicas = _assigned(image, request) if request.assignments else _spread(image, config, request, draw)
     if isinstance(replicas, Refusal):
         return replicas
     return TopicImage(request.name, _NO_ID, tuple(_new_partition(image, who) for who in replicas), overrides)
@@ -154,7 +160,7 @@ def _new_partition(image: Image, replicas: Sequence[int]) -> PartitionImage:
     return PartitionImage(isr[0], 0, tuple(replicas), isr)
 
 
-def _assigned(image: Image, request: NewTopic) -> list[Sequence[int]] | Refusal:
+def _assigned(image: Image, request: NewTopic) -> Sequence[Sequence[int]] | Refusal:
     """The client's replicas, one list for each partition."""
     if request.replication_factor != -1 or request.num_partitions != -1:
         return Refusal(ErrorCode.INVALID_REQUEST, "with assignments, partitions and replication factor must be -1")
@@ -188,8 +194,7 @@ def _assignment_refusal(image: Image, replicas: Sequence[int], factor: int | Non
     return None
 
 
-def _spread(image: Image, config: BrokerConfig, request: NewTopic, start: int) -> list[Sequence[int]] | Refusal:
-    """Replicas round robin over the live brokers; each partition starts one broker further."""
+def _spread(image: Image, config: BrokerConfig, request: NewTopic, draw: Draw) -> Sequence[Sequence[int]] | Refusal:
     factor = config.default_replication_factor if request.replication_factor == -1 else request.replication_factor
     count = config.num_partitions if request.num_partitions == -1 else request.num_partitions
     if factor < 1:
@@ -198,15 +203,14 @@ def _spread(image: Image, config: BrokerConfig, request: NewTopic, start: int) -
         )
     if count < 1:
         return Refusal(ErrorCode.INVALID_PARTITIONS, "a topic has at least 1 partition, or -1 for the default")
-    if factor > len(image.brokers):
-        sentence = f"the replication factor {factor} is above the number of running brokers, {len(image.brokers)}"
-        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, sentence)
-    return _in_turn(list(image.brokers), count, factor, start)
+    return _too_few_brokers(image, factor) or placed(image.brokers, count, factor, draw)
 
 
-def _in_turn(brokers: Sequence[int], count: int, factor: int, start: int) -> list[Sequence[int]]:
-    spread = range(start, start + count)
-    return [tuple(brokers[(first + step) % len(brokers)] for step in range(factor)) for first in spread]
+def _too_few_brokers(image: Image, factor: int) -> Refusal | None:
+    if factor <= len(image.brokers):
+        return None
+    sentence = f"the replication factor {factor} is above the number of running brokers, {len(image.brokers)}"
+    return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, sentence)
 
 
 def delete_topics(
@@ -238,9 +242,9 @@ def delete_topics(
 
 
 def create_partitions(
-    image: Image, wanted: Sequence[MorePartitions], start: int = 0
+    image: Image, wanted: Sequence[MorePartitions], shift: int = 0
 ) -> list[tuple[str, TopicImage | Refusal]]:
-    """The topics with their new partitions; a topic that is named twice is refused once."""
+    """The topics with their new partitions; a topic that is named twice is refused once. `shift` is as in a `Draw`."""
     counts = Counter(request.name for request in wanted)
     added = 0
     results: list[tuple[str, TopicImage | Refusal]] = []
@@ -249,14 +253,14 @@ def create_partitions(
         if counts[request.name] > 1:
             grown = _DOUBLED
         else:
-            grown = _create_partitions(image, request, start, PARTITIONS_MAX - added)
+            grown = _create_partitions(image, request, shift, PARTITIONS_MAX - added)
         if isinstance(grown, TopicImage):
             added += len(grown.partitions) - len(image.topics[request.name].partitions)
         results.append((request.name, grown))
     return results
 
 
-def _create_partitions(image: Image, request: MorePartitions, start: int, most: int) -> TopicImage | Refusal:
+def _create_partitions(image: Image, request: MorePartitions, shift: int, most: int) -> TopicImage | Refusal:
     topic = image.topics.get(request.name)
     if topic is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -274,10 +278,11 @@ def _create_partitions(image: Image, request: MorePartitions, start: int, most: 
     factor = len(topic.partitions[0].replicas)
     replicas: Sequence[Sequence[int]]
     if request.assignments is None:
-        if factor > len(image.brokers):
-            sentence = f"the replication factor {factor} is above the number of running brokers, {len(image.brokers)}"
-            return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, sentence)
-        replicas = _in_turn(list(image.brokers), more, factor, start + len(topic.partitions))
+        refusal = _too_few_brokers(image, factor)
+        if refusal:
+            return refusal
+        draw = Draw(start_at(image.brokers, topic.partitions[0].replicas[0]), shift)
+        replicas = placed(image.brokers, more, factor, draw, len(topic.partitions))
     else:
         replicas = request.assignments
         for who in replicas:
@@ -327,49 +332,6 @@ def with_overrides(image: Image, config: BrokerConfig, name: str, overrides: Map
     return checked if isinstance(checked, Refusal) else image.topics[name]._replace(overrides=checked)
 
 
-def lead_again(
-    image: Image, broker_id: int, *, clean: bool, directories: Mapping[str, bool] | None = None
-) -> list[TopicImage]:
-    """The topics that change when a broker comes up: it leads partitions that have no leader and, after an unclean
-    stop, its own ones in a new epoch.
-
-    `directories` maps the ids of its available log folders to whether each was left clean; the broker cannot lead
-    partitions in other folders. An unclean stop may have lost records at the end of a log, whose offsets new records
-    get: the new epoch distinguishes them.
-    """
-
-    def again(part: PartitionImage) -> PartitionImage:
-        directory = part.directory_of(broker_id)
-        if _is_away(directory, directories):
-            return _not_led_by(broker_id, part)
-        left_clean = directories.get(directory, clean) if directories else clean
-        if broker_id in part.isr and (part.leader == -1 or (part.leader == broker_id and not left_clean)):
-            return part._replace(leader=broker_id, leader_epoch=part.leader_epoch + 1)
-        return part
-
-    return _changed(image, again)
-
-
-def directories_lost(image: Image, broker_id: int, directories: Collection[str]) -> list[TopicImage]:
-    """The topics that change when a broker serves only these log folders: its partitions in others lose their
-    leader."""
-    return _changed(
-        image,
-        lambda part: _not_led_by(broker_id, part) if _is_away(part.directory_of(broker_id), directories) else part,
-    )
-
-
-def _is_away(directory: str, directories: Collection[str] | None) -> bool:
-    return bool(directory) and directories is not None and directory not in directories
-
-
-def _not_led_by(broker_id: int, part: PartitionImage) -> PartitionImage:
-    """The partition without that leader. The broker stays in the ISR: the next leader must have its records."""
-    if part.leader != broker_id:
-        return part
-    return part._replace(leader=NO_LEADER, leader_epoch=part.leader_epoch + 1)
-
-
 def with_directories(topic: TopicImage, broker_id: int, directories: Mapping[int, str]) -> TopicImage:
     """The topic with these partitions (by number) of the broker in these log folders."""
     return topic._replace(
@@ -405,12 +367,3 @@ def made_in(topic: TopicImage, broker_id: int, directories: Mapping[int, str]) -
             for number, part in enumerate(topic.partitions)
         )
     )
-
-
-def _changed(image: Image, change: Callable[[PartitionImage], PartitionImage]) -> list[TopicImage]:
-    changed = []
-    for topic in image.topics.values():
-        partitions = tuple(change(part) for part in topic.partitions)
-        if partitions != topic.partitions:
-            changed.append(topic._replace(partitions=partitions))
-    return changed

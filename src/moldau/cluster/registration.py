@@ -6,7 +6,7 @@ fails.
 
 from collections.abc import Sequence
 
-from moldau.cluster import controller, layout
+from moldau.cluster import elections, layout
 from moldau.cluster.beginning import BrokerConflict, id_in_use
 from moldau.cluster.change_queue import ChangeQueue, in_turn
 from moldau.cluster.image import BrokerImage, Endpoint
@@ -53,7 +53,7 @@ class Registration:
 
     def _resigned(self, directories: Sequence[str]) -> list[Operation]:
         image = self._metadata.image
-        changed = controller.directories_lost(image, self._metadata.broker_id, directories)
+        changed = elections.directories_lost(image, self._metadata.broker_id, directories)
         return [
             step
             for topic in changed

@@ -13,10 +13,14 @@ from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.directory_placement import DirectoryPlacement
 from moldau.cluster.image import TopicImage
 from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.placement import Draw
 from moldau.cluster.store import Delete
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, short_id
 from moldau.runtime import Runtime
+
+FACTOR_MAX = 1
+"""Followers do not exist yet."""
 
 
 class TopicChanges:
@@ -31,11 +35,11 @@ class TopicChanges:
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[tuple[str, TopicImage | Refusal]]:
         image, config, new_id = self._metadata.image, self._metadata.config, self._runtime.random.uuid
-        start = self._runtime.random.below(max(len(image.brokers), 1))
+        draw = Draw(self._runtime.random.below(max(len(image.brokers), 1)), self._shift())
         results = await self.queue.decided(
-            len(wanted), lambda: controller.create_topics(image, config, wanted, new_id, start)
+            len(wanted), lambda: controller.create_topics(image, config, wanted, new_id, draw)
         )
-        results = [(name, self._directories.refusal(name) or result) for name, result in results]
+        results = [(name, self._directories.refusal(name) or _unreplicated(result)) for name, result in results]
         if not validate_only:
             new = self._directories.placed([(topic, 0) for _, topic in results if isinstance(topic, TopicImage)])
             by_name = {topic.name: topic for topic in new}
@@ -66,8 +70,8 @@ class TopicChanges:
     async def create_partitions(
         self, wanted: Sequence[MorePartitions], *, validate_only: bool = False
     ) -> list[tuple[str, TopicImage | Refusal]]:
-        image = self._metadata.image
-        results = await self.queue.decided(len(wanted), lambda: controller.create_partitions(image, wanted))
+        image, shift = self._metadata.image, self._shift()
+        results = await self.queue.decided(len(wanted), lambda: controller.create_partitions(image, wanted, shift))
         if not validate_only:
             before = image.topics
             grown = self._directories.placed(
@@ -82,6 +86,10 @@ class TopicChanges:
             )
             await self._directories.note_made([topic.name for topic in grown])
         return results
+
+    def _shift(self) -> int:
+        count = len(self._metadata.image.brokers)
+        return self._runtime.random.below(count) if count > 1 else 0
 
     async def ensure_offsets_topic(self) -> TopicImage | Refusal:
         """The topic of the groups' offsets, created when it is first needed."""
@@ -104,9 +112,10 @@ class TopicChanges:
     def automatic(self, name: str) -> NewTopic:
         """A topic as automatic creation makes it: with the defaults, or with the settings that an internal topic
         needs."""
-        config, brokers = self._metadata.config, max(len(self._metadata.image.brokers), 1)
+        config = self._metadata.config
         if name == OFFSETS_TOPIC:
-            count, replicas = config.offsets_topic_num_partitions, min(config.offsets_topic_replication_factor, brokers)
+            count = config.offsets_topic_num_partitions
+            replicas = min(config.offsets_topic_replication_factor, FACTOR_MAX)
             settings = {
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
@@ -114,7 +123,7 @@ class TopicChanges:
             }
         elif name == TRANSACTIONS_TOPIC:
             count = config.transaction_state_log_num_partitions
-            replicas = min(config.transaction_state_log_replication_factor, brokers)
+            replicas = min(config.transaction_state_log_replication_factor, FACTOR_MAX)
             settings = {
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
@@ -131,3 +140,13 @@ class TopicChanges:
         """The data of these deleted topics is on no disk any more."""
         known = [topic_id for topic_id in topic_ids if topic_id in self._metadata.image.deleted]
         await self.queue.commit([Delete(f"{layout.DELETED_TOPICS}/{short_id(one)}") for one in known])
+
+
+def _unreplicated(result: TopicImage | Refusal) -> TopicImage | Refusal:
+    if isinstance(result, Refusal) or len(result.partitions[0].replicas) <= FACTOR_MAX:
+        return result
+    sentence = (
+        f"the replication factor {len(result.partitions[0].replicas)} is above {FACTOR_MAX}: this version does not "
+        "replicate topics yet"
+    )
+    return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, sentence)
