@@ -5,7 +5,7 @@ What another session has done may be seen a little later, so a scenario waits fo
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 import pytest
@@ -26,8 +26,8 @@ from moldau.cluster.store import (
     SessionOver,
     Set,
     StoreConflict,
+    Written,
     children_of,
-    node_at,
     nodes_at,
 )
 
@@ -35,6 +35,16 @@ Open: TypeAlias = Callable[[], Awaitable[MetadataStore]]
 Scenario: TypeAlias = Callable[[Open], Awaitable[None]]
 Play: TypeAlias = Callable[[Scenario], None]
 T = TypeVar("T")
+
+
+def plain_node_at(path: str) -> Reading[Node | None]:
+    """The node, without the number of the change that created it."""
+    return (yield from plain_nodes_at([path]))[0]
+
+
+def plain_nodes_at(paths: Sequence[str]) -> Reading[list[Node | None]]:
+    nodes = yield from nodes_at(paths)
+    return [node and node._replace(czxid=0) for node in nodes]
 
 
 async def eventually(store: MetadataStore, reading: Callable[[], Reading[T]], expected: T) -> None:
@@ -48,9 +58,9 @@ class StoreKit:
     def test_a_new_store_has_a_root_and_nothing_else(self, play: Play) -> None:
         async def scenario(open_session: Open) -> None:
             store = await open_session()
-            assert await store.read(node_at("/")) == Node(b"", 0)
+            assert await store.read(plain_node_at("/")) == Node(b"", 0)
             assert await store.read(children_of("/")) == []
-            assert await store.read(node_at("/a")) is None
+            assert await store.read(plain_node_at("/a")) is None
             assert await store.read(children_of("/a")) == []
 
         play(scenario)
@@ -59,9 +69,9 @@ class StoreKit:
         async def scenario(open_session: Open) -> None:
             store = await open_session()
             await store.multi([Create("/a", b"1"), Create("/a/b", b"2")])
-            assert await store.read(node_at("/a")) == Node(b"1", 0)
-            assert await store.read(nodes_at(["/a/b", "/a/c", "/a"])) == [Node(b"2", 0), None, Node(b"1", 0)]
-            assert await store.read(nodes_at([])) == []
+            assert await store.read(plain_node_at("/a")) == Node(b"1", 0)
+            assert await store.read(plain_nodes_at(["/a/b", "/a/c", "/a"])) == [Node(b"2", 0), None, Node(b"1", 0)]
+            assert await store.read(plain_nodes_at([])) == []
 
         play(scenario)
 
@@ -69,7 +79,7 @@ class StoreKit:
         async def scenario(open_session: Open) -> None:
             store = await open_session()
             await store.multi([Create("/a"), Set("/a", b"1"), Set("/a", b"2", 1)])
-            assert await store.read(node_at("/a")) == Node(b"2", 2)
+            assert await store.read(plain_node_at("/a")) == Node(b"2", 2)
 
         play(scenario)
 
@@ -88,7 +98,7 @@ class StoreKit:
             names = [f"{number:03}" for number in range(400)]
             await store.multi([Create("/a"), *(Create(f"/a/{name}", name.encode()) for name in names)])
             assert await store.read(children_of("/a")) == names
-            nodes = await store.read(nodes_at([f"/a/{name}" for name in names]))
+            nodes = await store.read(plain_nodes_at([f"/a/{name}" for name in names]))
             assert nodes == [Node(name.encode(), 0) for name in names]
 
         play(scenario)
@@ -117,8 +127,8 @@ class StoreKit:
             with pytest.raises(refusal) as refused:
                 await store.multi([Create("/before"), Set("/a", b"changed"), operation, Create("/after")])
             assert refused.value.path == at
-            assert await store.read(node_at("/before")) is None
-            assert await store.read(node_at("/a")) == Node(b"", 0)
+            assert await store.read(plain_node_at("/before")) is None
+            assert await store.read(plain_node_at("/a")) == Node(b"", 0)
 
         play(scenario)
 
@@ -127,14 +137,49 @@ class StoreKit:
             store = await open_session()
             again = [Create("/a", b"again"), Check("/a", 0)]
             await store.multi([Create("/a"), Create("/a/b"), Delete("/a/b"), Delete("/a", 0), *again])
-            assert await store.read(node_at("/a")) == Node(b"again", 0)
+            assert await store.read(plain_node_at("/a")) == Node(b"again", 0)
+
+        play(scenario)
+
+    def test_the_result_of_a_change_is_what_it_made_of_each_node(self, play: Play) -> None:
+        async def scenario(open_session: Open) -> None:
+            store = await open_session()
+            assert await store.multi([]) == []
+            [first] = await store.multi([Create("/a", b"1")])
+            assert first is not None
+            assert first.version == 0
+            results = await store.multi(
+                [Check("/a", 0), Set("/a", b"2"), Create("/b"), Create("/b/c", ephemeral=True), Set("/a", b"3"),
+                 Create("/d"), Delete("/d")]
+            )  # fmt: skip
+            assert results[2] is not None
+            second = results[2].czxid
+            assert second > first.czxid > 0
+            made, kept = Written(0, second), first.czxid
+            assert results == [None, Written(1, kept), made, made, Written(2, kept), made, None]
+            nodes = await store.read(nodes_at(["/a", "/b", "/b/c"]))
+            own = store.session_id
+            assert nodes == [Node(b"3", 2, 0, kept), Node(b"", 0, 0, second), Node(b"", 0, own, second)]
+
+        play(scenario)
+
+    def test_a_later_change_has_a_higher_number_whatever_session_makes_it(self, play: Play) -> None:
+        async def scenario(open_session: Open) -> None:
+            sessions = [await open_session() for _ in range(2)]
+            numbers = []
+            for count in range(6):
+                [made, _] = await sessions[count % 2].multi([Create("/a"), Delete("/a")])
+                numbers.append(made.czxid if made else 0)
+                with pytest.raises(NoNode):
+                    await sessions[count % 2].multi([Create("/b"), Check("/a")])
+            assert numbers == sorted(set(numbers))
 
         play(scenario)
 
     def test_a_reading_may_ask_one_question_after_another(self, play: Play) -> None:
         def below(path: str) -> Reading[list[Node | None]]:
             names = yield from children_of(path)
-            return (yield from nodes_at([f"{path}/{name}" for name in names]))
+            return (yield from plain_nodes_at([f"{path}/{name}" for name in names]))
 
         async def scenario(open_session: Open) -> None:
             store = await open_session()
@@ -145,7 +190,7 @@ class StoreKit:
 
     def test_what_a_reading_raises_is_raised(self, play: Play) -> None:
         def wrong() -> Reading[None]:
-            yield from node_at("/")
+            yield from plain_node_at("/")
             raise LookupError("wrong")
 
         async def scenario(open_session: Open) -> None:
@@ -161,7 +206,7 @@ class StoreKit:
         async def scenario(open_session: Open) -> None:
             store = await open_session()
             with pytest.raises(ValueError, match="not the path"):
-                await store.read(node_at(path))
+                await store.read(plain_node_at(path))
             with pytest.raises(ValueError, match="not the path"):
                 await store.read(children_of(path))
             with pytest.raises(ValueError, match="not the path"):
@@ -177,9 +222,9 @@ class StoreKit:
         async def scenario(open_session: Open) -> None:
             first, second = await open_session(), await open_session()
             await first.multi([Create("/a", b"1"), Create("/e", b"2", ephemeral=True), Set("/a", b"3")])
-            assert await first.read(node_at("/e")) == Node(b"2", 0, first.session_id)
+            assert await first.read(plain_node_at("/e")) == Node(b"2", 0, first.session_id)
             await first.close()
-            await eventually(second, lambda: nodes_at(["/a", "/e"]), [Node(b"3", 1), None])
+            await eventually(second, lambda: plain_nodes_at(["/a", "/e"]), [Node(b"3", 1), None])
 
         play(scenario)
 
@@ -191,7 +236,7 @@ class StoreKit:
             await second.multi([Create("/2", ephemeral=True), Set("/1", b"of another")])
             await eventually(
                 first,
-                lambda: nodes_at(["/1", "/2"]),
+                lambda: plain_nodes_at(["/1", "/2"]),
                 [Node(b"of another", 1, first.session_id), Node(b"", 0, second.session_id)],
             )
             await second.close()
@@ -207,20 +252,20 @@ class StoreKit:
             await store.close()
             await store.close()
             with pytest.raises(SessionOver):
-                await store.read(node_at("/"))
+                await store.read(plain_node_at("/"))
             with pytest.raises(SessionOver):
                 await store.multi([Create("/a")])
             with pytest.raises(SessionOver):
                 await store.watch("/", lambda: None)
             other = await open_session()
-            assert await other.read(node_at("/a")) is None
+            assert await other.read(plain_node_at("/a")) is None
 
         play(scenario)
 
     def test_of_two_sessions_that_change_a_node_at_once_one_is_refused(self, play: Play) -> None:
         async def count(store: MetadataStore, times: int) -> None:
             while times:
-                node = await store.read(node_at("/count"))
+                node = await store.read(plain_node_at("/count"))
                 if node is None:  # not here yet
                     continue
                 try:
@@ -233,7 +278,7 @@ class StoreKit:
             sessions = [await open_session() for _ in range(3)]
             await sessions[0].multi([Create("/count", b"0")])
             await asyncio.gather(*(count(store, 20) for store in sessions))
-            await eventually(sessions[0], lambda: node_at("/count"), Node(b"60", 60))
+            await eventually(sessions[0], lambda: plain_node_at("/count"), Node(b"60", 60))
 
         play(scenario)
 
@@ -262,8 +307,8 @@ class StoreKit:
             await second.multi(change)
             await looked.wait()
             at = [operation.path for operation in change]
-            after = await second.read(nodes_at(at))
-            assert await first.read(nodes_at(at)) == after, "who is told sees it"
+            after = await second.read(plain_nodes_at(at))
+            assert await first.read(plain_nodes_at(at)) == after, "who is told sees it"
 
         play(scenario)
 
@@ -276,7 +321,7 @@ class StoreKit:
                 looked.clear()
                 await second.multi([Set("/w", b"") if number else Create("/w")])
                 await looked.wait()
-                await eventually(first, lambda: node_at("/w"), Node(b"", number))
+                await eventually(first, lambda: plain_node_at("/w"), Node(b"", number))
 
         play(scenario)
 
@@ -300,7 +345,7 @@ async def count_up(store: MetadataStore, path: str, times: int) -> tuple[int, in
     """Add 1 to a number again and again, whatever is lost meanwhile: the number of answers and of unknown outcomes."""
     answered = unknown = 0
     while answered + unknown < times:
-        node = await store.read(node_at(path))
+        node = await store.read(plain_node_at(path))
         assert node is not None
         try:
             await store.multi([Set(path, str(int(node.data) + 1).encode(), node.version)])

@@ -13,9 +13,21 @@ import pytest
 from hypothesis import given, settings
 
 from harness.patience import within
-from moldau.cluster.embedded import FILE_NAME, DamagedMetadata, EmbeddedStore
+from moldau.cluster.embedded import FILE_NAME, EmbeddedStore
+from moldau.cluster.embedded_format import DamagedMetadata
 from moldau.cluster.embedded_session import EmbeddedSession
-from moldau.cluster.store import Check, Create, Delete, Node, Operation, Set, StoreConflict, children_of, node_at
+from moldau.cluster.store import (
+    Check,
+    Create,
+    Delete,
+    Node,
+    Operation,
+    Set,
+    StoreConflict,
+    Written,
+    children_of,
+    node_at,
+)
 from moldau.errors import StorageError
 from moldau.runtime import Runtime
 from moldau.simulation.zookeeper import ModelZooKeeper
@@ -37,13 +49,13 @@ def test_the_file_and_the_model_agree_on_any_history(history: list[list[Operatio
     async def scenario() -> None:
         file, model = EmbeddedStore.in_memory(), ModelSession(ModelZooKeeper())
         for step in history:
-            outcomes = ["done", "done"]
+            outcomes: list[object] = ["done", "done"]
             try:
-                file.multi(step)
+                outcomes[0] = file.multi(step)
             except StoreConflict as refusal:
                 outcomes[0] = str(refusal)
             try:
-                await model.multi(step)
+                outcomes[1] = await model.multi(step)
             except StoreConflict as refusal:
                 outcomes[1] = str(refusal)
             assert outcomes[0] == outcomes[1]
@@ -123,7 +135,7 @@ def test_a_node_that_was_changed_behind_our_back_is_named_when_it_is_read(tmp_pa
     store._db.execute("UPDATE node SET data = x'32' WHERE path = '/a'")
     with pytest.raises(DamagedMetadata, match=re.escape(f"{tmp_path / FILE_NAME} is damaged: the node /a ")):
         store.get("/a")
-    assert store.get("/b") == Node(b"1", 0)
+    assert store.get("/b") == Node(b"1", 0, 0, 1)
     store.close()
     with pytest.raises(DamagedMetadata, match="the node /a does not match its checksum"):
         EmbeddedStore(tmp_path)
@@ -137,13 +149,11 @@ def test_what_was_answered_needs_no_write_ahead_log(tmp_path: Path) -> None:
     shutil.copy(tmp_path / FILE_NAME, tmp_path / "copied")
     store.close()
     with contextlib.closing(EmbeddedStore(tmp_path / "copied")) as copied:
-        assert copied.get("/a") == Node(b"2", 1)
+        assert copied.get("/a") == Node(b"2", 1, 0, 1)
 
 
-def test_a_file_without_checksums_gets_them(tmp_path: Path) -> None:
-    database = sqlite3.connect(tmp_path / FILE_NAME)
-    database.executescript(
-        """
+EARLIER_FORMATS = {
+    1: """
         PRAGMA journal_mode=WAL; PRAGMA user_version=1;
         CREATE TABLE node (
             path TEXT PRIMARY KEY, parent TEXT NOT NULL, data BLOB NOT NULL, version INTEGER NOT NULL,
@@ -151,12 +161,55 @@ def test_a_file_without_checksums_gets_them(tmp_path: Path) -> None:
         ) WITHOUT ROWID;
         CREATE INDEX child ON node (parent, path);
         INSERT INTO node VALUES ('/', '', x'', 0, 0), ('/a', '/', x'31', 3, 0), ('/b', '/', x'31', 0, 1);
-        """
-    )
-    database.close()
+        """,
+    2: """
+        PRAGMA journal_mode=WAL; PRAGMA user_version=2;
+        CREATE TABLE node (
+            path TEXT PRIMARY KEY, parent TEXT NOT NULL, data BLOB NOT NULL, version INTEGER NOT NULL,
+            ephemeral INTEGER NOT NULL, checksum INTEGER NOT NULL DEFAULT 0
+        ) WITHOUT ROWID;
+        CREATE INDEX child ON node (parent, path);
+        INSERT INTO node VALUES ('/', '', x'', 0, 0, 4054967081), ('/a', '/', x'31', 3, 0, 831997238),
+            ('/b', '/', x'31', 0, 1, 2475308465);
+        """,
+}
+
+
+@pytest.mark.parametrize("version", EARLIER_FORMATS)
+def test_a_file_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path, version: int) -> None:
+    write_earlier(tmp_path, version)
     for _ in range(2):
         with contextlib.closing(EmbeddedStore(tmp_path)) as store:
-            assert (store.get("/a"), store.get("/b"), store.children("/")) == (Node(b"1", 3), None, ["a"])
+            assert (store.get("/"), store.get("/a")) == (Node(b"", 0), Node(b"1", 3, 0, 1))
+            assert (store.get("/b"), store.children("/")) == (None, ["a"])
+    with contextlib.closing(EmbeddedStore(tmp_path)) as store:
+        assert store.multi([Create("/c"), Set("/a", b"2")]) == [Written(0, 2), Written(4, 1)]
+
+
+def test_damage_is_found_before_a_file_is_brought_up_to_date(tmp_path: Path) -> None:
+    write_earlier(tmp_path, 2, "UPDATE node SET data = x'32' WHERE path = '/a'")
+    with pytest.raises(DamagedMetadata, match="the node /a does not match its checksum"):
+        EmbeddedStore(tmp_path)
+
+
+def write_earlier(folder: Path, version: int, then: str = "") -> None:
+    with contextlib.closing(sqlite3.connect(folder / FILE_NAME)) as database:
+        database.executescript(EARLIER_FORMATS[version])
+        database.executescript(then)
+
+
+def test_no_number_of_a_change_is_used_again(tmp_path: Path) -> None:
+    numbers = []
+    for _ in range(3):
+        with contextlib.closing(EmbeddedStore(tmp_path)) as store:
+            [made, _] = store.multi([Create("/a"), Delete("/a")])
+            numbers.append(made.czxid if made else 0)
+    assert numbers == [1, 2, 3]
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE_NAME)) as database:
+        database.execute("UPDATE latest SET zxid = 2")
+        database.commit()
+    with pytest.raises(DamagedMetadata, match="the number of its latest change does not match its checksum"):
+        EmbeddedStore(tmp_path)
 
 
 def test_what_a_store_is_as_a_file_is_a_store(tmp_path: Path) -> None:
@@ -167,7 +220,7 @@ def test_what_a_store_is_as_a_file_is_a_store(tmp_path: Path) -> None:
     (tmp_path / "copy" / FILE_NAME).write_bytes(store.as_file())
     store.close()
     with contextlib.closing(EmbeddedStore(tmp_path / "copy")) as copy:
-        assert (copy.get("/a"), copy.get("/b")) == (Node(b"1", 0), None)
+        assert (copy.get("/a"), copy.get("/b")) == (Node(b"1", 0, 0, 1), None)
 
 
 def test_an_ephemeral_node_of_no_session_is_a_mistake_of_the_caller() -> None:
@@ -193,7 +246,7 @@ def test_one_session_of_two_may_close_the_file(tmp_path: Path) -> None:
         first, last = EmbeddedSession(store, Runtime()), EmbeddedSession(store, Runtime(), closes_store=True)
         await first.multi([Create("/a", b"1")])
         await first.close()
-        assert await last.read(node_at("/a")) == Node(b"1", 0)
+        assert await last.read(node_at("/a")) == Node(b"1", 0, 0, 1)
         await last.close()
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             store._db.execute("SELECT 1")

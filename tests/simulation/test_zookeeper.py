@@ -10,7 +10,7 @@ from moldau.errors import StorageError
 from moldau.simulation.world import World
 from moldau.simulation.zookeeper import TICK_S, Manners, ModelZooKeeper
 from moldau.simulation.zookeeper_session import ModelSession
-from tests.cluster.store_kit import count_up, eventually
+from tests.cluster.store_kit import count_up, eventually, plain_node_at
 
 TIMEOUT_S = 6.0
 Scenario = Callable[[World], Awaitable[None]]
@@ -56,7 +56,7 @@ def test_a_session_whose_connection_comes_back_in_time_goes_on_and_looks_at_ever
         assert not looked.is_set(), "a connection that was lost has no watches"
         zookeeper.mend(mine.link)
         await looked.wait()
-        assert await mine.read(node_at("/w")) == Node(b"1", 1)
+        assert await mine.read(plain_node_at("/w")) == Node(b"1", 1)
         await asyncio.sleep(10 * TIMEOUT_S)
         assert await other.read(node_at("/e")) is not None
         looked.clear()
@@ -125,7 +125,7 @@ def test_a_read_may_be_old_but_never_older_than_what_its_session_has_seen() -> N
             assert seen <= read <= number, "also on another server"
             stale += read < number
             seen = read
-            own = await writer.read(node_at("/n"))
+            own = await writer.read(plain_node_at("/n"))
             assert own == Node(str(number).encode(), number), "its own writes are there"
 
     for seed in range(5):

@@ -13,11 +13,11 @@ from harness.patience import stretched
 from harness.proxy import Proxy
 from harness.zookeeper import ZooKeeper
 from moldau.cluster import zookeeper
-from moldau.cluster.store import Create, Node, OutcomeUnknown, SessionOver, Set, children_of, node_at, nodes_at
+from moldau.cluster.store import Create, Node, OutcomeUnknown, SessionOver, Set, children_of, node_at
 from moldau.cluster.zookeeper import ZooKeeperSession, split_connect
 from moldau.errors import ConfigError, StorageError
 from moldau.runtime import Runtime
-from tests.cluster.store_kit import eventually
+from tests.cluster.store_kit import eventually, plain_node_at, plain_nodes_at
 from tests.zookeeper.sessions import OpenSession, play
 
 
@@ -88,7 +88,7 @@ def test_a_session_is_over_here_when_nothing_was_answered_for_its_time_out(singl
             proxy.target = f"127.0.0.1:{free_port()}"
             proxy.cut()
             with pytest.raises(SessionOver):
-                await eventually(mine, lambda: node_at("/never"), Node(b"", 0))
+                await eventually(mine, lambda: plain_node_at("/never"), Node(b"", 0))
             await looked.wait()
             await eventually(other, lambda: node_at("/e"), None)
 
@@ -148,11 +148,11 @@ def test_watches_are_set_again_after_a_lost_connection(single: ZooKeeper) -> Non
                 await other.multi([Set("/w", b"") if number else Create("/w")])
                 proxy.target = single.connect
                 await looked.wait()
-                await eventually(mine, lambda: node_at("/w"), Node(b"", 2 * number))
+                await eventually(mine, lambda: plain_node_at("/w"), Node(b"", 2 * number))
                 looked.clear()
                 await other.multi([Set("/w", b"")])
                 await looked.wait()
-                await eventually(mine, lambda: node_at("/w"), Node(b"", 2 * number + 1))
+                await eventually(mine, lambda: plain_node_at("/w"), Node(b"", 2 * number + 1))
 
     play(single.connect, scenario)
 
@@ -164,11 +164,11 @@ def test_a_write_without_an_answer_is_unknown_and_not_sent_again(single: ZooKeep
             await mine.multi([Create("/n", b"0")])
             proxy.cut_replies_after(0)
             writing = asyncio.ensure_future(mine.multi([Set("/n", b"1")]))
-            await eventually(other, lambda: node_at("/n"), Node(b"1", 1))
+            await eventually(other, lambda: plain_node_at("/n"), Node(b"1", 1))
             with pytest.raises(OutcomeUnknown):
                 await writing
             proxy.heal()
-            assert await mine.read(node_at("/n")) == Node(b"1", 1)
+            assert await mine.read(plain_node_at("/n")) == Node(b"1", 1)
             await mine.multi([Set("/n", b"2", 1)])
 
     play(single.connect, scenario)
@@ -193,7 +193,7 @@ def test_many_nodes_are_asked_for_together(single: ZooKeeper) -> None:
         paths = [f"/{number}" for number in range(2500)]
         for start in range(0, 2500, 500):
             await mine.multi([Create(path, path.encode()) for path in paths[start : start + 500]])
-        found = await mine.read(nodes_at([*paths, "/missing"]))
+        found = await mine.read(plain_nodes_at([*paths, "/missing"]))
         assert found == [*(Node(path.encode(), 0) for path in paths), None]
 
     play(single.connect, scenario)
@@ -227,7 +227,7 @@ def test_servers_that_all_stand_still_for_a_while_cost_no_session(single: ZooKee
         [java] = single.servers().values()
         os.kill(java, signal.SIGSTOP)
         try:
-            reading = asyncio.ensure_future(mine.read(node_at("/e")))
+            reading = asyncio.ensure_future(mine.read(plain_node_at("/e")))
             await asyncio.sleep(0.5)
             assert not reading.done()
         finally:

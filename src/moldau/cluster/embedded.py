@@ -3,8 +3,8 @@
 A commit is on the disk before it is answered (`synchronous=FULL`), so what was written survives SIGKILL and power
 loss; a transaction that was cut off is undone by SQLite when the file is next opened. A commit is also moved from
 SQLite's write-ahead log into the file itself before it is answered, because SQLite drops the rest of a damaged
-write-ahead log without a word. SQLite finds damage to the structure of its pages; a checksum in every row finds damage
-to what is in them. Both are looked at on opening, the checksum also on every read.
+write-ahead log without a word. Damage is looked for on opening, and in every node that is read (see
+`embedded_format`).
 
 Only one process uses the file, which the broker's folder lock ensures. It may have several sessions on it (see
 `embedded_session`), and an ephemeral node has the number of its session in its row. Ephemeral nodes end with the
@@ -18,7 +18,15 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from moldau.checksums import crc32c
+from moldau.cluster.embedded_format import (
+    DamagedMetadata,
+    checksum,
+    latest_zxid,
+    matches,
+    note_zxid,
+    prepare,
+    wrong_checksum,
+)
 from moldau.cluster.store import (
     ANY_VERSION,
     AskNodes,
@@ -35,6 +43,7 @@ from moldau.cluster.store import (
     SessionOver,
     Set,
     T,
+    Written,
     checked,
     parent_of,
     result_of,
@@ -43,32 +52,14 @@ from moldau.errors import StorageError
 from moldau.notices import Notices
 
 FILE_NAME = "metadata.sqlite"
-_FORMAT, _WITHOUT_CHECKSUMS = 2, 1
-_SCHEMA = (
-    """CREATE TABLE node (
-        path TEXT PRIMARY KEY, parent TEXT NOT NULL, data BLOB NOT NULL, version INTEGER NOT NULL,
-        ephemeral INTEGER NOT NULL, checksum INTEGER NOT NULL DEFAULT 0
-    ) WITHOUT ROWID""",
-    "CREATE INDEX child ON node (parent, path)",
-    "INSERT INTO node VALUES ('/', '', x'', 0, 0, 0)",
-)
-_CHECKSUMS_ADDED = ("ALTER TABLE node ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",)
 _JOURNAL_MODE_AT, _WITHOUT_WAL = slice(18, 20), b"\1\1"
 """In the header of a SQLite file: versions of the format for writing and reading, 2 where it has a write-ahead log."""
-_COLUMNS = "SELECT data, version, ephemeral, checksum FROM node"
-_Row = tuple[bytes, int, int, int]
+_COLUMNS = "SELECT data, version, ephemeral, czxid, checksum FROM node"
+_Row = tuple[bytes, int, int, int, int]
 OnCommit = Callable[[Sequence[Operation]], None]
 """Called with what was done, from any thread, after each commit."""
 
 notices = Notices(logging.getLogger(__name__))
-
-
-class DamagedMetadata(StorageError):
-    """The file exists, but its content is not the content that was written."""
-
-
-def _checksum(path: str, data: bytes, version: int) -> int:
-    return crc32c(b"%b %d %b" % (path.encode(), version, data))
 
 
 class EmbeddedStore:
@@ -109,43 +100,9 @@ class EmbeddedStore:
             raise self._failure("use", error) from error
 
     def _prepare(self) -> None:
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version not in (0, _WITHOUT_CHECKSUMS, _FORMAT):
-            raise StorageError(f"{self._path} was written by another version of this program (format {version})")
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute(f"PRAGMA synchronous={'FULL' if self._is_durable else 'OFF'}")
-        if version:
-            self._check_structure()
-        if version == _FORMAT:
-            self._check_rows()
-        else:
-            self._change_format(_CHECKSUMS_ADDED if version else _SCHEMA)
+        prepare(self._db, self._path, self._is_durable)
         self._db.execute("DELETE FROM node WHERE ephemeral")
         self._settle()
-
-    def _change_format(self, steps: Sequence[str]) -> None:
-        """From an empty file, or the format without checksums, to the present one; wholly or not at all."""
-        self._db.execute("BEGIN IMMEDIATE")
-        for step in steps:
-            self._db.execute(step)
-        rows = self._db.execute("SELECT path, data, version FROM node").fetchall()
-        sums = [(_checksum(*row), row[0]) for row in rows]
-        self._db.executemany("UPDATE node SET checksum = ? WHERE path = ?", sums)
-        self._db.execute(f"PRAGMA user_version={_FORMAT}")
-        self._db.execute("COMMIT")
-
-    def _check_structure(self) -> None:
-        (result,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
-        if result != "ok":
-            raise DamagedMetadata(f"{self._path} is damaged: {result}")
-
-    def _check_rows(self) -> None:
-        for path, data, version, checksum in self._db.execute("SELECT path, data, version, checksum FROM node"):
-            if not isinstance(path, str) or not isinstance(data, bytes) or checksum != _checksum(path, data, version):
-                raise self._wrong_checksum(path)
-
-    def _wrong_checksum(self, path: str) -> DamagedMetadata:
-        return DamagedMetadata(f"{self._path} is damaged: the node {path} does not match its checksum")
 
     def _failure(self, act: str, error: sqlite3.Error) -> StorageError:
         """SQLite raises `DatabaseError` itself if the file is damaged, and a subclass for any other failure."""
@@ -189,9 +146,9 @@ class EmbeddedStore:
         with self._lock:
             for path in paths:
                 row = self._ask(f"{_COLUMNS} WHERE path = ?", checked(path))
-                if row is not None and row[3] != _checksum(path, row[0], row[1]):
-                    raise self._wrong_checksum(path)
-                nodes.append(Node(*row[:3]) if row else None)
+                if row is not None and not matches(row[4], checksum, path, row[0], row[1], row[3]):
+                    raise wrong_checksum(self._path, path)
+                nodes.append(Node(*row[:4]) if row else None)
         return nodes
 
     def read(self, reading: Reading[T]) -> T:
@@ -211,21 +168,22 @@ class EmbeddedStore:
                 raise self._failure("read", error) from error
         return [name.rpartition("/")[2] for (name,) in rows]
 
-    def multi(self, operations: Sequence[Operation], session_id: int = 0) -> None:
+    def multi(self, operations: Sequence[Operation], session_id: int = 0) -> list[Written | None]:
         """All of them or none, for a session, or (0) for a tool without ephemeral nodes."""
         for operation in operations:
             checked(operation.path)
         with self._lock:
             if session_id and session_id not in self._sessions:
                 raise SessionOver("the session is over")
-            self._do(operations, session_id)
+            return self._do(operations, session_id)
 
-    def _do(self, operations: Sequence[Operation], session_id: int) -> None:
+    def _do(self, operations: Sequence[Operation], session_id: int) -> list[Written | None]:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                for operation in operations:
-                    self._apply(operation, session_id)
+                zxid = latest_zxid(self._db, self._path) + 1
+                results = [self._apply(operation, session_id, zxid) for operation in operations]
+                note_zxid(self._db, zxid)
                 self._db.execute("COMMIT")
                 self._settle()
             except BaseException:
@@ -239,6 +197,7 @@ class EmbeddedStore:
         for other, told in self._sessions.items():
             if other != session_id:
                 told(operations)
+        return results
 
     def listen(self, listener: OnCommit) -> None:
         """Call `listener` after every commit from now on, until `close`."""
@@ -288,7 +247,7 @@ class EmbeddedStore:
             raise self._failure("read", error) from error
         return row
 
-    def _apply(self, operation: Operation, session_id: int) -> None:
+    def _apply(self, operation: Operation, session_id: int, zxid: int) -> Written | None:
         path = operation.path
         node = self._ask(f"{_COLUMNS} WHERE path = ?", path)
         if isinstance(operation, Create):
@@ -300,18 +259,20 @@ class EmbeddedStore:
             data = operation.data
             if operation.ephemeral and not session_id:
                 raise ValueError(f"{path} is to be ephemeral, and belongs to no session")
-            row = (path, parent_of(path), data, operation.ephemeral * session_id, _checksum(path, data, 0))
-            self._db.execute("INSERT INTO node VALUES (?, ?, ?, 0, ?, ?)", row)
-            return
+            row = (path, parent_of(path), data, operation.ephemeral * session_id, checksum(path, data, 0, zxid), zxid)
+            self._db.execute("INSERT INTO node VALUES (?, ?, ?, 0, ?, ?, ?)", row)
+            return Written(0, zxid)
         if node is None:
             raise NoNode(path)
         if operation.version not in (ANY_VERSION, node[1]):
             raise BadVersion(path)
         if isinstance(operation, Set):
-            version, data = node[1] + 1, operation.data
-            change = (data, version, _checksum(path, data, version), path)
+            version, data, czxid = node[1] + 1, operation.data, node[3]
+            change = (data, version, checksum(path, data, version, czxid), path)
             self._db.execute("UPDATE node SET data = ?, version = ?, checksum = ? WHERE path = ?", change)
-        elif isinstance(operation, Delete):
+            return Written(version, czxid)
+        if isinstance(operation, Delete):
             if self._ask(f"{_COLUMNS} WHERE parent = ? LIMIT 1", path):
                 raise NotEmpty(path)
             self._db.execute("DELETE FROM node WHERE path = ?", (path,))
+        return None

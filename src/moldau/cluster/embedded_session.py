@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.store import Check, Operation, Reading, SessionOver, Set, T, checked, parent_of
+from moldau.cluster.store import Check, Operation, Reading, SessionOver, Set, T, Written, checked, parent_of
 from moldau.runtime import Runtime
 
 
@@ -28,8 +28,8 @@ class EmbeddedSession:
         self._check()
         return await self._runtime.run(lambda: self._store.read(reading))
 
-    async def multi(self, operations: Sequence[Operation]) -> None:
-        await self._runtime.run(lambda: self._store.multi(operations, self.session_id))
+    async def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
+        return await self._runtime.run(lambda: self._store.multi(operations, self.session_id))
 
     async def watch(self, path: str, look: Callable[[], None]) -> None:
         self._check()

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from moldau.cluster.copies import COPY, SPARE, Copy, newest_copy, put_in_place
-from moldau.cluster.embedded import FILE_NAME, DamagedMetadata, EmbeddedStore
+from moldau.cluster.embedded import FILE_NAME, EmbeddedStore
+from moldau.cluster.embedded_format import DamagedMetadata
 from moldau.cluster.reading import MalformedMetadata, read_image
 from moldau.errors import StorageError
 from moldau.log.folders import LogFolders

@@ -2,7 +2,8 @@
 
 A tree of nodes named by absolute paths (`/brokers/topics/a`). A node has data (bytes) and a version that starts at 0
 and grows by one with every `set`; a node is created below an existing parent, and deleted only when it has no
-children. An *ephemeral* node goes when the session that created it ends. `multi` does all of its operations or none.
+children. An *ephemeral* node goes when the session that created it ends. `multi` does all of its operations or none:
+it is one change, and every change has a number, the *zxid*, above those of all changes before it.
 
 One `MetadataStore` object is one session. When the session is over, every call raises `SessionOver`, and the owner of
 the object opens another one: nothing goes on by itself in a new session.
@@ -25,6 +26,15 @@ class Node(NamedTuple):
     version: int
     owner: int = 0
     """The session that an ephemeral node belongs to; 0 for a lasting node."""
+    czxid: int = 0
+    """The zxid of the change that created the node."""
+
+
+class Written(NamedTuple):
+    """What an operation made of the node that it created or set."""
+
+    version: int
+    czxid: int
 
 
 class Create(NamedTuple):
@@ -119,8 +129,9 @@ class MetadataStore(Protocol):
         """The result of the reading. Its questions are answered one after another, and see at least every change that
         this session has made, or was told of."""
 
-    async def multi(self, operations: Sequence[Operation]) -> None:
-        """All of them in order, each seeing the ones before, or the refusal of the first that cannot be done."""
+    async def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
+        """All of them in order, each seeing the ones before, or the refusal of the first that cannot be done. The
+        result has an element for each operation, None for a `Delete` or `Check`."""
 
     async def watch(self, path: str, look: Callable[[], None]) -> None:
         """Call `look` on the loop after another session has created, changed or deleted the node or one of its

@@ -33,9 +33,10 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.states import EventType, WatchedEvent
+from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
 
+from moldau.cluster.multi_request import commit_async
 from moldau.cluster.store import (
     AskNodes,
     BadVersion,
@@ -53,6 +54,7 @@ from moldau.cluster.store import (
     Set,
     StoreConflict,
     T,
+    Written,
     check_size,
     checked,
     parent_of,
@@ -186,19 +188,19 @@ class ZooKeeperSession:
             for start in range(0, len(question.paths), IN_FLIGHT):
                 paths = question.paths[start : start + IN_FLIGHT]
                 found = await self._answered([partial(self._client.get_async, self._at(path)) for path in paths])
-                nodes += [None if one is None else Node(one[0], one[1].version, one[1].ephemeralOwner) for one in found]
+                nodes += [None if one is None else _node(*one) for one in found]
             return nodes
         path = self._at(checked(question.path))
         [names] = await self._answered([partial(self._client.get_children_async, path)])
         return sorted(names or ())
 
-    async def multi(self, operations: Sequence[Operation]) -> None:
+    async def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
         for operation in operations:
             checked(operation.path)
         check_size(operations)
         await self._connected()
         if not operations:
-            return
+            return []
         transaction = self._client.transaction()
         for operation in operations:
             path = self._at(operation.path)
@@ -210,7 +212,7 @@ class ZooKeeperSession:
                 transaction.check(path, operation.version)
             else:
                 transaction.delete(path, operation.version)
-        [results] = await self._asked([transaction.commit_async])
+        [results] = await self._asked([partial(commit_async, transaction)])
         if isinstance(results, _LOST):
             raise OutcomeUnknown("the connection to ZooKeeper was lost before a write was answered")
         if isinstance(results, BaseException):
@@ -218,6 +220,7 @@ class ZooKeeperSession:
         for operation, result in zip(operations, results, strict=True):
             if isinstance(result, KazooException) and not isinstance(result, RolledBackError | RuntimeInconsistency):
                 raise _refusal(operation, result)
+        return [None if stat is None else Written(stat.version, stat.czxid) for stat in results]
 
     async def watch(self, path: str, look: Callable[[], None]) -> None:
         await self._connected()
@@ -389,6 +392,10 @@ def _step(reading: Reading[Any], answered: Sequence[Any] | None) -> tuple[bool, 
         return False, reading.send(answered)
     except StopIteration as end:
         return True, end.value
+
+
+def _node(data: bytes, stat: ZnodeStat) -> Node:
+    return Node(data, stat.version, stat.ephemeralOwner, stat.czxid)
 
 
 def _refusal(operation: Operation, error: KazooException) -> StoreConflict | StorageError:

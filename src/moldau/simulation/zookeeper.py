@@ -30,6 +30,7 @@ from moldau.cluster.store import (
     NotEmpty,
     Operation,
     Set,
+    Written,
     checked,
     parent_of,
 )
@@ -208,10 +209,12 @@ class ModelZooKeeper:
 
     # ---------------------------------------------------------------------------------------------------- data
 
-    def write(self, operations: Sequence[Operation], link: ServedSession) -> None:
+    def write(self, operations: Sequence[Operation], link: ServedSession) -> list[Written | None]:
         """All or none, decided by the leader. The server of the session has applied it when it answers."""
-        self._commit(self._decided(operations, link.session_id), link.server)
+        changes, results = self._decided(operations, link.session_id)
+        self._commit(changes, link.server)
         link.seen = self._zxid
+        return results
 
     def _commit(self, changes: dict[str, Node | None], at_once: EnsembleMember) -> None:
         self._zxid += 1
@@ -229,9 +232,13 @@ class ModelZooKeeper:
             else:
                 server.catch_up(self._zxid)
 
-    def _decided(self, operations: Sequence[Operation], session_id: int) -> dict[str, Node | None]:
-        """The nodes after the operations, None for deleted ones. Raises `StoreConflict`."""
+    def _decided(
+        self, operations: Sequence[Operation], session_id: int
+    ) -> tuple[dict[str, Node | None], list[Written | None]]:
+        """The nodes after the operations, None for deleted ones, and the operations' results. Raises
+        `StoreConflict`."""
         after: dict[str, Node | None] = {}
+        results: list[Written | None] = []
         for operation in operations:
             path = checked(operation.path)
             node = after.get(path, self.nodes.get(path))
@@ -242,22 +249,26 @@ class ModelZooKeeper:
                 parent = after.get(above, self.nodes.get(above))
                 if parent is None or parent.owner:
                     raise NoNode(above)
-                after[path] = Node(operation.data, 0, session_id if operation.ephemeral else 0)
+                after[path] = Node(operation.data, 0, session_id if operation.ephemeral else 0, self._zxid + 1)
+                results.append(Written(0, self._zxid + 1))
                 continue
             if node is None:
                 raise NoNode(path)
             if operation.version not in (ANY_VERSION, node.version):
                 raise BadVersion(path)
             if isinstance(operation, Set):
-                after[path] = Node(operation.data, node.version + 1, node.owner)
-            elif isinstance(operation, Delete):
+                after[path] = Node(operation.data, node.version + 1, node.owner, node.czxid)
+                results.append(Written(node.version + 1, node.czxid))
+                continue
+            if isinstance(operation, Delete):
                 alive = [
                     other for other in (*self.nodes, *after) if after.get(other, self.nodes.get(other)) is not None
                 ]
                 if children_in(alive, path):
                     raise NotEmpty(path)
                 after[path] = None
-        return after
+            results.append(None)
+        return after, results
 
     # ---------------------------------------------------------------------------------------------------- time
 

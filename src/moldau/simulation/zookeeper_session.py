@@ -19,6 +19,7 @@ from moldau.cluster.store import (
     SessionOver,
     StoreConflict,
     T,
+    Written,
     check_size,
     checked,
 )
@@ -69,7 +70,7 @@ class ModelSession:
                     return [server.nodes.get(path) for path in question.paths]
                 return server.children(question.path)
 
-    async def multi(self, operations: Sequence[Operation]) -> None:
+    async def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
         for operation in operations:
             checked(operation.path)
         check_size(operations)
@@ -77,22 +78,22 @@ class ModelSession:
         await self._delay()
         if self._zookeeper.drops():
             self._zookeeper.drop(self.link)
-        refusal = self._written(operations) if self.link.is_up else None
+        results = self._written(operations) if self.link.is_up else []
         if self.link.loses_next_answer or self._zookeeper.drops():
             self.link.loses_next_answer = False
             self._zookeeper.drop(self.link)
         await self._delay()
         if not self.link.is_up:
             raise OutcomeUnknown("the connection to ZooKeeper was lost before a write was answered")
-        if refusal is not None:
-            raise refusal
+        if isinstance(results, StoreConflict):
+            raise results
+        return results
 
-    def _written(self, operations: Sequence[Operation]) -> StoreConflict | None:
+    def _written(self, operations: Sequence[Operation]) -> list[Written | None] | StoreConflict:
         try:
-            self._zookeeper.write(operations, self.link)
+            return self._zookeeper.write(operations, self.link)
         except StoreConflict as refusal:
             return refusal
-        return None
 
     async def watch(self, path: str, look: Callable[[], None]) -> None:
         await self._connected()
