@@ -14,7 +14,16 @@ from kio.schema.response_header.v1.header import ResponseHeader as KioReplyHeade
 from kio.serial import entity_reader, entity_writer
 
 from moldau.errors import ProtocolViolation
-from moldau.protocol.apis import API_VERSIONS, APIS, HEARTBEAT, OFFSET_DELETE, PRODUCE, Api
+from moldau.protocol.apis import (
+    ALLOCATE_PRODUCER_IDS,
+    API_VERSIONS,
+    APIS,
+    ENVELOPE,
+    HEARTBEAT,
+    OFFSET_DELETE,
+    PRODUCE,
+    Api,
+)
 from moldau.protocol.codec import (
     read_header,
     read_reply,
@@ -29,7 +38,7 @@ from moldau.protocol.primitives import Detached
 
 EVERY_VERSION = [
     pytest.param(api, version, id=f"{api.name}-v{version}")
-    for api in APIS.values()
+    for api in (*APIS.values(), ENVELOPE, ALLOCATE_PRODUCER_IDS)
     for version in range(max(api.low, api.lowest), api.high + 1)
 ]
 every_version = pytest.mark.parametrize(("api", "version"), EVERY_VERSION)

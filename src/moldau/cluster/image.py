@@ -29,12 +29,14 @@ class Endpoint(NamedTuple):
 
 class BrokerImage(NamedTuple):
     """One broker that is up. `endpoints` are its listeners in the order of its settings, at least one; `directories`
-    are the ids of the log folders it serves, empty if they are not registered."""
+    are the ids of the log folders it serves, empty if they are not registered. `epoch` is another one after every
+    registration, -1 if it is not known."""
 
     id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
     directories: tuple[str, ...] = ()
+    epoch: int = -1
 
     def endpoint(self, name: str) -> Endpoint | None:
         """The listener of that name, None if this broker has no such listener."""

@@ -2,8 +2,8 @@
 
 A message class is imported when its API is first used: building all of them would multiply the time of a start-up.
 `flexible` is the first version with compact types, tagged fields and request header v2 / response header v1 (`NEVER`
-for APIs that never became flexible). An API that is not in this table is not advertised, and a request of it closes the
-connection. Why the ranges are what they are: `docs/protocol.md`.
+for APIs that never became flexible). An API that is not in `APIS` is not advertised, and a request of it closes a
+client's connection; those of `BETWEEN_BROKERS` are for brokers. Why the ranges are what they are: `docs/protocol.md`.
 """
 
 import importlib
@@ -98,3 +98,11 @@ LIST_CONFIG_RESOURCES = Api(74, "ListConfigResources", 0, 1, 0)
 DESCRIBE_TOPIC_PARTITIONS = Api(75, "DescribeTopicPartitions", 0, 0, 0)
 
 APIS: dict[int, Api] = {api.key: api for api in list(globals().values()) if isinstance(api, Api)}
+
+ENVELOPE = Api(58, "Envelope", 0, 0, 0)
+ALLOCATE_PRODUCER_IDS = Api(67, "AllocateProducerIds", 0, 0, 0)
+INTRODUCE = Api(30_000, "Introduce", 0, 0, 0)
+FOLLOW_CLUSTER = Api(30_001, "FollowCluster", 0, 0, 0)
+
+BETWEEN_BROKERS: dict[int, Api] = {api.key: api for api in (ENVELOPE, ALLOCATE_PRODUCER_IDS, INTRODUCE, FOLLOW_CLUSTER)}
+"""Supported on connections between brokers of one cluster only, and never advertised to clients."""

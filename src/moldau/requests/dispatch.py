@@ -18,7 +18,7 @@ from typing import Any
 from moldau.errors import ProtocolViolation
 from moldau.net.server import Handle, Peer
 from moldau.protocol import codec
-from moldau.protocol.apis import API_VERSIONS, APIS
+from moldau.protocol.apis import API_VERSIONS
 from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.protocol.schema import release
@@ -165,10 +165,9 @@ class Requests:
     def _unsupported(self, frame: memoryview) -> Answer:
         """Answer a request whose version is not supported. ApiVersions is answered in version 0; for every other API
         this raises `ProtocolViolation`."""
-        header = codec.read_header(frame)
-        api = APIS[header.key]
-        if api is not API_VERSIONS:
-            raise ProtocolViolation(f"{api.name} version {header.version}")
+        header, api = codec.read_header(frame), API_VERSIONS
+        if header.key != api.key:
+            raise ProtocolViolation(codec.request_name(frame))
         route = self._dispatch.route(api.key << 16)
         assert route is not None, "ApiVersions is supported from version 0 on"
         call = Call(self._session, api.key, header.version, header.correlation_id, header.client_id)

@@ -1,0 +1,109 @@
+"""FollowCluster (API key 30001, ours): request and response; what has changed in the cluster since a position in the
+controller's stream of changes.
+
+In an element that a change can take away, `gone` leaves its other fields without meaning.
+"""
+
+import uuid
+
+from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT64, STRING, STRUCT, UUID, message
+
+
+@message
+class FollowClusterRequest:
+    broker_id: int = INT32()
+    broker_epoch: int = INT64()
+    controller_epoch: int = INT32(default=-1)
+    """The controller that `position` is of; -1 if there is none."""
+    position: int = INT64(default=-1)
+    """The last change received."""
+    applied: int = INT64(default=-1)
+    """The last change that this broker acts by."""
+    max_wait_ms: int = INT32()
+
+
+@message
+class FollowedEndpoint:
+    name: str = STRING()
+    protocol: str = STRING()
+    host: str = STRING()
+    port: int = INT32()
+
+
+@message
+class FollowedBroker:
+    id: int = INT32()
+    gone: bool = BOOL()
+    epoch: int = INT64(default=-1)
+    endpoints: list[FollowedEndpoint] = ARRAY(FollowedEndpoint)
+    rack: str | None = STRING(nullable=0, default=None)
+    directories: list[str] = ARRAY(STRING)
+
+
+@message
+class FollowedSetting:
+    name: str = STRING()
+    value: str = STRING()
+
+
+@message
+class FollowedSettings:
+    """The settings of a broker, or of a group."""
+
+    owner: str = STRING()
+    gone: bool = BOOL()
+    settings: list[FollowedSetting] = ARRAY(FollowedSetting)
+
+
+@message
+class FollowedPartition:
+    number: int = INT32()
+    leader: int = INT32()
+    leader_epoch: int = INT32()
+    replicas: list[int] = ARRAY(INT32)
+    isr: list[int] = ARRAY(INT32)
+    directories: list[str] = ARRAY(STRING)
+    made: bool = BOOL()
+
+
+@message
+class FollowedTopic:
+    """A new topic, with its id, settings and all partitions; or what is different in an existing one."""
+
+    name: str = STRING()
+    id: uuid.UUID = UUID()
+    """Zero for an existing topic."""
+    settings: list[FollowedSetting] | None = ARRAY(FollowedSetting, nullable=0, default=None)
+    partitions: list[FollowedPartition] = ARRAY(FollowedPartition)
+
+
+@message
+class FollowedDeletion:
+    """A deleted topic whose data may still be on some disk; `gone` once it is on none."""
+
+    id: uuid.UUID = UUID()
+    gone: bool = BOOL()
+    name: str = STRING()
+
+
+@message
+class FollowedChange:
+    controller_id: int = INT32(default=-1)
+    controller_epoch: int = INT32()
+    brokers: list[FollowedBroker] = ARRAY(FollowedBroker)
+    broker_settings: list[FollowedSettings] = ARRAY(FollowedSettings)
+    group_settings: list[FollowedSettings] = ARRAY(FollowedSettings)
+    topics: list[FollowedTopic] = ARRAY(FollowedTopic)
+    removed_topics: list[str] = ARRAY(STRING)
+    deletions: list[FollowedDeletion] = ARRAY(FollowedDeletion)
+
+
+@message
+class FollowClusterResponse:
+    error_code: int = INT16()
+    controller_epoch: int = INT32()
+    position: int = INT64()
+    """Of the last of the changes."""
+    whole: FollowedChange | None = STRUCT(FollowedChange, nullable=0, default=None)
+    """The cluster as a change from an empty one, instead of changes."""
+    changes: list[FollowedChange] = ARRAY(FollowedChange)
