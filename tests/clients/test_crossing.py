@@ -54,7 +54,8 @@ def messages() -> list[Message]:
         b"\x00\xff",
     ]
     keys += [b"x" * length for length in range(1, 9)] + [chance.randbytes(17) for _ in range(30)]
-    values = [b"", None, b"\x00", "Vltava – Moldau".encode(), chance.randbytes(3_000)]
+    large = chance.randbytes(300).hex().encode() * 500  # LZ4 has several kinds of blocks
+    values = [b"", None, b"\x00", "Vltava – Moldau".encode(), chance.randbytes(3_000), large]
     headers = [
         [],
         [("empty", b"")],
@@ -62,7 +63,7 @@ def messages() -> list[Message]:
         [("žluť", b"\xff"), ("none", None)],
         [("a", b"1"), ("b", b"2")],
     ]
-    return [Message(key, values[at % 5], headers[at // 5 % 5], NOON_MS - at * 1_000) for at, key in enumerate(keys * 2)]
+    return [Message(key, values[at % 6], headers[at // 6 % 5], NOON_MS - at * 1_000) for at, key in enumerate(keys * 2)]
 
 
 def command_of(client: str) -> tuple[list[str | Path], dict[str, str]]:

@@ -1,5 +1,6 @@
 import gzip
 import os
+import random
 import struct
 import subprocess
 import sys
@@ -157,10 +158,24 @@ def test_snappy_is_written_in_the_java_clients_framing() -> None:
 
 
 def test_lz4_is_written_in_independent_blocks_as_java_needs() -> None:
-    packed = compression.compress(LZ4, TEXT)
+    packed = compression.compress(LZ4, TEXT[:60_000])
     assert packed[:7].hex(" ") == "04 22 4d 18 60 40 82"
     assert packed.endswith(bytes(4))
-    assert bytes(cramjam.lz4.decompress(packed)) == TEXT
+    assert bytes(cramjam.lz4.decompress(packed)) == TEXT[:60_000]
+
+
+@pytest.mark.parametrize("size", [64 * 1024, 64 * 1024 + 1, 256 * 1024, 256 * 1024 + 1, 1_000_003])
+@pytest.mark.parametrize("contents", ["words", "noise"])
+def test_lz4_blocks_are_of_256_kib_where_there_is_more_than_one_of_64(size: int, contents: str) -> None:
+    data = (TEXT * (size // len(TEXT) + 1))[:size] if contents == "words" else random.Random(size).randbytes(size)
+    packed = compression.compress(LZ4, data)
+    blocks, at = 0, 7
+    while length := struct.unpack_from("<I", packed, at)[0] & 0x7FFF_FFFF:
+        blocks, at = blocks + 1, at + 4 + length
+    assert packed[:7].hex(" ") == ("04 22 4d 18 60 50 fb" if size > 64 * 1024 else "04 22 4d 18 60 40 82")
+    assert (blocks, at + 4) == (-(-size // (256 * 1024)), len(packed))
+    assert bytes(cramjam.lz4.decompress(packed)) == data == compression.decompress(LZ4, packed, size)
+    assert bytes(compression.Compressor(LZ4).compress(data)) == packed
 
 
 def test_snappy_blocks_that_lie_about_their_length_are_refused() -> None:
