@@ -30,6 +30,7 @@ PURE_CORES = (
     "cluster.image",
     "cluster.image_changes",
     "cluster.controller",
+    "cluster.deletions",
     "cluster.elections",
     "cluster.layout",
     "cluster.placement",

@@ -47,7 +47,8 @@ def test_a_registered_broker_is_in_the_image_and_controls(tmp_path: Path) -> Non
 
     image = asyncio.run(scenario())
     assert image.controller_id == 1
-    assert list(image.brokers.values()) == [BrokerImage(1, (ELSEWHERE,), "r1")]
+    assert list(image.brokers.values()) == [BrokerImage(1, (ELSEWHERE,), "r1", (), image.brokers[1].epoch)]
+    assert image.brokers[1].epoch > 0
 
 
 def test_everything_that_was_answered_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -65,7 +66,8 @@ def test_everything_that_was_answered_is_there_after_a_restart(tmp_path: Path) -
         return before, cluster.image
 
     before, after = asyncio.run(scenario())
-    assert replace(before, controller_epoch=before.controller_epoch + 1) == after
+    assert after.brokers[1].epoch > before.brokers[1].epoch
+    assert replace(before, controller_epoch=before.controller_epoch + 1, brokers=after.brokers) == after
     assert list(after.topics) == ["a", "b"]
     assert len(after.topics["a"].partitions) == 5
     assert after.topics["a"].overrides == {"retention.ms": "5"}
@@ -158,7 +160,9 @@ def test_what_earlier_versions_had_elsewhere_is_moved_and_wishes_of_tools_stay(t
 
     asyncio.run(scenario())
     topic_id = short_id(uuid.UUID(int=7))
-    earlier = [Delete("/moldau/deleted_topics"), Delete("/moldau"), Delete("/consumers"), Delete("/controller_epoch")]
+    earlier = [
+        *map(Delete, ("/moldau/deleted_topics", "/moldau/brokers", "/moldau", "/consumers", "/controller_epoch"))
+    ]
     with contextlib.closing(EmbeddedStore(tmp_path)) as store:
         store.multi([*earlier, Create(f"/admin/delete_topics/{topic_id}", b'{"version":1,"name":"gone"}')])
         store.multi([Create("/admin/delete_topics/a-wish")])

@@ -66,7 +66,7 @@ def test_a_partition_whose_log_folder_is_offline_is_not_led_there() -> None:
 
 def test_elections_come_in_batches_that_make_whole_topics() -> None:
     cluster = image(*[part(1, 0, (1,))] * 1200, up=[])
-    batches = list(elections.in_batches(elections.elections(cluster)))
+    batches = list(elections.in_batches(list(elections.elections(cluster))))
     assert [len(batch) for batch in batches] == [500, 500, 200]
     for batch in batches:
         cluster = cluster.with_topics({topic.name: topic for topic in elections.with_elected(cluster, batch)})

@@ -47,7 +47,7 @@ async def begin(
             layout.controller(broker_id, runtime.clock.now_ms()),
         ]
         if image is None:
-            operations += layout.new_cluster(cluster_id or _new_cluster_id(runtime))
+            operations += layout.new_cluster(cluster_id or new_cluster_id(runtime))
         else:
             operations += await store.read(layout.missing())
             lead = partial(_led_again, image, broker_id, epoch, clean=clean, directories=directories)
@@ -95,7 +95,7 @@ def _check_alone(image: Image, broker_id: int) -> None:
         )
 
 
-def _new_cluster_id(runtime: Runtime) -> str:
+def new_cluster_id(runtime: Runtime) -> str:
     """As Kafka's: a UUID in 22 characters that does not begin with a dash, which command lines take for an option."""
     while (cluster_id := short_id(runtime.random.uuid())).startswith("-"):
         pass

@@ -11,13 +11,13 @@ is decided; a change that was in conflict is then decided again.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from itertools import count
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from moldau.cluster import layout
-from moldau.cluster.image import Image
+from moldau.cluster.image import Image, TopicImage
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.reading import read_again, read_changes
 from moldau.cluster.store import Check, MetadataStore, Operation, OutcomeUnknown, Reading, StoreConflict
@@ -61,9 +61,8 @@ class ChangeQueue:
     """`fence` begins every change, so that a controller that was replaced changes nothing. Belongs to the event loop it
     was made on."""
 
-    def __init__(self, store: MetadataStore, metadata: MetadataCache, runtime: Runtime, fence: Check):
-        self._store = store
-        self._fence = fence
+    def __init__(self, metadata: MetadataCache, runtime: Runtime):
+        self._session: tuple[MetadataStore, Check] | None = None
         self._metadata = metadata
         self._runtime = runtime
         self._turn = asyncio.Lock()
@@ -74,10 +73,20 @@ class ChangeQueue:
         """Whether a task is about to read it."""
         self._closed = False
 
+    def begin(self, store: MetadataStore, fence: Check) -> None:
+        """This broker is the controller by this session; every write checks the fence."""
+        self._session = store, fence
+        self._is_behind = False
+
+    def end(self) -> None:
+        """This broker is not the controller any more."""
+        self._session = None
+
     async def start(self) -> None:
         """Watch what other sessions may change. Raises `StorageError`."""
+        store, _ = self._served()
         for path in (layout.CONTROLLER, layout.BROKERS):
-            await self._store.watch(path, self._look_again)
+            await store.watch(path, self._look_again)
         await self._show(read_changes(self._metadata.image, [layout.CONTROLLER]))
 
     async def run(self, change: Callable[[], Awaitable[T]]) -> T:
@@ -113,18 +122,24 @@ class ChangeQueue:
         """Decide about this many elements; many in the executor (D14). The image stays as it is meanwhile."""
         return decide() if elements <= DECIDED_AT_ONCE else await self._runtime.run(decide)
 
-    async def commit(self, operations: Sequence[Operation]) -> None:
-        """Write the operations in one step, and show the image with them. Only for a change whose turn it is. Raises
-        `KafkaError(NOT_CONTROLLER)`, `StoreConflict` or `StorageError`; then nothing is written, except perhaps after
-        `OutcomeUnknown`."""
+    async def commit(
+        self, operations: Sequence[Operation], topics: Mapping[str, TopicImage | None] | None = None
+    ) -> None:
+        """Write the operations in one step, and show the image with them; `topics` are the topics in it that are
+        different, if nothing else is. Only for a change whose turn it is. Raises `KafkaError(NOT_CONTROLLER)`,
+        `StoreConflict` or `StorageError`; then nothing is written, except perhaps after `OutcomeUnknown`."""
         if not operations:
             return
         self.check_controller()
+        store, fence = self._served()
         try:
-            await self._store.multi([self._fence, *operations])
+            await store.multi([fence, *operations])
         except OutcomeUnknown:
             self._look_again()
             raise
+        if topics is not None:
+            await self._metadata.show(self._metadata.image.with_topics(topics), list(topics))
+            return
         own = [operation.path for operation in operations if not isinstance(operation, Check)]
         try:
             await self._show(read_changes(self._metadata.image, own))
@@ -134,25 +149,35 @@ class ChangeQueue:
 
     def check_controller(self) -> None:
         """Raise `KafkaError(NOT_CONTROLLER)` if another broker, or none, is the controller now."""
+        if self._metadata.image.controller_id != self._metadata.broker_id:
+            raise self._not_controller()
+
+    def _not_controller(self) -> KafkaError:
         controller = self._metadata.image.controller_id
-        if controller != self._metadata.broker_id:
-            now = f"broker {controller} is" if controller >= 0 else "no broker is"
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"{now} the controller of this cluster now")
+        now = f"broker {controller} is" if controller >= 0 else "no broker is"
+        return KafkaError(ErrorCode.NOT_CONTROLLER, f"{now} the controller of this cluster now")
 
     async def close(self) -> None:
         """End the session, after the change that is being made."""
         async with self._turn:
             self._closed = True
-            await self._store.close()
+            store, _ = self._served()
+            await store.close()
         await asyncio.gather(*self._following)
 
     async def _show(self, reading: Reading[tuple[Image, list[str]]]) -> None:
-        image, names = await self._store.read(reading)
+        store, _ = self._served()
+        image, names = await store.read(reading)
         await self._metadata.show(image, names)
+
+    def _served(self) -> tuple[MetadataStore, Check]:
+        if self._session is None:
+            raise self._not_controller()
+        return self._session
 
     async def _follow(self) -> None:
         """Show what other sessions have changed."""
-        if self._is_behind:
+        if self._is_behind and self._session is not None:
             self._is_behind = False
             try:
                 await self._show(read_again(self._metadata.image))

@@ -40,7 +40,8 @@ class Cluster:
         in_the_way: FolderInTheWay,
     ):
         self.metadata = MetadataCache(config, image)
-        self.queue = ChangeQueue(store, self.metadata, runtime, fence)
+        self.queue = ChangeQueue(self.metadata, runtime)
+        self.queue.begin(store, fence)
         self.directories = DirectoryPlacement(self.metadata, self.queue, place, made_in, in_the_way)
         self.topics = TopicChanges(self.metadata, self.queue, self.directories, runtime)
         self.configs = ConfigChanges(self.metadata, self.queue)

@@ -6,7 +6,6 @@ leaves the ISR, except that the ISR is never empty: whoever was in it last has e
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from moldau.cluster.image import NO_LEADER, Image, PartitionImage, TopicImage
@@ -42,9 +41,9 @@ def elections(image: Image, away: Collection[int] = (), anew: Collection[int] = 
                 yield Elected(topic.name, number, after)
 
 
-def in_batches(elected: Iterator[Elected]) -> Iterator[list[Elected]]:
-    while batch := list(islice(elected, BATCH_MAX)):
-        yield batch
+def in_batches(elected: Sequence[Elected]) -> Iterator[Sequence[Elected]]:
+    for first in range(0, len(elected), BATCH_MAX):
+        yield elected[first : first + BATCH_MAX]
 
 
 def with_elected(image: Image, elected: Sequence[Elected]) -> list[TopicImage]:

@@ -11,7 +11,8 @@
     /config/topics/T, /config/brokers/1      {"version": 1, "config": {...}}; /config/brokers/<default> is for all
     /config/groups/G                         the same, for the group whose name is G once unquoted
     /latest_producer_id_block                {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
-    /moldau/deleted_topics/ID                {"version": 1, "name": T}: gone, but not yet from every disk
+    /moldau/deleted_topics/ID                {"version": 1, "name": T, "brokers": [1]}: not yet gone from their disks
+    /moldau/brokers/1                        {"version": 1, "epoch": the registration that the controller dealt with}
     /consumers, /config/changes, ...         empty, for tools that look there
 
 The functions here turn images into operations and decide nothing; `reading` turns nodes into images. Source: "ZooKeeper
@@ -22,7 +23,7 @@ a topic, of a broker), which Kafka got after ZooKeeper, and `unmade`.
 import json
 import urllib.parse
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from moldau.cluster.image import BrokerImage, Image, PartitionImage, TopicImage
@@ -38,6 +39,7 @@ TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 GROUP_CONFIGS = "/config/groups"
 DELETED_TOPICS = "/moldau/deleted_topics"
+BROKER_EPOCHS = "/moldau/brokers"
 _DELETED_BEFORE = "/admin/delete_topics"
 """Where earlier versions had them. Kafka's tools put the names of topics to delete there."""
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
@@ -49,7 +51,7 @@ _OF_KAFKA = (
     "/admin", "/admin/delete_topics", "/brokers/seqid", "/config/changes", "/config/clients", "/config/ips",
     "/config/users", "/consumers", "/isr_change_notification", "/log_dir_event_notification",
 )  # fmt: skip
-_TREE = ("/cluster", "/brokers", BROKERS, TOPICS, *_CONFIGS, *_OF_KAFKA, "/moldau", DELETED_TOPICS)
+_TREE = ("/cluster", "/brokers", BROKERS, TOPICS, *_CONFIGS, *_OF_KAFKA, "/moldau", DELETED_TOPICS, BROKER_EPOCHS)
 
 
 def _json(**document: Any) -> bytes:
@@ -130,6 +132,12 @@ def broker(image: BrokerImage, now_ms: int, version: int | None = None) -> Creat
     return Create(path, data, ephemeral=True) if version is None else Set(path, data, version)
 
 
+def dealt_with(broker_id: int, epoch: int, *, is_new: bool) -> Operation:
+    """The controller has elected leaders after this registration."""
+    path, data = f"{BROKER_EPOCHS}/{broker_id}", _json(version=1, epoch=epoch)
+    return Create(path, data) if is_new else Set(path, data)
+
+
 def producer_ids(broker_id: int, start: int, end: int, version: int | None) -> Operation:
     """A block of producer ids, both ends included; `version` is None for the first."""
     data = _json(version=1, broker=broker_id, block_start=str(start), block_end=str(end))
@@ -204,9 +212,10 @@ def topic_changed(old: TopicImage, new: TopicImage, epoch: int) -> list[Operatio
     return operations
 
 
-def deleted(topic_id: uuid.UUID, name: str) -> Operation:
-    """The topic may still be on some disk."""
-    return Create(f"{DELETED_TOPICS}/{short_id(topic_id)}", _json(version=1, name=name))
+def deleted(topic_id: uuid.UUID, name: str, brokers: Collection[int] = ()) -> Operation:
+    """The topic may still be on some disk of these brokers; of any broker if none is named."""
+    of_brokers = {"brokers": sorted(brokers)} if brokers else {}
+    return Create(f"{DELETED_TOPICS}/{short_id(topic_id)}", _json(version=1, name=name, **of_brokers))
 
 
 def whole(image: Image) -> list[Operation]:
@@ -220,7 +229,8 @@ def whole(image: Image) -> list[Operation]:
 
 
 def topic_deleted(topic: TopicImage) -> list[Operation]:
-    operations: list[Operation] = [deleted(topic.id, topic.name)]
+    holders = {broker for part in topic.partitions for broker in part.replicas}
+    operations: list[Operation] = [deleted(topic.id, topic.name, holders)]
     for number in range(len(topic.partitions)):
         operations.append(Delete(state_path(topic.name, number)))
         operations.append(Delete(f"{TOPICS}/{topic.name}/partitions/{number}"))

@@ -6,7 +6,7 @@ A document that does not have the shape that `layout` describes raises `Malforme
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -115,7 +115,7 @@ def _with_surroundings(image: Image) -> Reading[Image]:
         image,
         controller_id=(yield from _read_controller()),
         controller_epoch=controller_epoch((yield from node_at(layout.CONTROLLER_EPOCH))),
-        brokers=(yield from _read_brokers()),
+        brokers=(yield from read_brokers()),
         broker_overrides=(yield from _read_broker_overrides()),
         deleted=(yield from _read_deleted()),
     )
@@ -187,14 +187,25 @@ def _read_below(parent: str) -> Reading[list[tuple[str, str, Node]]]:
     return [(name, path, node) for name, path, node in zip(names, paths, nodes, strict=True) if node]
 
 
-def _read_brokers() -> Reading[dict[int, BrokerImage]]:
+def read_brokers() -> Reading[dict[int, BrokerImage]]:
+    """The brokers that are registered. Raises `StorageError`."""
     brokers = {}
     for name, path, node in (yield from _read_below(layout.BROKERS)):
         with _expecting("a broker", path):
             registration = document(node, path)
             directories = tuple(_text(one) for one in registration.get("directories", ()))
-            brokers[int(name)] = BrokerImage(int(name), _endpoints(registration), registration.get("rack"), directories)
+            endpoints, rack = _endpoints(registration), registration.get("rack")
+            brokers[int(name)] = BrokerImage(int(name), endpoints, rack, directories, node.czxid)
     return dict(sorted(brokers.items()))
+
+
+def dealt_with() -> Reading[dict[int, int]]:
+    """The broker epochs that controllers have dealt with, by broker. Raises `StorageError`."""
+    epochs = {}
+    for name, path, node in (yield from _read_below(layout.BROKER_EPOCHS)):
+        with _expecting("a broker's epoch", path):
+            epochs[int(name)] = index(document(node, path)["epoch"])
+    return epochs
 
 
 def _endpoints(registration: Mapping[str, Any]) -> tuple[Endpoint, ...]:
@@ -228,6 +239,16 @@ def _read_deleted() -> Reading[dict[uuid.UUID, str]]:
         with _expecting("a deleted topic", path):
             deleted[long_id(name)] = _text(document(node, path)["name"])
     return deleted
+
+
+def holders_of_deleted(known: Collection[int]) -> Reading[dict[uuid.UUID, set[int]]]:
+    """The brokers that may have logs of the deleted topics, by topic id; all that are known where none is named.
+    Raises `StorageError`."""
+    holders = {}
+    for name, path, node in (yield from _read_below(layout.DELETED_TOPICS)):
+        with _expecting("a deleted topic", path):
+            holders[long_id(name)] = set(_numbers(document(node, path).get("brokers", known)))
+    return holders
 
 
 def _read_controller() -> Reading[int]:

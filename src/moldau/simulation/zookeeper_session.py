@@ -170,7 +170,7 @@ class ModelSession:
 
     def _give_up(self, tell: bool = True) -> None:
         self._stop_giving_up()
-        self._is_over = True
+        self._is_over = self.link.is_gone = True
         self._changed.set()
         if tell:
             for path in self._looks:

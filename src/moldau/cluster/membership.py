@@ -1,0 +1,152 @@
+"""This broker's membership in its cluster: one session in the store after the other, and its node `/brokers/ids/N`.
+
+The node exists as long as its session. A broker id belongs to one running broker: the node of another session is left
+alone, and given one time-out to go, since a broker that was killed leaves its node for as long. After a session is over
+the broker opens another, and registers in it anew.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from moldau.cluster import layout
+from moldau.cluster.beginning import BrokerConflict, id_in_use, new_cluster_id
+from moldau.cluster.image import BrokerImage, Endpoint, Image
+from moldau.cluster.reading import read_brokers, read_image
+from moldau.cluster.store import Create, MetadataStore, NodeExists, OutcomeUnknown, Set, StoreConflict, node_at
+from moldau.errors import StorageError
+from moldau.notices import Notices
+from moldau.runtime import Runtime
+
+RETRY_S = 0.5
+LOOK_S = 0.25
+"""How often a node of an earlier session is looked at until it is gone."""
+TICK_S = 2.0
+"""ZooKeeper ends sessions in steps of its `tickTime`."""
+
+logger = logging.getLogger(__name__)
+notices = Notices(logger)
+
+
+@dataclass(frozen=True)
+class SharedStore:
+    """The store of a cluster: `open` begins a session, whose nodes go `timeout_s` after its broker has died."""
+
+    open: Callable[[], Awaitable[MetadataStore]]
+    timeout_s: float
+
+
+class Membership:
+    """`serve` is called with each session once this broker is registered in it, and returns when the session is over;
+    `give_up` when another broker has taken this one's id meanwhile. Belongs to the loop it is used on."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        rack: str | None,
+        shared: SharedStore,
+        runtime: Runtime,
+        serve: Callable[[MetadataStore], Awaitable[None]],
+        give_up: Callable[[BrokerConflict], None],
+    ):
+        self._broker_id = broker_id
+        self._rack = rack
+        self._shared = shared
+        self._runtime = runtime
+        self._serve = serve
+        self._give_up = give_up
+        self._store: MetadataStore | None = None
+        self._endpoints: tuple[Endpoint, ...] = ()
+        self._directories: tuple[str, ...] = ()
+        self._version = 0
+        self._going_on: asyncio.Task[None] | None = None
+        self.epoch = -1
+        """The broker epoch: another one for every registration."""
+
+    @property
+    def store(self) -> MetadataStore:
+        """The current session, or the last one."""
+        assert self._store is not None, "not joined"
+        return self._store
+
+    async def join(self, cluster_id: str | None) -> Image:
+        """Open the first session, begin a cluster if the store has none, and read its metadata. Raises
+        `StorageError`."""
+        self._store = store = await self._shared.open()
+        try:
+            while True:
+                image = await store.read(read_image())
+                if image is not None:
+                    return image
+                try:
+                    await store.multi(layout.new_cluster(cluster_id or new_cluster_id(self._runtime)))
+                except (StoreConflict, OutcomeUnknown):  # another broker was faster, or nobody knows
+                    continue
+        except BaseException:
+            await store.close()
+            raise
+
+    async def register(self, endpoints: Sequence[Endpoint], directories: Sequence[str] = ()) -> None:
+        """Register this broker as up: its listeners (at least one), and the ids of the log folders it serves; from now
+        on it is a member until `close`. Raises `BrokerConflict` if another broker with its id stays up, `StorageError`.
+        """
+        self._endpoints, self._directories = tuple(endpoints), tuple(directories)
+        await self._register()
+        self._going_on = asyncio.ensure_future(self._go_on())
+
+    async def serve_only(self, directories: Sequence[str]) -> None:
+        """This broker serves only these log folders from now on. Raises `StorageError`, `StoreConflict`."""
+        self._directories = tuple(directories)
+        if self.epoch >= 0:
+            await self.store.multi([self._node(self._version)])
+            self._version += 1
+
+    async def close(self) -> None:
+        """End the session: the node goes."""
+        if self._going_on is not None:
+            self._going_on.cancel()
+            await asyncio.gather(self._going_on, return_exceptions=True)
+        await self.store.close()
+
+    def _node(self, version: int | None) -> Create | Set:
+        me = BrokerImage(self._broker_id, self._endpoints, self._rack, self._directories)
+        return layout.broker(me, self._runtime.clock.now_ms(), version)
+
+    async def _register(self) -> None:
+        store, loop, waited_from = self.store, asyncio.get_running_loop(), None
+        while True:
+            node = self._node(None)
+            with contextlib.suppress(NodeExists, OutcomeUnknown):
+                await store.multi([node])
+            found = await store.read(node_at(node.path))
+            if found is not None and found.owner == store.session_id:
+                self._version, self.epoch = found.version, found.czxid
+                return
+            if found is None:
+                continue
+            if waited_from is None:
+                waited_from = loop.time()
+                logger.info("broker %d is registered by another session: waiting for its end", self._broker_id)
+            if loop.time() > waited_from + self._shared.timeout_s + TICK_S:
+                brokers = await store.read(read_brokers())
+                raise BrokerConflict(id_in_use(Image("", brokers=brokers), self._broker_id))
+            await asyncio.sleep(LOOK_S)
+
+    async def _go_on(self) -> None:
+        while True:
+            await self._serve(self.store)
+            logger.warning("the session in the store of the cluster is over: this broker registers in another one")
+            while True:
+                try:
+                    await self.store.close()
+                    self._store = await self._shared.open()
+                    await self._register()
+                    break
+                except BrokerConflict as conflict:
+                    self._give_up(conflict)
+                    return
+                except StorageError as error:
+                    notices.error("", "%s. This broker is not a member of its cluster until it can be reached", error)
+                    await asyncio.sleep(RETRY_S)

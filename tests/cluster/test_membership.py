@@ -1,0 +1,121 @@
+"""A broker's sessions and its node: one broker for each id, and a new session after one that is over."""
+
+import asyncio
+import json
+
+import pytest
+
+from moldau.cluster import layout
+from moldau.cluster.beginning import BrokerConflict
+from moldau.cluster.image import BrokerImage, Endpoint
+from moldau.simulation.zookeeper_session import ModelSession
+from tests.cluster.several import TIMEOUT_S, Members, play
+
+
+def test_the_first_broker_begins_the_cluster_and_the_others_join_it() -> None:
+    async def scenario(members: Members) -> None:
+        joined = await asyncio.gather(*(members.join(number) for number in (1, 2, 3)))
+        await members.shown(lambda image: list(image.brokers) == [1, 2, 3])
+        assert len(joined) == 3
+        assert (await members.controller()).image.cluster_id == json.loads(members.store.nodes["/cluster/id"].data)[
+            "id"
+        ]
+
+    play(scenario)
+
+
+def test_a_second_broker_with_the_same_id_is_refused_with_the_address_of_the_first() -> None:
+    async def scenario(members: Members) -> None:
+        first = await members.join(1)
+        node = members.store.nodes["/brokers/ids/1"]
+        del members[1]
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(BrokerConflict, match="the id 1 is running at PLAINTEXT://host1:9092"):
+            await members.join(1)
+        assert asyncio.get_running_loop().time() - began >= TIMEOUT_S, "it might have been killed"
+        assert members.store.nodes["/brokers/ids/1"] is node
+        await first.membership.close()
+
+    play(scenario)
+
+
+def test_a_broker_that_was_killed_is_replaced_when_its_session_ends() -> None:
+    async def scenario(members: Members) -> None:
+        first = await members.join(1)
+        first.die()
+        epoch = first.membership.epoch
+        second = await members.join(1)
+        assert second.membership.epoch != epoch
+        assert members.store.nodes["/brokers/ids/1"].owner == second.session.session_id
+
+    play(scenario)
+
+
+def test_a_broker_whose_session_is_over_registers_in_another_one() -> None:
+    async def scenario(members: Members) -> None:
+        await members.join(1)
+        second = await members.join(2)
+        await members.shown(lambda image: list(image.brokers) == [1, 2])
+        session, epoch = second.session, second.membership.epoch
+        members.store.cut(session.link)
+        await members.shown(lambda image: list(image.brokers) == [1])
+        image = await members.shown(lambda image: list(image.brokers) == [1, 2])
+        assert second.session is not session
+        assert image.brokers[2].epoch == second.membership.epoch != epoch
+
+    play(scenario)
+
+
+def test_a_broker_is_a_member_again_when_the_quorum_is_back() -> None:
+    async def scenario(members: Members) -> None:
+        await members.join(1)
+        await members.join(2)
+        await members.shown(lambda image: list(image.brokers) == [1, 2])
+        members.store.lose_quorum()
+        await asyncio.sleep(5 * TIMEOUT_S)
+        members.store.regain_quorum()
+        await members.shown(lambda image: list(image.brokers) == [1, 2] and image.controller_epoch > 1)
+        await (await members.controller()).acting.topics.ensure("a")
+
+    play(scenario)
+
+
+def test_whether_a_node_was_made_is_looked_up_if_the_answer_was_lost() -> None:
+    async def scenario(members: Members) -> None:
+        member = members[1] = members.made(1)
+        await member.membership.join(None)
+        members.store.lose_next_answer(member.session.link)
+        registering = asyncio.ensure_future(member.register())
+        while member.session.link.is_up:
+            await asyncio.sleep(0)
+        members.store.mend(member.session.link)
+        await registering
+        assert members.store.nodes["/brokers/ids/1"].owner == member.session.session_id
+
+    play(scenario)
+
+
+def test_a_broker_whose_id_was_taken_while_it_had_no_session_gives_up() -> None:
+    async def scenario(members: Members) -> None:
+        member = await members.join(1)
+        members.store.end(member.session.link)
+        taker = ModelSession(members.store)
+        await taker.multi([layout.broker(BrokerImage(1, (Endpoint("PLAINTEXT", "PLAINTEXT", "taker", 1),)), 0)])
+        while not member.given_up:
+            await asyncio.sleep(0.1)
+        assert "another broker with the id 1 is running at PLAINTEXT://taker:1" in str(member.given_up[0])
+        await taker.close()
+
+    play(scenario)
+
+
+def test_a_broker_that_lost_a_log_folder_registers_the_others() -> None:
+    async def scenario(members: Members) -> None:
+        member = await members.join(1)
+        await member.membership.serve_only(["left"])
+        image = await members.shown(lambda image: bool(image.brokers) and image.brokers[1].directories != ())
+        assert image.brokers[1].directories == ("left",)
+        await member.membership.serve_only(["right"])
+        await members.shown(lambda image: image.brokers[1].directories == ("right",))
+
+    play(scenario)
