@@ -54,6 +54,11 @@ def test_host_and_port_are_those_of_the_first_listener_that_is_not_a_controllers
     )
 
 
+def test_an_address_by_its_older_names_goes_before_localhost() -> None:
+    assert "listeners" not in properties_of(["--set", "hostname=a", "--set", "port=1"])
+    assert properties_of(["--set", "port=1", "--port", "7"])["listeners"] == "PLAINTEXT://:7"
+
+
 def test_a_value_may_have_an_equals_sign_and_a_setting_must() -> None:
     assert properties_of(["--set", "a=b=c"])["a"] == "b=c"
     with pytest.raises(ConfigError, match="NAME=VALUE"):

@@ -75,14 +75,27 @@ def test_a_properties_file_of_kafka_3_starts_once_it_names_no_zookeeper() -> Non
     config, warnings = broker_config(parse_properties(alone))
     assert (config.node_id, config.group_initial_rebalance_delay_ms) == (4, 0)
     assert config.client_listeners[0].advertised == Listener("PLAINTEXT", "example.org", 9092)
+    assert (config.zookeeper_connect, config.zookeeper_connection_timeout_ms) == ("", 18000)
     assert len(warnings) == 1
-    assert "zookeeper.connect, zookeeper.connection.timeout.ms" in warnings[0]
 
 
 def test_a_migration_from_zookeeper_is_refused_unless_it_is_off() -> None:
     with pytest.raises(ConfigError, match="cannot migrate metadata"):
         broker_config({"zookeeper.metadata.migration.enable": "true"})
-    assert len(broker_config({"zookeeper.metadata.migration.enable": "false", "zookeeper.set.acl": "true"})[1]) == 1
+    assert len(broker_config({"zookeeper.metadata.migration.enable": "false"})[1]) == 1
+
+
+@pytest.mark.parametrize("what", ["crl", "ocsp"])
+def test_a_revocation_of_certificates_that_nobody_looks_at_is_refused(what: str) -> None:
+    with pytest.raises(ConfigError, match=rf"remove zookeeper\.ssl\.{what}\.enable"):
+        broker_config({f"zookeeper.ssl.{what}.enable": "true"})
+    assert len(broker_config({f"zookeeper.ssl.{what}.enable": "false"})[1]) == 1
+
+
+def test_a_password_is_not_in_what_is_printed_of_the_settings() -> None:
+    config, _ = broker_config({"zookeeper.ssl.keystore.password": "secret"})
+    assert config.zookeeper_ssl_keystore_password == "secret"
+    assert "secret" not in repr(config)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ TWO = {
     "listener.security.protocol.map": "INSIDE:PLAINTEXT, outside:plaintext",
     "inter.broker.listener.name": "INSIDE",
 }
+BOTH = "PLAINTEXT:PLAINTEXT,MINE:PLAINTEXT,SSL:PLAINTEXT"
 
 
 @pytest.mark.parametrize(
@@ -96,6 +97,25 @@ def test_advertised_addresses_may_share_a_port() -> None:
 
 
 @pytest.mark.parametrize(
+    ("properties", "name"),
+    [
+        ({}, "PLAINTEXT"),
+        ({"security.inter.broker.protocol": "PLAINTEXT"}, "PLAINTEXT"),
+        ({**TWO, "inter.broker.listener.name": " outside "}, "OUTSIDE"),
+        ({"listeners": "PLAINTEXT://:1,MINE://:2", "listener.security.protocol.map": BOTH}, "PLAINTEXT"),
+        (
+            {"listeners": "SSL://:1", "listener.security.protocol.map": BOTH, "security.inter.broker.protocol": "SSL"},
+            "SSL",
+        ),
+    ],
+)
+def test_other_brokers_connect_to_the_listener_of_that_name_or_of_that_protocols(
+    properties: dict[str, str], name: str
+) -> None:
+    assert broker_config(properties)[0].inter_broker_listener == name
+
+
+@pytest.mark.parametrize(
     ("properties", "sentence"),
     [
         ({"listeners": ""}, "names no listener for clients"),
@@ -118,6 +138,12 @@ def test_advertised_addresses_may_share_a_port() -> None:
         ({**TWO, "inter.broker.listener.name": "ELSEWHERE"}, r"advertised listeners \(INSIDE, OUTSIDE\)"),
         ({**TWO, "inter.broker.listener.name": ""}, "must be set, because no advertised listener is called PLAINTEXT"),
         ({**TWO, "advertised.listeners": "OUTSIDE://example.org:9093"}, "is INSIDE, which is not among the advertised"),
+        ({**TWO, "security.inter.broker.protocol": "PLAINTEXT"}, "are both set: give only one"),
+        (
+            {"security.inter.broker.protocol": "SSL"},
+            r"protocol is SSL, which is not among the advertised .*\(PLAINTEXT\)",
+        ),
+        ({"security.inter.broker.protocol": "NONE"}, "must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
     ],
 )
 def test_each_broken_rule_is_refused_in_one_sentence(properties: dict[str, str], sentence: str) -> None:

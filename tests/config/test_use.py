@@ -12,6 +12,7 @@ BEHIND_PROPERTIES = {
     "advertised.listeners": "client_listeners",
     "listener.security.protocol.map": "client_listeners",
     "inter.broker.listener.name": "client_listeners",
+    "security.inter.broker.protocol": "client_listeners",
     "controller.listener.names": "client_listeners",
     "log.dir": "data_folders",
     "log.dirs": "data_folders",

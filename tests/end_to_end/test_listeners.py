@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 from harness.brokers import SOURCE, Broker, first_line
+from harness.listening import free_port
 from harness.patience import Deadline, stretched
+from harness.proxy import Proxy
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
@@ -63,3 +65,26 @@ def test_a_broker_with_several_listeners_prints_each_with_its_name(tmp_path: Pat
         process.terminate()
         process.communicate(timeout=stretched())
     assert re.fullmatch(r"listening on 127\.0\.0\.1:\d+ \(INSIDE\), 127\.0\.0\.1:\d+ \(OUTSIDE\)", line)
+
+
+def test_clients_behind_a_proxy_connect_through_it_alone_and_those_inside_never(tmp_path: Path) -> None:
+    with Proxy() as proxy:
+        advertised = f"INSIDE://127.0.0.1:0,OUTSIDE://{proxy.address}"
+        broker = Broker(tmp_path, {**SETTINGS, "advertised.listeners": advertised})
+        broker.start()
+        try:
+            inside, proxy.target = broker.addresses
+            with Producer(inside) as producer:
+                producer.send("both", b"from inside")
+            with Admin(inside) as admin:
+                assert [str(one) for one in admin.describe_cluster().brokers.values()] == [inside]
+            assert proxy.accepted == 0
+            with Producer(proxy.address) as producer:
+                producer.send("both", b"from outside")
+            assert set(values(proxy.address, 2)) == {b"from inside", b"from outside"}
+            assert proxy.accepted > 2, "bootstrap, leader and coordinator are reached through the proxy"
+            proxy.target = f"127.0.0.1:{free_port()}"
+            proxy.cut()
+            assert set(values(inside, 2)) == {b"from inside", b"from outside"}
+        finally:
+            broker.stop()

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from harness.patience import stretched, within
 from moldau.cluster.zookeeper import ZooKeeperSession
+from moldau.cluster.zookeeper_access import ZooKeeperAccess
 from moldau.runtime import Runtime
 
 TIMEOUT_S = 20.0
@@ -23,7 +24,8 @@ def play(connect: str, scenario: Callable[[OpenSession], Awaitable[None]]) -> No
         sessions: list[ZooKeeperSession] = []
 
         async def opened(servers: str = connect, timeout_s: float = stretched(TIMEOUT_S)) -> ZooKeeperSession:
-            sessions.append(await ZooKeeperSession.open(servers + root, timeout_s, Runtime(), stretched()))
+            access = ZooKeeperAccess(servers + root, timeout_s, stretched())
+            sessions.append(await ZooKeeperSession.open(access, Runtime()))
             return sessions[-1]
 
         try:

@@ -13,12 +13,13 @@ from harness.zookeeper import ZooKeeper
 from moldau.cli import main
 from moldau.cluster.store import Create
 from moldau.cluster.zookeeper import ZooKeeperSession
+from moldau.cluster.zookeeper_access import ZooKeeperAccess
 from moldau.runtime import Runtime
 
 
 def test_a_node_is_shown_with_its_children(single: ZooKeeper, capfd: pytest.CaptureFixture[str]) -> None:
     async def shown() -> None:
-        session = await ZooKeeperSession.open(f"{single.connect}/show", stretched(), Runtime())
+        session = await ZooKeeperSession.open(ZooKeeperAccess(f"{single.connect}/show", stretched()), Runtime())
         await session.multi([Create("/a", b'{"version":1}'), Create("/a/b"), Create("/a/e", b"1", ephemeral=True)])
         assert await asyncio.to_thread(show, "/a") == '/a: version 0\n{"version":1}\n/a/b\n/a/e\n'
         assert re.fullmatch(r"/a/e: version 0, of session 0x[0-9a-f]+\n1\n", await asyncio.to_thread(show, "/a/e"))

@@ -15,6 +15,7 @@ from harness.zookeeper import ZooKeeper
 from moldau.cluster import zookeeper
 from moldau.cluster.store import Create, Node, OutcomeUnknown, SessionOver, Set, children_of, node_at
 from moldau.cluster.zookeeper import ZooKeeperSession, split_connect
+from moldau.cluster.zookeeper_access import ZooKeeperAccess
 from moldau.errors import ConfigError, StorageError
 from moldau.runtime import Runtime
 from tests.cluster.store_kit import eventually, plain_node_at, plain_nodes_at
@@ -201,10 +202,10 @@ def test_many_nodes_are_asked_for_together(single: ZooKeeper) -> None:
 
 def test_a_chroot_that_is_missing_is_made(single: ZooKeeper) -> None:
     async def scenario(open_session: OpenSession) -> None:
-        session = await ZooKeeperSession.open(f"{single.connect}/deep/er/", stretched(), Runtime())
+        session = await ZooKeeperSession.open(ZooKeeperAccess(f"{single.connect}/deep/er/", stretched()), Runtime())
         await session.multi([Create("/a")])
         await session.close()
-        outside = await ZooKeeperSession.open(single.connect, stretched(), Runtime())
+        outside = await ZooKeeperSession.open(ZooKeeperAccess(single.connect, stretched()), Runtime())
         assert await outside.read(children_of("/deep/er")) == ["a"]
         await outside.close()
 
@@ -215,7 +216,7 @@ def test_without_a_server_it_is_one_sentence(single: ZooKeeper) -> None:
     async def scenario(_: OpenSession) -> None:
         nowhere = f"127.0.0.1:{free_port()}"
         with pytest.raises(StorageError, match=rf"ZooKeeper at {nowhere} did not answer within 0\.5 s"):
-            await ZooKeeperSession.open(nowhere, 10.0, Runtime(), 0.5)
+            await ZooKeeperSession.open(ZooKeeperAccess(nowhere, 10.0, 0.5), Runtime())
 
     play(single.connect, scenario)
 

@@ -62,10 +62,10 @@ def properties_of(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _properties(given: argparse.Namespace) -> dict[str, str]:
+    from moldau.config import older_names, read_properties
+
     properties: dict[str, str] = {}
     if given.file is not None:
-        from moldau.config import read_properties
-
         properties = read_properties(given.file)
     for pair in given.set:
         name, equals, value = pair.partition("=")
@@ -77,8 +77,9 @@ def _properties(given: argparse.Namespace) -> dict[str, str]:
             raise ConfigError("--data-dir names one folder; give several with --set log.dirs=DIR,DIR")
         properties.pop("log.dir", None)
         properties["log.dirs"] = given.data_dir
-    if given.host is not None or given.port is not None or "listeners" not in properties:
-        listeners = properties.get("listeners", DEFAULT_LISTENER)
+    older = older_names.listener(properties)
+    if given.host is not None or given.port is not None or ("listeners" not in properties and older is None):
+        listeners = properties.get("listeners", older or DEFAULT_LISTENER)
         controllers = properties.get("controller.listener.names", "CONTROLLER")
         properties["listeners"] = _listen(listeners, controllers, given.host, given.port)
     return properties

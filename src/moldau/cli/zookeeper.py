@@ -83,12 +83,13 @@ def show(
 async def _read(path: str, connect: str) -> tuple["Node", list[str]]:
     try:
         from moldau.cluster.zookeeper import ZooKeeperSession
+        from moldau.cluster.zookeeper_access import ZooKeeperAccess
     except ImportError:
         raise ConfigError("this needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
     from moldau.cluster.store import children_of, node_at
     from moldau.runtime import Runtime
 
-    session = await ZooKeeperSession.open(connect, CONNECT_S, Runtime())
+    session = await ZooKeeperSession.open(ZooKeeperAccess(connect, CONNECT_S), Runtime())
     try:
         node = await session.read(node_at(path))
         if node is None:

@@ -13,6 +13,7 @@
 import asyncio
 import contextlib
 import logging
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,6 +21,7 @@ from typing import Any
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import (
+    AuthFailedError,
     BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
@@ -35,6 +37,7 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 from moldau.cluster.multi_request import commit_async
 from moldau.cluster.store import (
@@ -59,15 +62,22 @@ from moldau.cluster.store import (
     checked,
     parent_of,
 )
+from moldau.cluster.zookeeper_access import Access, ZooKeeperAccess
+from moldau.cluster.zookeeper_login import log_in
 from moldau.errors import ConfigError, StorageError
 from moldau.runtime import Runtime
 
 BEATS = 6
 """How often in its time-out an idle session asks something, to know that it goes on."""
-IN_FLIGHT = 1000
-"""The most questions that wait for answers together; also the most answers that a reading is sent on the loop."""
+ANSWERS_MAX = 1000
+"""The most answers that a reading is sent on the loop."""
 RECONNECT_S, RECONNECT_S_MAX = 0.05, 1.0
-_LOST = (ConnectionLoss, ConnectionClosedError, SessionExpiredError)
+_LOST = (AuthFailedError, ConnectionLoss, ConnectionClosedError, SessionExpiredError)
+_ACLS = {
+    Access.OPEN: OPEN_ACL_UNSAFE,
+    Access.READABLE: CREATOR_ALL_ACL + READ_ACL_UNSAFE,
+    Access.PRIVATE: CREATOR_ALL_ACL,
+}
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 logger = logging.getLogger(__name__)
@@ -98,33 +108,67 @@ def split_connect(connect: str) -> tuple[str, str]:
 
 
 class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
-    """Connects only as long as its session lives."""
+    """Connects only as long as its session lives, with TLS if there is a context."""
 
     is_over = False
 
-    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
+    def __init__(self, tls: ssl.SSLContext | None):
+        super().__init__()
+        self._tls = tls
+        self.problem = ""
+        """Why it could not connect the last time."""
+
+    def create_connection(self, *args: Any, hostname: str, **kwargs: Any) -> Any:
         if self.is_over:
             raise OSError("the session is over")
-        return super().create_connection(*args, **kwargs)
+        try:
+            sock = super().create_connection(*args, **kwargs)
+            try:
+                return sock if self._tls is None else self._tls.wrap_socket(sock, server_hostname=hostname)
+            except BaseException:
+                sock.close()
+                raise
+        except OSError as error:
+            self.problem = _problem(error)
+            raise
+
+    def select(self, readable: Any, writable: Any, failed: Any, timeout: float | None = None) -> Any:
+        """One record of TLS may have several answers: those after the first are in no socket any more."""
+        held = [one for one in readable if isinstance(one, ssl.SSLSocket) and one.pending()]
+        ready, *others = super().select(readable, writable, failed, 0 if held else timeout)
+        return [*ready, *(one for one in held if one not in ready)], *others
+
+
+def _problem(error: OSError) -> str:
+    """Why there is no connection, in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.lower().replace("_", " ")
+    return error.strerror or str(error)
 
 
 class ZooKeeperSession:
     """See `MetadataStore`. Made by `open`."""
 
-    def __init__(self, hosts: str, root: str, timeout_s: float, runtime: Runtime):
+    def __init__(self, access: ZooKeeperAccess, runtime: Runtime):
         self.session_id = 0
-        self._hosts = hosts
-        self._root = root
-        self._timeout_s = timeout_s
+        self._hosts, self._root = split_connect(access.connect)
+        self._access = access
+        self._timeout_s = access.timeout_s
         self._runtime = runtime
         self._loop = asyncio.get_running_loop()
-        self._handler = _OneSession()
+        self._handler = _OneSession(access.tls)
         retry = KazooRetry(
             max_tries=-1, delay=RECONNECT_S, max_delay=RECONNECT_S_MAX, sleep_func=self._handler.sleep_func
         )
         self._client = KazooClient(
-            hosts, timeout_s, handler=self._handler, connection_retry=retry, logger=_kazoo_logger
+            self._hosts, self._timeout_s, handler=self._handler, connection_retry=retry, logger=_kazoo_logger
         )
+        self._refusal = ""
+        """Why ZooKeeper does not accept our user."""
+        if access.login is not None:
+            log_in(self._client._connection, access.login, self._refused)
         self._client.add_listener(self._state_changed)
         self._is_up = False
         self._is_over = False
@@ -139,13 +183,10 @@ class ZooKeeperSession:
         self._beating: asyncio.Future[None] | None = None
 
     @classmethod
-    async def open(
-        cls, connect: str, timeout_s: float, runtime: Runtime, connection_timeout_s: float | None = None
-    ) -> "ZooKeeperSession":
-        """A new session with the servers and below the chroot of `connect`. Raises `ConfigError`, `StorageError`."""
-        hosts, root = split_connect(connect)
-        session = cls(hosts, root, timeout_s, runtime)
-        limit_s = timeout_s if connection_timeout_s is None else connection_timeout_s
+    async def open(cls, access: ZooKeeperAccess, runtime: Runtime) -> "ZooKeeperSession":
+        """A new session. Raises `ConfigError`, `StorageError`."""
+        session = cls(access, runtime)
+        limit_s = access.timeout_s if access.connection_timeout_s is None else access.connection_timeout_s
         try:
             session._client.start_async()
             async with asyncio.timeout(limit_s):
@@ -153,7 +194,9 @@ class ZooKeeperSession:
                 await session._make_root()
         except TimeoutError:
             await session.close()
-            raise StorageError(f"ZooKeeper at {hosts} did not answer within {limit_s:g} s") from None
+            sentence = f"ZooKeeper at {session._hosts} did not answer within {limit_s:g} s"
+            problem = session._handler.problem
+            raise StorageError(f"{sentence}: {problem}" if problem else sentence) from None
         except BaseException:
             await session.close()
             raise
@@ -162,10 +205,16 @@ class ZooKeeperSession:
         return session
 
     async def _make_root(self) -> None:
+        """Create the nodes of the chroot, if it does not exist. This is also the first question: its answer shows that
+        ZooKeeper accepts our user."""
+        [there] = await self._answered([partial(self._client.exists_async, self._at("/"))])
+        if there:
+            return
         path = ""
         for name in self._root.split("/")[1:]:
             path += f"/{name}"
-            [made] = await self._asked([partial(self._client.create_async, path, b"")])
+            acl = _ACLS[self._access.access_to(path)]
+            [made] = await self._asked([partial(self._client.create_async, path, b"", acl)])
             if isinstance(made, BaseException) and not isinstance(made, NodeExistsError):
                 raise StorageError(f"ZooKeeper does not let us create {path}: {made!r}")
 
@@ -175,7 +224,9 @@ class ZooKeeperSession:
         answered: Sequence[Any] | None = None
         while True:
             step = partial(_step, reading, answered)
-            is_done, value = step() if answered is None or len(answered) <= IN_FLIGHT else await self._runtime.run(step)
+            is_done, value = (
+                step() if answered is None or len(answered) <= ANSWERS_MAX else await self._runtime.run(step)
+            )
             if is_done:
                 return value  # type: ignore[no-any-return]
             answered = await self._answer(value)
@@ -185,8 +236,9 @@ class ZooKeeperSession:
             nodes: list[Node | None] = []
             for path in question.paths:
                 checked(path)
-            for start in range(0, len(question.paths), IN_FLIGHT):
-                paths = question.paths[start : start + IN_FLIGHT]
+            count = self._access.in_flight
+            for start in range(0, len(question.paths), count):
+                paths = question.paths[start : start + count]
                 found = await self._answered([partial(self._client.get_async, self._at(path)) for path in paths])
                 nodes += [None if one is None else _node(*one) for one in found]
             return nodes
@@ -205,7 +257,8 @@ class ZooKeeperSession:
         for operation in operations:
             path = self._at(operation.path)
             if isinstance(operation, Create):
-                transaction.create(path, operation.data, ephemeral=operation.ephemeral)
+                acl = _ACLS[self._access.access_to(operation.path)]
+                transaction.create(path, operation.data, acl, ephemeral=operation.ephemeral)
             elif isinstance(operation, Set):
                 transaction.set_data(path, operation.data, operation.version)
             elif isinstance(operation, Check):
@@ -306,7 +359,8 @@ class ZooKeeperSession:
         while True:
             self._check_silence()
             if self._is_over:
-                raise SessionOver(f"the session in ZooKeeper at {self._hosts} is over")
+                sentence = f"the session in ZooKeeper at {self._hosts} is over"
+                raise SessionOver(f"{sentence}: {self._refusal}" if self._refusal else sentence)
             if self._is_up:
                 return
             self._changed.clear()
@@ -317,6 +371,10 @@ class ZooKeeperSession:
         if state == KazooState.LOST:
             self._handler.is_over = True
         self._in_loop(self._take_state, state)
+
+    def _refused(self, reason: str) -> None:
+        """Called from a thread of kazoo's, before it says that the session is over."""
+        self._refusal = reason
 
     def _take_state(self, state: str) -> None:
         if self._is_over:

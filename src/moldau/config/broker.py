@@ -9,8 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from moldau.config import kafka_names
-from moldau.config.listeners import ClientListener, client_listeners, listener_warnings
+from moldau.config import kafka_names, older_names
+from moldau.config.listeners import (
+    PLAINTEXT,
+    PROTOCOLS,
+    ClientListener,
+    client_listeners,
+    inter_broker_listener,
+    listener_warnings,
+)
 from moldau.config.setting import (
     BOOLEAN,
     DOUBLE,
@@ -19,6 +26,7 @@ from moldau.config.setting import (
     LIST,
     LONG,
     LONG_MAX,
+    PASSWORD,
     SHORT,
     STRING,
     Setting,
@@ -45,11 +53,30 @@ class BrokerConfig:
     listeners: tuple[str, ...] = LIST(("PLAINTEXT://:9092",), "The listeners, as NAME://HOST:PORT; no host means every interface, port 0 a free port.")
     advertised_listeners: tuple[str, ...] | None = LIST(None, "The addresses that the clients of each listener connect to, as NAME://HOST:PORT; the value of listeners if not set.", **_FIXED)
     listener_security_protocol_map: str = STRING("SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "The security protocol of each listener name, as NAME:PROTOCOL pairs. PLAINTEXT is the only supported one so far.")
-    inter_broker_listener_name: str | None = STRING(None, "The listener that other brokers connect to; PLAINTEXT if not set.", **_FIXED)
+    inter_broker_listener_name: str | None = STRING(None, "The listener that other brokers connect to; the one called as security.inter.broker.protocol if not set.", **_FIXED)
+    security_inter_broker_protocol: str = STRING(PLAINTEXT, "The name of the listener that other brokers connect to, if inter.broker.listener.name is not set; only one of the two may be.", choices=PROTOCOLS, **_FIXED)
     controller_listener_names: tuple[str, ...] | None = LIST(None, "The listeners of Kafka's controllers, which are not opened; CONTROLLER if not set.", **_FIXED)
     log_dir: tuple[str, ...] = LIST(("moldau-data",), "The log folder, if log.dirs is not set.", **_FIXED)
     log_dirs: tuple[str, ...] | None = LIST(None, "The log folders, each on its own disk; a new partition goes to the folder with the fewest partitions. The metadata is in the first.", **_FIXED)
     num_recovery_threads_per_data_dir: int = INT(2, "The number of partitions of one log folder that are loaded, or recovered after a crash, at the same time.", low=1)
+
+    zookeeper_connect: str | None = STRING(None, "The servers of the ZooKeeper that has the cluster's metadata, as HOST:PORT,HOST:PORT/PATH; the metadata is below the path.", **_FIXED)
+    zookeeper_session_timeout_ms: int = INT(18000, "A broker that ZooKeeper does not hear for this long is taken for dead.", low=1, **_FIXED)
+    zookeeper_connection_timeout_ms: int | None = INT(None, "The longest time to wait for ZooKeeper at the start; zookeeper.session.timeout.ms if not set.", low=1, **_FIXED)
+    zookeeper_max_in_flight_requests: int = INT(10, "The maximum number of questions to ZooKeeper that are not answered yet. Where it is not set, 1000 is used.", low=1, **_FIXED)
+    zookeeper_set_acl: bool = BOOLEAN(False, "Whether only this broker's user in ZooKeeper may change the nodes that it creates, and read the sensitive ones among them.", **_FIXED)
+    zookeeper_clientCnxnSocket: str | None = STRING(None, "The class of ZooKeeper's Java client that makes connections. It chooses nothing here; one without TLS is refused if zookeeper.ssl.client.enable is true.", **_FIXED)  # noqa: N815
+    zookeeper_ssl_client_enable: bool = BOOLEAN(False, "Whether connections to ZooKeeper use TLS.", **_FIXED)
+    zookeeper_ssl_keystore_location: str | None = STRING(None, "The file with the certificate and the key of this broker for ZooKeeper.", **_FIXED)
+    zookeeper_ssl_keystore_password: str | None = PASSWORD(None, "The password of that file.", **_FIXED)
+    zookeeper_ssl_keystore_type: str | None = STRING(None, "The format of that file, PEM or PKCS12; by the end of its name if not set.", **_FIXED)
+    zookeeper_ssl_truststore_location: str | None = STRING(None, "The file with the certificates that ZooKeeper's servers are trusted by; the system's if not set.", **_FIXED)
+    zookeeper_ssl_truststore_password: str | None = PASSWORD(None, "The password of that file.", **_FIXED)
+    zookeeper_ssl_truststore_type: str | None = STRING(None, "The format of that file, PEM or PKCS12; by the end of its name if not set.", **_FIXED)
+    zookeeper_ssl_protocol: str = STRING("TLSv1.2", "The version of TLS, if zookeeper.ssl.enabled.protocols is not set.", **_FIXED)
+    zookeeper_ssl_enabled_protocols: tuple[str, ...] | None = LIST(None, "The versions of TLS that may be used.", **_FIXED)
+    zookeeper_ssl_cipher_suites: tuple[str, ...] | None = LIST(None, "The cipher suites of TLS 1.2 that may be used, by Java's names or OpenSSL's; all that Python allows if not set.", **_FIXED)
+    zookeeper_ssl_endpoint_identification_algorithm: str = STRING("HTTPS", "HTTPS: the certificate of a ZooKeeper server must name its host. Empty: it need not.", **_FIXED)
 
     socket_request_max_bytes: int = INT(104857600, "The largest request; a connection that announces a larger one is closed.", low=1, **_FIXED)
     socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's. Where it is not set, 262144 is used.", **_FIXED)
@@ -164,6 +191,11 @@ class BrokerConfig:
         return client_listeners(self)
 
     @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener that other brokers connect to."""
+        return inter_broker_listener(self)
+
+    @property
     def data_folders(self) -> tuple[str, ...]:
         return self.log_dirs or self.log_dir
 # fmt: on
@@ -176,18 +208,19 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
     """The settings in `properties`, and warnings for people. Raises `ConfigError` for unknown names and invalid values."""
     values: dict[str, Any] = {}
     absent = []
+    properties, older = older_names.current(properties)
     for name, text in properties.items():
         setting = SETTINGS.get(name)
+        if kafka_names.is_refused(name, text):
+            raise ConfigError(kafka_names.REFUSED[name])
         if setting is not None:
             values[setting.field] = setting.parse(text)
-        elif kafka_names.is_refused(name, text):
-            raise ConfigError(kafka_names.REFUSED[name])
         elif kafka_names.known(name):
             absent.append(name)
         else:
             import difflib  # no start needs it
 
-            close = difflib.get_close_matches(name, [*SETTINGS, *kafka_names.NAMES], 1)
+            close = difflib.get_close_matches(name, [*SETTINGS, *kafka_names.NAMES, *older_names.NAMES], 1)
             raise ConfigError(f"unknown setting {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
     given = _NUMBER.union(name for name in properties if name in SETTINGS)
     _agree_on_node_id(values)
@@ -195,7 +228,7 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
     _check(config)
     warnings = [f"these Kafka settings have no effect here: {', '.join(absent)}"] if absent else []
     client_listeners(config)
-    return config, warnings + listener_warnings(config)
+    return config, older + warnings + listener_warnings(config)
 
 
 def with_changes(config: BrokerConfig, changes: Mapping[str, str]) -> BrokerConfig:

@@ -22,7 +22,6 @@ PREFIXES = (
 
 NAMES: frozenset[str] = frozenset(
     """
-    advertised.host.name advertised.port
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds
     authorizer.class.name
@@ -67,7 +66,6 @@ NAMES: frozenset[str] = frozenset(
     group.streams.max.session.timeout.ms group.streams.max.size group.streams.max.standby.replicas
     group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
     group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.streams.session.timeout.ms
-    host.name
     initial.broker.registration.timeout.ms
     inter.broker.protocol.version
     kafka.metrics.polling.interval.secs kafka.metrics.reporters
@@ -87,7 +85,6 @@ NAMES: frozenset[str] = frozenset(
     offsets.topic.compression.codec
     password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
     password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
-    port
     principal.builder.class
     process.roles
     producer.purgatory.purge.interval.requests
@@ -130,7 +127,7 @@ NAMES: frozenset[str] = frozenset(
     sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
     sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
     sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class sasl.server.max.receive.size
-    security.inter.broker.protocol security.providers
+    security.providers
     server.max.startup.time.ms
     share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
     share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
@@ -149,15 +146,14 @@ NAMES: frozenset[str] = frozenset(
     transaction.two.phase.commit.enable
     unclean.leader.election.interval.ms
     unstable.api.versions.enable unstable.feature.versions.enable
-    zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
-    zookeeper.metadata.migration.enable zookeeper.session.timeout.ms zookeeper.set.acl zookeeper.ssl.cipher.suites
-    zookeeper.ssl.client.enable zookeeper.ssl.crl.enable zookeeper.ssl.enabled.protocols
-    zookeeper.ssl.endpoint.identification.algorithm zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password
-    zookeeper.ssl.keystore.type zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
-    zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
+    zookeeper.metadata.migration.enable zookeeper.ssl.crl.enable zookeeper.ssl.ocsp.enable zookeeper.sync.time.ms
     """.split()  # noqa: SIM905
 )
 
+_NOT_REVOKED = (
+    "this broker does not ask whether a certificate of ZooKeeper was revoked; remove {} to trust all certificates that "
+    "zookeeper.ssl.truststore.location signed"
+)
 REFUSED = {
     "authorizer.class.name": "this broker has no access rights (ACLs), so every client may do everything; remove "
     "authorizer.class.name to start without access rights",
@@ -165,6 +161,8 @@ REFUSED = {
     "and two such brokers that share clients lose data. Remove zookeeper.connect to start a single broker",
     "zookeeper.metadata.migration.enable": "this broker cannot migrate metadata from ZooKeeper; remove "
     "zookeeper.metadata.migration.enable",
+    "zookeeper.ssl.crl.enable": _NOT_REVOKED.format("zookeeper.ssl.crl.enable"),
+    "zookeeper.ssl.ocsp.enable": _NOT_REVOKED.format("zookeeper.ssl.ocsp.enable"),
 }
 """Settings that end the start, unless they are empty or `false`, with the sentence that says why."""
 

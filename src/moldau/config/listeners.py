@@ -14,8 +14,9 @@ from moldau.errors import ConfigError
 
 PLAINTEXT = "PLAINTEXT"
 _LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:/\s]*)):([0-9]{1,5})", re.ASCII)
-_PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _SUPPORTED = (PLAINTEXT,)
+_PROTOCOL_NAME = "security.inter.broker.protocol"
 _CONTROLLERS = ("CONTROLLER",)
 """The listeners of controllers if `controller.listener.names` is not set."""
 
@@ -53,7 +54,11 @@ class ListenerSettings(Protocol):
     @property
     def inter_broker_listener_name(self) -> str | None: ...
     @property
+    def security_inter_broker_protocol(self) -> str: ...
+    @property
     def controller_listener_names(self) -> tuple[str, ...] | None: ...
+    @property
+    def given(self) -> frozenset[str]: ...
 
 
 def client_listeners(settings: ListenerSettings) -> tuple[ClientListener, ...]:
@@ -68,10 +73,16 @@ def client_listeners(settings: ListenerSettings) -> tuple[ClientListener, ...]:
         _check_protocol(listener.name, protocols)
     _check_ports(listeners)
     advertised = _advertised(settings, listeners, controllers)
-    _check_inter_broker(settings.inter_broker_listener_name, advertised)
+    _check_inter_broker(settings, advertised)
     return tuple(
         ClientListener(one.name, protocols[one.name], one.host, one.port, advertised.get(one.name)) for one in listeners
     )
+
+
+def inter_broker_listener(settings: ListenerSettings) -> str:
+    """The name of the listener that other brokers connect to: by default that of `security.inter.broker.protocol`."""
+    name = (settings.inter_broker_listener_name or "").strip().upper()
+    return name or settings.security_inter_broker_protocol
 
 
 def listener_warnings(settings: ListenerSettings) -> list[str]:
@@ -108,7 +119,7 @@ def _protocols(text: str) -> dict[str, str]:
     protocols = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = pair.partition(":")
-        if not colon or protocol.strip().upper() not in _PROTOCOLS:
+        if not colon or protocol.strip().upper() not in PROTOCOLS:
             raise ConfigError(f"listener.security.protocol.map must be a list of NAME:PROTOCOL, not {pair!r}")
         protocols[name.strip().upper()] = protocol.strip().upper()
     return protocols
@@ -174,14 +185,16 @@ def _advertised(
     return advertised
 
 
-def _check_inter_broker(name: str | None, advertised: Mapping[str, Listener]) -> None:
-    names = ", ".join(advertised) or "none"
-    if name and name.strip().upper() not in advertised:
-        raise ConfigError(
-            f"inter.broker.listener.name is {name}, which is not among the advertised listeners ({names})"
-        )
-    if not name and PLAINTEXT not in advertised:
-        raise ConfigError(
-            f"inter.broker.listener.name must be set, because no advertised listener is called {PLAINTEXT} "
-            f"(advertised: {names})"
-        )
+def _check_inter_broker(settings: ListenerSettings, advertised: Mapping[str, Listener]) -> None:
+    if settings.inter_broker_listener_name and _PROTOCOL_NAME in settings.given:
+        raise ConfigError(f"inter.broker.listener.name and {_PROTOCOL_NAME} are both set: give only one of them")
+    name, names = inter_broker_listener(settings), ", ".join(advertised) or "none"
+    if name in advertised:
+        return
+    if settings.inter_broker_listener_name or _PROTOCOL_NAME in settings.given:
+        setting = "inter.broker.listener.name" if settings.inter_broker_listener_name else _PROTOCOL_NAME
+        raise ConfigError(f"{setting} is {name}, which is not among the advertised listeners ({names})")
+    raise ConfigError(
+        f"inter.broker.listener.name must be set, because no advertised listener is called {PLAINTEXT} "
+        f"(advertised: {names})"
+    )

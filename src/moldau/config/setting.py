@@ -141,7 +141,12 @@ def _quote(text: str) -> str:
 
 def _kind(kind: SettingType) -> Callable[..., Any]:
     def declare(default: Value, sentence: str, **more: Any) -> Any:
-        return dataclasses.field(default=default, metadata={"setting": (kind, default, sentence, more)})
+        is_secret = kind is SettingType.PASSWORD
+        if is_secret:
+            more = {"sensitive": True, **more}
+        return dataclasses.field(
+            default=default, repr=not is_secret, metadata={"setting": (kind, default, sentence, more)}
+        )
 
     declare.__name__ = kind.name
     return declare
@@ -154,6 +159,7 @@ SHORT = _kind(SettingType.SHORT)
 LONG = _kind(SettingType.LONG)
 DOUBLE = _kind(SettingType.DOUBLE)
 LIST = _kind(SettingType.LIST)
+PASSWORD = _kind(SettingType.PASSWORD)
 
 
 def settings_of(config: type) -> dict[str, Setting]:

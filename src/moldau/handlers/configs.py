@@ -211,16 +211,17 @@ def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
 
 
 def _setting(one: DescribedConfig, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    is_secret = one.setting.sensitive
     synonyms = [
-        DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+        DescribeConfigsSynonym(name=synonym.name, value=None if is_secret else synonym.value, source=synonym.source)
         for synonym in (one.synonyms if request.include_synonyms else ())
     ]
     return DescribeConfigsResourceResult(
         name=one.setting.name,
-        value=None if one.setting.sensitive else one.value,
+        value=None if is_secret else one.value,
         read_only=one.setting.read_only,
         config_source=one.source,
-        is_sensitive=one.setting.sensitive,
+        is_sensitive=is_secret,
         synonyms=synonyms,
         config_type=one.setting.kind,
         documentation=one.setting.sentence if request.include_documentation else None,
