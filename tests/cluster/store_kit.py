@@ -312,6 +312,28 @@ class StoreKit:
 
         play(scenario)
 
+    def test_who_watches_no_more_is_not_called(self, play: Play) -> None:
+        async def scenario(open_session: Open) -> None:
+            first, second = await open_session(), await open_session()
+            calls: list[str] = []
+            looked = asyncio.Event()
+            await second.multi([Create("/w"), Create("/other")])
+            await first.watch("/w", lambda: calls.append("/w"))
+            await first.watch("/other", looked.set)
+            first.unwatch("/w")
+            first.unwatch("/never")
+            looked.clear()
+            await second.multi([Set("/w", b"1"), Set("/other", b"1")])
+            await looked.wait()
+            assert calls == []
+            await first.watch("/w", lambda: calls.append("again"))
+            await second.multi([Set("/w", b"2")])
+            while not calls:
+                await asyncio.sleep(0.01)
+            assert set(calls) == {"again"}
+
+        play(scenario)
+
     def test_a_watcher_looks_as_often_as_something_changes(self, play: Play) -> None:
         async def scenario(open_session: Open) -> None:
             first, second = await open_session(), await open_session()

@@ -28,6 +28,7 @@ from moldau.cluster.directory_placement import DirectoryPlacement
 from moldau.cluster.elections import elections, in_batches, with_elected
 from moldau.cluster.image import NO_LEADER, BrokerImage, Image, TopicImage
 from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.old_tools import OldTools
 from moldau.cluster.reading import controller_epoch, dealt_with, holders_of_deleted, read_brokers, read_image
 from moldau.cluster.store import (
     Check,
@@ -106,6 +107,7 @@ class Acting:
         self.directories = DirectoryPlacement(self.metadata, self.queue)
         self.topics = TopicChanges(self.metadata, self.queue, self.directories, runtime)
         self.configs = ConfigChanges(self.metadata, self.queue)
+        self._old_tools = OldTools(self.metadata, self.queue, runtime)
         self.metadata.subscribe(self._publish)
         self._broker_id = config.node_id
         self._silence_s = 30.0
@@ -124,6 +126,7 @@ class Acting:
 
     async def serve(self, store: MetadataStore) -> None:
         """Stand for controller, and be it when elected, until this session is over."""
+        carrying_out = asyncio.ensure_future(self._old_tools.serve(store))
         try:
             for path in (layout.CONTROLLER, layout.BROKERS):
                 await store.watch(path, self._changed.set)
@@ -140,6 +143,8 @@ class Acting:
             pass
         finally:
             self._resign("its session in the store is over")
+            carrying_out.cancel()
+            await asyncio.gather(carrying_out, return_exceptions=True)
 
     async def _look(self, store: MetadataStore) -> None:
         """Look at the controller's place, do what is to be done there, and wait for the next change."""
@@ -187,6 +192,7 @@ class Acting:
         await self.metadata.show(image, list(image.topics))
         self.queue.stream = ChangeStream(epoch, image)
         logger.info("this broker is the controller now, in epoch %d", epoch)
+        self._old_tools.look()
 
     def _resign(self, why: str) -> None:
         if self.stream is None:

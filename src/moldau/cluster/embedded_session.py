@@ -35,6 +35,9 @@ class EmbeddedSession:
         self._check()
         self._looks.setdefault(checked(path), []).append(look)
 
+    def unwatch(self, path: str) -> None:
+        self._looks.pop(path, None)
+
     async def close(self) -> None:
         if not self._is_over:
             self._is_over = True

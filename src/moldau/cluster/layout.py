@@ -161,6 +161,11 @@ def _assignment(topic: TopicImage) -> bytes:
     return _json(**document, adding_replicas={}, removing_replicas={})
 
 
+def topic_node(image: TopicImage, version: int) -> Operation:
+    """The node of a topic, which exists at that version."""
+    return Set(f"{TOPICS}/{image.name}", _assignment(image), version)
+
+
 def state_path(name: str, partition: int) -> str:
     return f"{TOPICS}/{name}/partitions/{partition}/state"
 

@@ -122,7 +122,9 @@ def _with_surroundings(image: Image) -> Reading[Image]:
 
 
 def read_topics(names: Sequence[str]) -> Reading[dict[str, TopicImage | None]]:
-    """The topics of those names in the store, None for those that do not exist. Raises `StorageError`."""
+    """The topics of those names in the store, None for those that do not exist. A topic without an id, and partitions
+    from the first one without a state on, do not exist yet: the controller has to create them (see `wishes`). Raises
+    `StorageError`."""
     nodes = yield from nodes_at([f"{layout.TOPICS}/{name}" for name in names])
     configs = yield from nodes_at([f"{layout.TOPIC_CONFIGS}/{name}" for name in names])
     documents = [_assigned(node, f"{layout.TOPICS}/{name}") for name, node in zip(names, nodes, strict=True)]
@@ -131,9 +133,20 @@ def read_topics(names: Sequence[str]) -> Reading[dict[str, TopicImage | None]]:
     states = iter((yield from nodes_at(paths)))
     topics: dict[str, TopicImage | None] = {}
     for name, assigned, config, count in zip(names, documents, configs, counts, strict=True):
-        own = list(islice(states, count))
-        topics[name] = _topic(name, assigned, config, own) if assigned else None
+        own = _leading(islice(states, count))
+        exists = assigned and "topic_id" in assigned and (own or not count)
+        topics[name] = _topic(name, assigned, config, own) if assigned and exists else None
     return topics
+
+
+def _leading(states: Iterable[Node | None]) -> list[Node]:
+    """The states before the first that is missing."""
+    found: list[Node] = []
+    for state in list(states):
+        if state is None:
+            break
+        found.append(state)
+    return found
 
 
 def _assigned(node: Node | None, path: str) -> dict[str, Any] | None:
@@ -146,18 +159,15 @@ def _assigned(node: Node | None, path: str) -> dict[str, Any] | None:
         return assigned
 
 
-def _topic(
-    name: str, assigned: Mapping[str, Any], config_node: Node | None, states: Sequence[Node | None]
-) -> TopicImage:
+def _topic(name: str, assigned: Mapping[str, Any], config_node: Node | None, states: Sequence[Node]) -> TopicImage:
     with _expecting("a topic", f"{layout.TOPICS}/{name}"):
         replicas = [_numbers(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
         known = assigned.get("directories", {})
         unmade = set(_numbers(assigned.get("unmade", ())))
         partitions = []
-        for number, (who, state_node) in enumerate(zip(replicas, states, strict=True)):
-            state = document(state_node, layout.state_path(name, number)) if state_node else {}
-            isr = _numbers(state.get("isr", who))
-            leader, epoch = index(state.get("leader", -1)), index(state.get("leader_epoch", 0))
+        for number, (who, state_node) in enumerate(zip(replicas, states, strict=False)):
+            state = document(state_node, layout.state_path(name, number))
+            isr, leader, epoch = _numbers(state["isr"]), index(state["leader"]), index(state["leader_epoch"])
             directories = tuple(str(one) for one in known.get(str(number), ()))
             partitions.append(PartitionImage(leader, epoch, who, isr, directories, number not in unmade))
         overrides = _overrides(config_node, f"{layout.TOPIC_CONFIGS}/{name}") if config_node else {}

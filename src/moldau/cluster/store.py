@@ -138,6 +138,9 @@ class MetadataStore(Protocol):
         children, or when this session is over: something may be different. Several changes may be one call, and a
         call may have no change, for example after the connection was lost for a while."""
 
+    def unwatch(self, path: str) -> None:
+        """Stop calling those that watch this node."""
+
     async def close(self) -> None:
         """End the session: its ephemeral nodes go. A session that is over already is not an error."""
 

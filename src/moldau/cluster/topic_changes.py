@@ -39,7 +39,7 @@ class TopicChanges:
         results = await self.queue.decided(
             len(wanted), lambda: controller.create_topics(image, config, wanted, new_id, draw)
         )
-        results = [(name, self._directories.refusal(name) or _unreplicated(result)) for name, result in results]
+        results = [(name, self._directories.refusal(name) or unreplicated(result)) for name, result in results]
         if not validate_only:
             new = self._directories.placed([(topic, 0) for _, topic in results if isinstance(topic, TopicImage)])
             by_name = {topic.name: topic for topic in new}
@@ -142,7 +142,8 @@ class TopicChanges:
         await self.queue.commit([Delete(f"{layout.DELETED_TOPICS}/{short_id(one)}") for one in known])
 
 
-def _unreplicated(result: TopicImage | Refusal) -> TopicImage | Refusal:
+def unreplicated(result: TopicImage | Refusal) -> TopicImage | Refusal:
+    """The topic, or a refusal if it needs followers."""
     if isinstance(result, Refusal) or len(result.partitions[0].replicas) <= FACTOR_MAX:
         return result
     sentence = (

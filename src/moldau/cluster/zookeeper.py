@@ -282,6 +282,10 @@ class ZooKeeperSession:
         self._looks.setdefault(path, []).append(look)
         await self._arm(path)
 
+    def unwatch(self, path: str) -> None:
+        self._looks.pop(path, None)
+        self._callbacks.pop(path, None)
+
     def _at(self, path: str) -> str:
         return (self._root + path).rstrip("/") or "/"
 
@@ -289,7 +293,9 @@ class ZooKeeperSession:
 
     async def _arm(self, path: str) -> None:
         """Set the watches of a node and of its children. Raises `SessionOver`."""
-        at, callback = self._at(path), self._callbacks[path]
+        at, callback = self._at(path), self._callbacks.get(path)
+        if callback is None:
+            return
         ask = (self._client.exists_async, self._client.get_children_async)
         await self._answered([partial(one, at, watch=callback) for one in ask])
 
@@ -299,7 +305,7 @@ class ZooKeeperSession:
             self._in_loop(self._look_again, path)
 
     def _look_again(self, path: str) -> None:
-        if not self._is_over:
+        if not self._is_over and path in self._looks:
             self._keep(asyncio.ensure_future(self._arm_and_look(path)))
 
     async def _arm_and_look(self, path: str) -> None:

@@ -100,6 +100,9 @@ class ModelSession:
         self._looks.setdefault(checked(path), []).append(look)
         self._arm(path)
 
+    def unwatch(self, path: str) -> None:
+        self._looks.pop(path, None)
+
     async def close(self) -> None:
         if not self._is_over:
             self._give_up(tell=False)
@@ -127,7 +130,7 @@ class ModelSession:
             self._loop.call_soon(self._arm_and_look, path, context=self._context)
 
     def _arm_and_look(self, path: str) -> None:
-        if not self._is_over:
+        if not self._is_over and path in self._looks:
             self._arm(path)
             self._look(path)
 

@@ -1,0 +1,206 @@
+"""Carries out what Kafka's tools with `--zookeeper` have written into the store (see `wishes`).
+
+Only the controller does, in the one order of all changes, and takes the wish away in the same step. What cannot be done
+is taken away too, with a line in the log: the tools wait for no answer.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from functools import partial
+
+from moldau.cluster import controller, layout, wishes
+from moldau.cluster.change_queue import ChangeQueue
+from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
+from moldau.cluster.image import Image, TopicImage
+from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.reading import MalformedMetadata, read_changes
+from moldau.cluster.store import Delete, MetadataStore, Operation, SessionOver, StoreConflict
+from moldau.cluster.topic_changes import unreplicated
+from moldau.cluster.wishes import ChangedConfig, Unreadable, WishedElection, WishedReassignment, WishedTopic
+from moldau.config import TOPIC_SETTINGS
+from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.names import counted
+from moldau.notices import Notices
+from moldau.runtime import Runtime
+
+TOGETHER = 500
+"""The most watches that are set together."""
+PAUSE_S = 0.2
+"""Between two looks, so that many changes in a row cost few."""
+
+logger = logging.getLogger(__name__)
+notices = Notices(logger)
+
+
+class OldTools:
+    """`metadata` and `queue` are the controller's."""
+
+    def __init__(self, metadata: MetadataCache, queue: ChangeQueue, runtime: Runtime):
+        self._metadata = metadata
+        self._queue = queue
+        self._runtime = runtime
+        self._wished = asyncio.Event()
+        self._watched: set[str] = set()
+        """The topics whose nodes are watched in this session."""
+        self._touched: dict[str, None] = {}
+        """Those whose nodes may have been changed by another session."""
+        metadata.subscribe(self._follow)
+
+    def look(self) -> None:
+        """There may be wishes."""
+        self._wished.set()
+
+    async def serve(self, store: MetadataStore) -> None:
+        """Carry out wishes while this broker is the controller, until the session is over."""
+        self._watched.clear()
+        try:
+            for path in wishes.WATCHED:
+                await store.watch(path, self.look)
+            while True:
+                await self._wished.wait()
+                self._wished.clear()
+                await self._look(store)
+                await asyncio.sleep(PAUSE_S)
+        except SessionOver:
+            pass
+
+    async def _look(self, store: MetadataStore) -> None:
+        try:
+            self._queue.check_controller()
+            await self._carry_out(store)
+        except SessionOver:
+            raise
+        except (StorageError, KafkaError, StoreConflict) as error:
+            if not isinstance(error, KafkaError) or error.code is not ErrorCode.NOT_CONTROLLER:
+                notices.error("", "what a tool of Kafka's has written is not carried out, and tried again: %s", error)
+                self.look()
+
+    def _follow(self, image: Image, names: Iterable[str]) -> None:
+        if any(name in self._watched or name in image.topics for name in names):
+            self.look()
+
+    async def _watch_topics(self, store: MetadataStore) -> None:
+        """Watch the node of each topic: a tool that enlarges one writes nothing else."""
+        topics = self._metadata.image.topics
+        for name in self._watched - topics.keys():
+            store.unwatch(f"{layout.TOPICS}/{name}")
+            self._watched.discard(name)
+        new = [name for name in topics if name not in self._watched]
+        for start in range(0, len(new), TOGETHER):
+            names = new[start : start + TOGETHER]
+            await asyncio.gather(
+                *(store.watch(f"{layout.TOPICS}/{name}", partial(self._touch, name)) for name in names)
+            )
+            self._watched.update(names)
+            self._touched |= dict.fromkeys(names)
+
+    def _touch(self, name: str) -> None:
+        self._touched[name] = None
+        self.look()
+
+    async def _carry_out(self, store: MetadataStore) -> None:
+        await self._watch_topics(store)
+        touched, self._touched = self._touched, {}
+        try:
+            found = await store.read(wishes.read_wishes(self._metadata.image.topics, touched))
+        except BaseException:
+            self._touched = touched | self._touched
+            raise
+        single = [*found.topics, *(one for one in (found.reassignment, found.election) if one is not None)]
+        for wish in [*single, *(one for one in found.changes if isinstance(one, Unreadable))]:
+            match wish:
+                case WishedTopic():
+                    await self._queue.run(partial(self._complete, wish))
+                case WishedReassignment() | WishedElection():
+                    await self._queue.run(partial(self._move, wish))
+                case Unreadable():
+                    await self._queue.run(partial(self._remove, wish))
+        for name in found.deletions:
+            await self._queue.run(partial(self._delete, name))
+        changes = [one for one in found.changes if isinstance(one, ChangedConfig)]
+        if changes:
+            await self._queue.run(partial(self._take_over_configs, store, changes))
+
+    async def _complete(self, wish: WishedTopic) -> None:
+        """Create the topic, or what its partitions lack; or make its node as it was."""
+        image = self._metadata.image
+        before, path = image.topics.get(wish.name), f"{layout.TOPICS}/{wish.name}"
+        wanted = self._created(wish) if before is None else self._enlarged(before, wish)
+        if isinstance(wanted, Refusal):
+            logger.error("topic %s is not as a tool has written it: %s", wish.name, wanted.message)
+            await self._queue.commit(_taken_back(wish) if before is None else [layout.topic_node(before, wish.version)])
+            return
+        if before is None:
+            steps = layout.topic_created(wanted, image.controller_epoch)
+        else:
+            steps = layout.topic_changed(before, wanted, image.controller_epoch)
+        existing = wish.below if wish.overrides is None else wish.below | {f"{layout.TOPIC_CONFIGS}/{wish.name}"}
+        rest = [step for step in steps if step.path != path and step.path not in existing]
+        await self._queue.commit([layout.topic_node(wanted, wish.version), *rest])
+        count = counted(len(wanted.partitions), "partition")
+        logger.info("topic %s, which a tool has written, has %s now", wish.name, count)
+
+    def _created(self, wish: WishedTopic) -> TopicImage | Refusal:
+        image, own, new_id = self._metadata.image, wish.overrides or {}, self._runtime.random.uuid
+        known = [(name, value) for name, value in own.items() if name in TOPIC_SETTINGS]
+        wanted = NewTopic(wish.name, assignments=list(enumerate(wish.replicas)), configs=known)
+        [(_, found)] = controller.create_topics(image, self._metadata.config, [wanted], lambda: wish.id or new_id())
+        found = unreplicated(found)
+        return found if isinstance(found, Refusal) else found._replace(overrides=own)
+
+    def _enlarged(self, before: TopicImage, wish: WishedTopic) -> TopicImage | Refusal:
+        more = MorePartitions(wish.name, len(wish.replicas), wish.replicas[len(before.partitions) :])
+        [(_, found)] = controller.create_partitions(self._metadata.image, [more], 0)
+        return unreplicated(found)
+
+    async def _remove(self, wish: Unreadable) -> None:
+        topic = self._metadata.image.topics.get(wish.path.removeprefix(f"{layout.TOPICS}/"))
+        logger.error(
+            "%s is not the document that belongs there: it is %s", wish.path, "restored" if topic else "removed"
+        )
+        step = Delete(wish.path, wish.version) if topic is None else layout.topic_node(topic, wish.version)
+        await self._queue.commit([step], {})
+
+    async def _delete(self, name: str) -> None:
+        topic = self._metadata.image.topics.get(name)
+        wish = Delete(f"{wishes.DELETIONS}/{name}")
+        if topic is not None and not self._metadata.config.delete_topic_enable:
+            logger.error("topic %s, which a tool asks for, is not deleted: delete.topic.enable is false", name)
+            topic = None
+        await self._queue.commit([wish] if topic is None else [*layout.topic_deleted(topic), wish])
+
+    async def _take_over_configs(self, store: MetadataStore, changes: Iterable[ChangedConfig]) -> None:
+        """Show settings that were changed. They are in the store already."""
+        for change in changes:
+            if change.config is None:
+                logger.warning("%s: a tool has changed settings that this version does not have", change.path)
+                continue
+            try:
+                image, names = await store.read(read_changes(self._metadata.image, [change.config]))
+            except MalformedMetadata as malformed:
+                logger.error("settings that a tool has changed are not taken over: %s", malformed)
+                continue
+            await self._metadata.show(image, names)
+        await self._queue.commit([Delete(change.path) for change in changes], {})
+
+    async def _move(self, wish: WishedReassignment | WishedElection) -> None:
+        """Say which replicas do not move, and which leaders do not change, since no partition has others yet."""
+        image = self._metadata.image
+        if isinstance(wish, WishedReassignment):
+            path = wishes.REASSIGNMENT
+            refusals = [(tp, controller.reassignment_refusal(image, tp, to)) for tp, to in wish.replicas.items()]
+        else:
+            path = wishes.ELECTION
+            refusals = [(tp, controller.election_refusal(image, tp, unclean=False)) for tp in wish.partitions]
+        for tp, refusal in refusals:
+            if refusal is not None and refusal.code is not ErrorCode.ELECTION_NOT_NEEDED:
+                logger.error("what a tool asks for %s is not done: %s", tp, refusal.message)
+        await self._queue.commit([Delete(path, wish.version)], {})
+
+
+def _taken_back(wish: WishedTopic) -> list[Operation]:
+    """The deletion of a topic that cannot be, with what exists of its partitions, the lowest nodes first."""
+    below = sorted(wish.below, key=lambda path: (-path.count("/"), path))
+    steps: list[Operation] = [*(Delete(path) for path in below), Delete(f"{layout.TOPICS}/{wish.name}", wish.version)]
+    return [*steps, *([] if wish.overrides is None else [Delete(f"{layout.TOPIC_CONFIGS}/{wish.name}")])]
