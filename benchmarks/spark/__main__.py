@@ -34,8 +34,11 @@ SAMPLE_ROWS = 100_000
 FIRST_MS = 1_700_000_000_000
 SPREAD_MS = 600_000
 RUN_SECONDS_MAX = 1_800
-COMPARED = {"load": "parquet", "count": "count", "noop": "noop", "windows": "windows", "pruned": "pruned"}
-"""For each way of ours the connector's way that it is compared with."""
+COMPARED = {
+    "load": "parquet", "count": "count", "count-narrow": "count", "noop": "noop", "windows": "windows",
+    "windows-narrow": "windows", "pruned": "pruned",
+}  # fmt: skip
+"""For each way of ours the connector's way that it is compared with. A narrow way names the columns that it needs."""
 
 
 class Measured(NamedTuple):
@@ -116,8 +119,10 @@ def main() -> int:
                 address, topic = f"127.0.0.1:{port}", f"{codec}-{value_bytes}"
                 fill(address, topic + WARM, WARM_ROWS, int(value_bytes), codec)
                 fill(address, topic, asked.rows, int(value_bytes), codec)
-                for way in asked.only.split(","):
-                    for client, name in (("moldau", way), ("connector", COMPARED[way])):
+                ways = asked.only.split(",")
+                theirs = list(dict.fromkeys(COMPARED[way] for way in ways))
+                for client, names in (("moldau", ways), ("connector", theirs)):
+                    for name in names:
                         if client in pythons:
                             found.append(measure(f"{client} {name}", pythons[client], address, topic, asked.rows))
                             print(*found[-1], flush=True)

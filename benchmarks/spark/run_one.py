@@ -115,6 +115,8 @@ def steps(way: str, spark: Any, address: str, folder: Path) -> Callable[[str], i
         reader = spark.read.format("moldau" if ours else "kafka")
         if ours and way.endswith("pruned"):
             reader = reader.option("filterPushdown", "true")
+        if way.endswith("-narrow"):
+            reader = reader.option("columns", "timestamp" if "windows" in way else "offset")
         return reader.option("kafka.bootstrap.servers", address).option("subscribe", topic).load()
 
     def count(topic: str) -> int:
@@ -143,7 +145,7 @@ def steps(way: str, spark: Any, address: str, folder: Path) -> Callable[[str], i
 
     ours = way.startswith("moldau")
     ways = {"count": count, "noop": noop, "windows": windows, "pruned": pruned, "parquet": parquet, "load": delta}
-    return ways[way.split()[1]]
+    return ways[way.split()[1].removesuffix("-narrow")]
 
 
 def main() -> None:
