@@ -238,3 +238,21 @@ def test_what_needs_a_group_says_so(bootstrap: str, topic: str) -> None:
         consumer.poll(0)
     with pytest.raises(ConfigError, match="auto_offset_reset"):
         Consumer(bootstrap, auto_offset_reset="sometimes")
+
+
+def test_a_wake_up_between_looking_and_waiting_ends_the_wait(bootstrap: str, topic: str) -> None:
+    async def scenario() -> bool:
+        async with AsyncConsumer(bootstrap) as consumer:
+            consumer.assign([TopicPartition(topic, 0)])
+            assert await consumer.poll(timeout_ms=500) == []
+            consumer.wake()
+            waiting = asyncio.ensure_future(consumer.ready(asyncio.get_running_loop().time() + 60))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            ended = waiting.done()
+            waiting.cancel()
+            return ended
+
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=1)
+    assert asyncio.run(scenario())
