@@ -15,6 +15,7 @@ from pathlib import Path
 from harness.listening import Broker, free_port, stop, wait_until_ready
 
 VERSION = "4.3.1"
+ZOOKEEPER_VERSION = "3.9.1"
 FOR_KAFKA = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
 """Settings that a single node needs for transactions."""
 ARTIFACTS = ("kafka_2.13", "kafka-tools")
@@ -87,5 +88,27 @@ def started(
         )
         try:
             yield wait_until_ready(Broker("Kafka", "127.0.0.1", port), process, folder / "kafka.log"), process
+        finally:
+            stop(process)
+
+
+@contextlib.contextmanager
+def with_zookeeper(folder: Path, connect: str, settings: Mapping[str, str]) -> Iterator[Broker]:
+    """A Kafka of the last release that keeps its metadata in ZooKeeper, as broker 1 on a free port of 127.0.0.1."""
+    port = free_port()
+    given = {
+        "broker.id": "1",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "zookeeper.connect": connect,
+        "log.dirs": f"{folder}/data",
+        "controlled.shutdown.enable": "false",
+        **settings,
+    }
+    (folder / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+    java = ["java", *JVM, "-cp", class_path(ZOOKEEPER_VERSION), "kafka.Kafka", str(folder / "server.properties")]
+    with (folder / "kafka.log").open("a") as log:
+        process = subprocess.Popen(java, stdout=log, stderr=log, env={**os.environ, "KAFKA_OPTS": ""})
+        try:
+            yield wait_until_ready(Broker("Kafka", "127.0.0.1", port), process, folder / "kafka.log")
         finally:
             stop(process)
