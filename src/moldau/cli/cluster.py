@@ -1,0 +1,133 @@
+"""`moldau cluster`: how a cluster of brokers is."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from moldau.cli.command_line import Group, Option
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.output import note, print_json, print_table, time_text
+from moldau.client.administration.admin import Admin, ClusterDescription
+from moldau.client.cluster_view import TopicView
+from moldau.errors import KafkaError
+from moldau.names import TopicPartition, counted
+
+PAUSE_S = 1.0
+
+app = Group("cluster")
+
+
+@app.command()
+def status(
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    watch: Annotated[bool, Option("--watch", help="Print it again whenever it changes, until Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Show the brokers that are up, which of them is the controller (*), how many partitions each leads and has a replica
+    of, and the partitions that have no leader or are under-replicated.
+
+    With `--watch --json`, each state is one line.
+
+    Examples:
+
+      moldau cluster status
+
+      moldau cluster status --watch -b localhost:9092,localhost:9093
+    """
+    with Admin(bootstrap_server) as admin:
+        if not watch:
+            _print(_look(admin), as_json)
+            return
+        before: dict[str, Any] | None = None
+        while True:
+            now = _look_again(admin)
+            if now is not None and now != before:
+                _print_change(now, as_json, is_first=before is None)
+                before = now
+            time.sleep(PAUSE_S)
+
+
+def _look(admin: Admin) -> dict[str, Any]:
+    return status_of(admin.describe_cluster(), admin.list_topics(internal=True))
+
+
+def _look_again(admin: Admin) -> dict[str, Any] | None:
+    """None while no broker answers, with a line for people."""
+    try:
+        return _look(admin)
+    except KafkaError as failure:
+        note(f"no broker answers: {failure}")
+        return None
+
+
+def status_of(cluster: ClusterDescription, topics: Mapping[str, TopicView]) -> dict[str, Any]:
+    """What `--json` prints."""
+    parts = {TopicPartition(name, n): part for name, topic in topics.items() for n, part in topic.partitions.items()}
+    leads = Counter(part.leader for part in parts.values())
+    has = Counter(broker for part in parts.values() for broker in part.replicas)
+    unhealthy = [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "leader": part.leader if part.leader >= 0 else None,
+            "leader_epoch": part.leader_epoch,
+            "replicas": list(part.replicas),
+            "in_sync": list(part.isr),
+        }
+        for tp, part in sorted(parts.items())
+        if part.leader < 0 or len(part.isr) < len(part.replicas)
+    ]
+    return {
+        "cluster_id": cluster.cluster_id,
+        "controller": cluster.controller_id if cluster.controller_id >= 0 else None,
+        "brokers": [
+            {
+                "broker": broker,
+                "address": str(address),
+                "rack": cluster.racks.get(broker),
+                "leads": leads[broker],
+                "replicas": has[broker],
+            }
+            for broker, address in cluster.brokers.items()
+        ],
+        "topics": len(topics),
+        "partitions": len(parts),
+        "without_leader": sum(part.leader < 0 for part in parts.values()),
+        "under_replicated": sum(len(part.isr) < len(part.replicas) for part in parts.values()),
+        "unhealthy": unhealthy,
+    }
+
+
+def _print_change(found: dict[str, Any], as_json: bool, *, is_first: bool) -> None:
+    now_ms = int(time.time() * 1000)
+    if as_json:
+        print(json.dumps({"time_ms": now_ms, **found}, ensure_ascii=False), flush=True)
+        return
+    print(f"{'' if is_first else chr(10)}{time_text(now_ms)}")
+    _print(found, as_json=False)
+
+
+def _print(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    controller = "no controller" if found["controller"] is None else f"controller {found['controller']}"
+    print(f"cluster {found['cluster_id'] or '-'}  {counted(len(found['brokers']), 'broker')}  {controller}")
+    rows = []
+    for one in found["brokers"]:
+        mark = "*" if one["broker"] == found["controller"] else ""
+        rows.append([f"{one['broker']}{mark}", one["address"], one["rack"], one["leads"], one["replicas"]])
+    print_table(["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS"], rows)
+    what = f"{counted(found['topics'], 'topic')}, {counted(found['partitions'], 'partition')}"
+    print(
+        f"{what}: {found['without_leader']} without a leader, {found['under_replicated']} under-replicated", flush=True
+    )
+    if found["unhealthy"]:
+        bad = [
+            [f"{one['topic']}-{one['partition']}", one["leader"], one["leader_epoch"], one["replicas"], one["in_sync"]]
+            for one in found["unhealthy"]
+        ]
+        print_table(["PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC"], bad)
