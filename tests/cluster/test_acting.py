@@ -9,7 +9,7 @@ from moldau.cluster import layout
 from moldau.cluster.alterations import Alteration, OpType
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.image import TopicImage
-from moldau.cluster.store import Delete, Set
+from moldau.cluster.store import Delete, Set, Written
 from moldau.errors import ErrorCode, KafkaError
 from moldau.simulation.zookeeper_session import ModelSession
 from tests.cluster.several import Member, Members, play
@@ -249,9 +249,9 @@ def test_partitions_lose_their_leaders_in_steps_of_500() -> None:
         written: list[int] = []
         multi = controller.session.multi
 
-        async def counting(operations: list[Set]) -> None:
+        async def counting(operations: list[Set]) -> list[Written | None]:
             written.append(len(operations))
-            await multi(operations)
+            return await multi(operations)
 
         controller.session.multi = counting  # type: ignore[method-assign,assignment]
         await members[3].membership.close()

@@ -26,7 +26,7 @@ from moldau.cluster.config_changes import ConfigChanges
 from moldau.cluster.deletions import Deletions
 from moldau.cluster.directory_placement import DirectoryPlacement
 from moldau.cluster.elections import elections, in_batches, with_elected
-from moldau.cluster.image import NO_LEADER, BrokerImage, Image, TopicImage
+from moldau.cluster.image import NO_LEADER, BrokerImage, Image
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.old_tools import OldTools
 from moldau.cluster.reading import controller_epoch, dealt_with, holders_of_deleted, read_brokers, read_image
@@ -82,11 +82,9 @@ class ControllerQueue(ChangeQueue):
 
         return await super().run(as_controller)
 
-    async def commit(
-        self, operations: Sequence[Operation], topics: Mapping[str, TopicImage | None] | None = None
-    ) -> None:
+    async def commit(self, operations: Sequence[Operation]) -> None:
         try:
-            await super().commit(operations, topics)
+            await super().commit(operations)
         except (OutcomeUnknown, SessionOver) as lost:
             self._resign(str(lost))
             raise KafkaError(ErrorCode.NOT_CONTROLLER, f"this broker is not the controller any more: {lost}") from lost
@@ -235,18 +233,17 @@ class Acting:
         )
         for batch in in_batches(elected):
             image = self.metadata.image
-            topics = {topic.name: topic for topic in with_elected(image, batch)}
             steps = [
                 step
-                for name, topic in topics.items()
-                for step in layout.topic_changed(image.topics[name], topic, image.controller_epoch)
+                for topic in with_elected(image, batch)
+                for step in layout.topic_changed(image.topics[topic.name], topic, image.controller_epoch)
             ]
-            await self.queue.commit(steps, topics)
+            await self.queue.commit(steps)
             await asyncio.sleep(0)
         if elected:
             logger.info("%s changed their leader or their replicas in sync", counted(len(elected), "partition"))
         noted = [layout.dealt_with(one, epoch, is_new=one not in self._epochs) for one, epoch in anew.items()]
-        await self.queue.commit(noted, {})
+        await self.queue.commit(noted)
         self._epochs |= anew
 
     async def _forget_deleted(self) -> None:

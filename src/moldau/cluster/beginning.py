@@ -11,7 +11,8 @@ from functools import partial
 
 from moldau.cluster import elections, layout
 from moldau.cluster.image import NO_LEADER, Image
-from moldau.cluster.reading import controller_epoch, read_changes, read_image
+from moldau.cluster.image_after import image_after, nodes_after
+from moldau.cluster.reading import controller_epoch, read_image
 from moldau.cluster.store import Check, MetadataStore, Operation, StoreConflict, node_at
 from moldau.errors import MoldauError
 from moldau.names import short_id
@@ -53,13 +54,13 @@ async def begin(
             lead = partial(_led_again, image, broker_id, epoch, clean=clean, directories=directories)
             operations += await runtime.run(lead)
         try:
-            await store.multi(operations)
+            results = await store.multi(operations)
         except StoreConflict:  # another broker was faster: look again
             if attempt + 1 == ATTEMPTS_MAX:
                 raise
             continue
         if image is not None:
-            return (await store.read(read_changes(image, [operation.path for operation in operations])))[0], fence
+            return image_after(image, nodes_after(operations, results))[0], fence
         break
     image = await store.read(read_image())
     assert image is not None

@@ -1,8 +1,8 @@
 """The one order of all changes to the metadata: one at a time, from its decision to its answer.
 
-A change decides on the image (a pure function), commits its operations to the store in one step, reads back what was
-written, shows the new image, and only then is answered. So an image never has anything that is not in the store, and a
-change that was answered is in every later image.
+A change decides on the image (a pure function), commits its operations to the store in one step, shows the image with
+them, and only then is answered. So an image never has anything that is not in the store, and a change that was answered
+is in every later image.
 
 Another session changes what this broker knows only if brokers come and go, or if it takes over as controller: those
 nodes are watched. After such a change, a conflict or an unknown outcome the whole image is read again before anything
@@ -11,15 +11,16 @@ is decided; a change that was in conflict is then decided again.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import wraps
 from itertools import count
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from moldau.cluster import layout
-from moldau.cluster.image import Image, TopicImage
+from moldau.cluster.image import Image
+from moldau.cluster.image_after import image_after, nodes_after
 from moldau.cluster.metadata_cache import MetadataCache
-from moldau.cluster.reading import read_again, read_changes
+from moldau.cluster.reading import read_again, read_surroundings
 from moldau.cluster.store import Check, MetadataStore, Operation, OutcomeUnknown, Reading, StoreConflict
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.notices import Notices
@@ -87,7 +88,7 @@ class ChangeQueue:
         store, _ = self._served()
         for path in (layout.CONTROLLER, layout.BROKERS):
             await store.watch(path, self._look_again)
-        await self._show(read_changes(self._metadata.image, [layout.CONTROLLER]))
+        await self._show(read_surroundings(self._metadata.image))
 
     async def run(self, change: Callable[[], Awaitable[T]]) -> T:
         """Make a change when its turn has come. Raises what the change raises."""
@@ -122,30 +123,22 @@ class ChangeQueue:
         """Decide about this many elements; many in the executor (D14). The image stays as it is meanwhile."""
         return decide() if elements <= DECIDED_AT_ONCE else await self._runtime.run(decide)
 
-    async def commit(
-        self, operations: Sequence[Operation], topics: Mapping[str, TopicImage | None] | None = None
-    ) -> None:
-        """Write the operations in one step, and show the image with them; `topics` are the topics in it that are
-        different, if nothing else is. Only for a change whose turn it is. Raises `KafkaError(NOT_CONTROLLER)`,
-        `StoreConflict` or `StorageError`; then nothing is written, except perhaps after `OutcomeUnknown`."""
+    async def commit(self, operations: Sequence[Operation]) -> None:
+        """Write the operations in one step, and show the image with them. Only for a change whose turn it is. Raises
+        `KafkaError(NOT_CONTROLLER)`, `StoreConflict` or `StorageError`; then nothing is written, except perhaps after
+        `OutcomeUnknown`."""
         if not operations:
             return
         self.check_controller()
         store, fence = self._served()
         try:
-            await store.multi([fence, *operations])
+            _, *results = await store.multi([fence, *operations])
         except OutcomeUnknown:
             self._look_again()
             raise
-        if topics is not None:
-            await self._metadata.show(self._metadata.image.with_topics(topics), list(topics))
-            return
-        own = [operation.path for operation in operations if not isinstance(operation, Check)]
-        try:
-            await self._show(read_changes(self._metadata.image, own))
-        except StorageError:
-            self._look_again()
-            raise
+        image = self._metadata.image
+        shown = await self.decided(len(operations), lambda: image_after(image, nodes_after(operations, results)))
+        await self._metadata.show(*shown)
 
     def check_controller(self) -> None:
         """Raise `KafkaError(NOT_CONTROLLER)` if another broker, or none, is the controller now."""

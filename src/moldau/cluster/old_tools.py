@@ -13,9 +13,10 @@ from moldau.cluster import controller, layout, wishes
 from moldau.cluster.change_queue import ChangeQueue
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.image import Image, TopicImage
+from moldau.cluster.image_after import image_after
 from moldau.cluster.metadata_cache import MetadataCache
-from moldau.cluster.reading import MalformedMetadata, read_changes
-from moldau.cluster.store import Delete, MetadataStore, Operation, SessionOver, StoreConflict
+from moldau.cluster.reading import MalformedMetadata
+from moldau.cluster.store import Create, Delete, MetadataStore, Operation, SessionOver, Set, StoreConflict, node_at
 from moldau.cluster.topic_changes import unreplicated
 from moldau.cluster.wishes import ChangedConfig, Unreadable, WishedElection, WishedReassignment, WishedTopic
 from moldau.config import TOPIC_SETTINGS
@@ -136,7 +137,11 @@ class OldTools:
         else:
             steps = layout.topic_changed(before, wanted, image.controller_epoch)
         existing = wish.below if wish.overrides is None else wish.below | {f"{layout.TOPIC_CONFIGS}/{wish.name}"}
-        rest = [step for step in steps if step.path != path and step.path not in existing]
+        rest = [
+            Set(step.path, step.data) if isinstance(step, Create) and step.path in existing else step
+            for step in steps
+            if step.path != path
+        ]
         await self._queue.commit([layout.topic_node(wanted, wish.version), *rest])
         count = counted(len(wanted.partitions), "partition")
         logger.info("topic %s, which a tool has written, has %s now", wish.name, count)
@@ -160,7 +165,7 @@ class OldTools:
             "%s is not the document that belongs there: it is %s", wish.path, "restored" if topic else "removed"
         )
         step = Delete(wish.path, wish.version) if topic is None else layout.topic_node(topic, wish.version)
-        await self._queue.commit([step], {})
+        await self._queue.commit([step])
 
     async def _delete(self, name: str) -> None:
         topic = self._metadata.image.topics.get(name)
@@ -177,12 +182,13 @@ class OldTools:
                 logger.warning("%s: a tool has changed settings that this version does not have", change.path)
                 continue
             try:
-                image, names = await store.read(read_changes(self._metadata.image, [change.config]))
+                node = await store.read(node_at(change.config))
+                image, names = image_after(self._metadata.image, {change.config: node})
             except MalformedMetadata as malformed:
                 logger.error("settings that a tool has changed are not taken over: %s", malformed)
                 continue
             await self._metadata.show(image, names)
-        await self._queue.commit([Delete(change.path) for change in changes], {})
+        await self._queue.commit([Delete(change.path) for change in changes])
 
     async def _move(self, wish: WishedReassignment | WishedElection) -> None:
         """Say which replicas do not move, and which leaders do not change, since no partition has others yet."""
@@ -196,7 +202,7 @@ class OldTools:
         for tp, refusal in refusals:
             if refusal is not None and refusal.code is not ErrorCode.ELECTION_NOT_NEEDED:
                 logger.error("what a tool asks for %s is not done: %s", tp, refusal.message)
-        await self._queue.commit([Delete(path, wish.version)], {})
+        await self._queue.commit([Delete(path, wish.version)])
 
 
 def _taken_back(wish: WishedTopic) -> list[Operation]:

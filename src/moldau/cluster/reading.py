@@ -1,5 +1,5 @@
-"""From the store's nodes to an `Image`: everything at the start, later only what changed. Pure: every function is a
-reading (see `store.Reading`), or judges the documents that one got.
+"""From the store's nodes to an `Image`. Pure: every function is a reading (see `store.Reading`), or judges the
+documents that one got. (After a change of our own nothing is read: see `image_after`.)
 
 A document that does not have the shape that `layout` describes raises `MalformedMetadata`, which names its path.
 """
@@ -14,7 +14,7 @@ from operator import index
 from typing import Any
 
 from moldau.cluster import layout
-from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
+from moldau.cluster.image import NO_LEADER, BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.cluster.store import Node, Reading, children_of, node_at, nodes_at
 from moldau.errors import StorageError
 from moldau.names import long_id
@@ -33,7 +33,7 @@ def document(node: Node, path: str) -> Any:
 
 
 @contextmanager
-def _expecting(what: str, path: str) -> Iterator[None]:
+def expecting(what: str, path: str) -> Iterator[None]:
     """Turn every error of reading a document into `MalformedMetadata`."""
     try:
         yield
@@ -46,19 +46,19 @@ def read_image() -> Reading[Image | None]:
     node = yield from node_at(layout.CLUSTER_ID)
     if node is None:
         return None
-    with _expecting("a cluster", layout.CLUSTER_ID):
+    with expecting("a cluster", layout.CLUSTER_ID):
         image = Image(_text(document(node, layout.CLUSTER_ID)["id"]))
     image = yield from _with_surroundings(image)
     groups = [f"{layout.GROUP_CONFIGS}/{name}" for name in (yield from children_of(layout.GROUP_CONFIGS))]
     image = image.with_groups((yield from _read_group_overrides(groups)))
-    return image.with_topics((yield from read_topics((yield from children_of(layout.TOPICS)))))
+    return image.with_topics((yield from _read_topics((yield from children_of(layout.TOPICS)))))
 
 
 def controller_epoch(node: Node | None) -> int:
     """The epoch of the latest controller, by its node; 0 before the first. Raises `MalformedMetadata`."""
     if node is None:
         return 0
-    with _expecting("a controller's epoch", layout.CONTROLLER_EPOCH):
+    with expecting("a controller's epoch", layout.CONTROLLER_EPOCH):
         return int(node.data)
 
 
@@ -67,36 +67,13 @@ def block_end(node: Node | None) -> int:
     `MalformedMetadata`."""
     if node is None:
         return -1
-    with _expecting("a block of producer ids", layout.PRODUCER_ID_BLOCK):
+    with expecting("a block of producer ids", layout.PRODUCER_ID_BLOCK):
         return int(document(node, layout.PRODUCER_ID_BLOCK)["block_end"])
 
 
 def last_producer_id() -> Reading[int]:
     """The last id of the latest block in the store; -1 before the first block. Raises `StorageError`."""
     return block_end((yield from node_at(layout.PRODUCER_ID_BLOCK)))
-
-
-def read_changes(image: Image, paths: Iterable[str]) -> Reading[tuple[Image, list[str]]]:
-    """The image after the nodes at `paths` changed, and the names of the topics that may be different in it."""
-    names: dict[str, None] = {}
-    groups: dict[str, None] = {}
-    others = False
-    for path in paths:
-        parent, _, rest = path[1:].partition("/topics/")
-        if rest and parent in ("brokers", "config"):
-            names[rest.partition("/")[0]] = None
-        elif path.startswith(f"{layout.GROUP_CONFIGS}/"):
-            groups[path] = None
-        else:
-            others = True
-    if others:
-        before = image.broker_overrides
-        image = yield from _with_surroundings(image)
-        if image.broker_overrides != before:
-            names.update(dict.fromkeys(image.topics))
-    if groups:
-        image = image.with_groups((yield from _read_group_overrides(list(groups))))
-    return image.with_topics((yield from read_topics(list(names)))), list(names)
 
 
 def read_again(before: Image) -> Reading[tuple[Image, list[str]]]:
@@ -110,10 +87,16 @@ def read_again(before: Image) -> Reading[tuple[Image, list[str]]]:
     return image, names
 
 
+def read_surroundings(before: Image) -> Reading[tuple[Image, list[str]]]:
+    """As `read_again`, but for what was changed in topics and groups."""
+    image = yield from _with_surroundings(before)
+    return image, [] if image.broker_overrides == before.broker_overrides else list(image.topics)
+
+
 def _with_surroundings(image: Image) -> Reading[Image]:
     return replace(
         image,
-        controller_id=(yield from _read_controller()),
+        controller_id=controller_id((yield from node_at(layout.CONTROLLER))),
         controller_epoch=controller_epoch((yield from node_at(layout.CONTROLLER_EPOCH))),
         brokers=(yield from read_brokers()),
         broker_overrides=(yield from _read_broker_overrides()),
@@ -121,21 +104,25 @@ def _with_surroundings(image: Image) -> Reading[Image]:
     )
 
 
-def read_topics(names: Sequence[str]) -> Reading[dict[str, TopicImage | None]]:
+def _read_topics(names: Sequence[str]) -> Reading[dict[str, TopicImage | None]]:
     """The topics of those names in the store, None for those that do not exist. A topic without an id, and partitions
     from the first one without a state on, do not exist yet: the controller has to create them (see `wishes`). Raises
     `StorageError`."""
     nodes = yield from nodes_at([f"{layout.TOPICS}/{name}" for name in names])
     configs = yield from nodes_at([f"{layout.TOPIC_CONFIGS}/{name}" for name in names])
-    documents = [_assigned(node, f"{layout.TOPICS}/{name}") for name, node in zip(names, nodes, strict=True)]
+    documents = [node and assigned(node, f"{layout.TOPICS}/{name}") for name, node in zip(names, nodes, strict=True)]
     counts = [len(found["partitions"]) if found else 0 for found in documents]
     paths = [layout.state_path(name, n) for name, count in zip(names, counts, strict=True) for n in range(count)]
     states = iter((yield from nodes_at(paths)))
     topics: dict[str, TopicImage | None] = {}
-    for name, assigned, config, count in zip(names, documents, configs, counts, strict=True):
+    for name, found, config, count in zip(names, documents, configs, counts, strict=True):
         own = _leading(islice(states, count))
-        exists = assigned and "topic_id" in assigned and (own or not count)
-        topics[name] = _topic(name, assigned, config, own) if assigned and exists else None
+        parts = partitions(found, name) if found else []
+        made = [
+            in_state(part, state, layout.state_path(name, number))
+            for number, (part, state) in enumerate(zip(parts, own, strict=False))
+        ]
+        topics[name] = topic(found, name, made, topic_overrides(config, name)) if found else None
     return topics
 
 
@@ -149,29 +136,49 @@ def _leading(states: Iterable[Node | None]) -> list[Node]:
     return found
 
 
-def _assigned(node: Node | None, path: str) -> dict[str, Any] | None:
-    if node is None:
+def assigned(node: Node, path: str) -> dict[str, Any]:
+    """The document of a topic."""
+    with expecting("a topic", path):
+        found: dict[str, Any] = document(node, path)
+        if not isinstance(found["partitions"], dict):
+            raise TypeError(f"{found['partitions']!r} are not partitions")
+        return found
+
+
+def topic(
+    assigned: Mapping[str, Any], name: str, made: Sequence[PartitionImage], overrides: Mapping[str, str]
+) -> TopicImage | None:
+    """The topic with this document, as far as its partitions have states; None if it does not exist yet."""
+    if "topic_id" not in assigned or (assigned["partitions"] and not made):
         return None
-    with _expecting("a topic", path):
-        assigned: dict[str, Any] = document(node, path)
-        if not isinstance(assigned["partitions"], dict):
-            raise TypeError(f"{assigned['partitions']!r} are not partitions")
-        return assigned
+    with expecting("a topic", f"{layout.TOPICS}/{name}"):
+        return TopicImage(name, long_id(assigned["topic_id"]), tuple(made), overrides)
 
 
-def _topic(name: str, assigned: Mapping[str, Any], config_node: Node | None, states: Sequence[Node]) -> TopicImage:
-    with _expecting("a topic", f"{layout.TOPICS}/{name}"):
+def partitions(assigned: Mapping[str, Any], name: str) -> list[PartitionImage]:
+    """The partitions in the document of a topic, without their states."""
+    with expecting("a topic", f"{layout.TOPICS}/{name}"):
         replicas = [_numbers(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
         known = assigned.get("directories", {})
         unmade = set(_numbers(assigned.get("unmade", ())))
-        partitions = []
-        for number, (who, state_node) in enumerate(zip(replicas, states, strict=False)):
-            state = document(state_node, layout.state_path(name, number))
-            isr, leader, epoch = _numbers(state["isr"]), index(state["leader"]), index(state["leader_epoch"])
-            directories = tuple(str(one) for one in known.get(str(number), ()))
-            partitions.append(PartitionImage(leader, epoch, who, isr, directories, number not in unmade))
-        overrides = _overrides(config_node, f"{layout.TOPIC_CONFIGS}/{name}") if config_node else {}
-        return TopicImage(name, long_id(assigned["topic_id"]), tuple(partitions), overrides)
+        return [
+            PartitionImage(
+                NO_LEADER, 0, who, who, tuple(str(one) for one in known.get(str(number), ())), number not in unmade
+            )
+            for number, who in enumerate(replicas)
+        ]
+
+
+def in_state(part: PartitionImage, node: Node, path: str) -> PartitionImage:
+    """The partition with the state in its node."""
+    state = document(node, path)
+    with expecting("a partition", path):
+        leader, epoch = index(state["leader"]), index(state["leader_epoch"])
+        return part._replace(leader=leader, leader_epoch=epoch, isr=_numbers(state["isr"]))
+
+
+def topic_overrides(node: Node | None, name: str) -> dict[str, str]:
+    return overrides(node, f"{layout.TOPIC_CONFIGS}/{name}") if node else {}
 
 
 def _numbers(values: Iterable[Any]) -> tuple[int, ...]:
@@ -184,8 +191,9 @@ def _text(value: Any) -> str:
     return value
 
 
-def _overrides(node: Node, path: str) -> dict[str, str]:
-    with _expecting("settings", path):
+def overrides(node: Node, path: str) -> dict[str, str]:
+    """The settings in a node."""
+    with expecting("settings", path):
         return {name: _text(value) for name, value in document(node, path)["config"].items()}
 
 
@@ -201,19 +209,24 @@ def read_brokers() -> Reading[dict[int, BrokerImage]]:
     """The brokers that are registered. Raises `StorageError`."""
     brokers = {}
     for name, path, node in (yield from _read_below(layout.BROKERS)):
-        with _expecting("a broker", path):
-            registration = document(node, path)
-            directories = tuple(_text(one) for one in registration.get("directories", ()))
-            endpoints, rack = _endpoints(registration), registration.get("rack")
-            brokers[int(name)] = BrokerImage(int(name), endpoints, rack, directories, node.czxid)
+        with expecting("a broker", path):
+            brokers[int(name)] = broker(int(name), node, path)
     return dict(sorted(brokers.items()))
+
+
+def broker(broker_id: int, node: Node, path: str) -> BrokerImage:
+    """The broker with this registration, whose czxid is the broker's epoch."""
+    with expecting("a broker", path):
+        registration = document(node, path)
+        directories = tuple(_text(one) for one in registration.get("directories", ()))
+        return BrokerImage(broker_id, _endpoints(registration), registration.get("rack"), directories, node.czxid)
 
 
 def dealt_with() -> Reading[dict[int, int]]:
     """The broker epochs that controllers have dealt with, by broker. Raises `StorageError`."""
     epochs = {}
     for name, path, node in (yield from _read_below(layout.BROKER_EPOCHS)):
-        with _expecting("a broker's epoch", path):
+        with expecting("a broker's epoch", path):
             epochs[int(name)] = index(document(node, path)["epoch"])
     return epochs
 
@@ -233,12 +246,12 @@ def _endpoints(registration: Mapping[str, Any]) -> tuple[Endpoint, ...]:
 
 
 def _read_broker_overrides() -> Reading[dict[str, Mapping[str, str]]]:
-    return {name: _overrides(node, path) for name, path, node in (yield from _read_below(layout.BROKER_CONFIGS))}
+    return {name: overrides(node, path) for name, path, node in (yield from _read_below(layout.BROKER_CONFIGS))}
 
 
 def _read_group_overrides(paths: Sequence[str]) -> Reading[dict[str, Mapping[str, str] | None]]:
     return {
-        layout.group_of(path): _overrides(node, path) if node else None
+        layout.group_of(path): overrides(node, path) if node else None
         for path, node in zip(paths, (yield from nodes_at(paths)), strict=True)
     }
 
@@ -246,9 +259,15 @@ def _read_group_overrides(paths: Sequence[str]) -> Reading[dict[str, Mapping[str
 def _read_deleted() -> Reading[dict[uuid.UUID, str]]:
     deleted = {}
     for name, path, node in (yield from _read_below(layout.DELETED_TOPICS)):
-        with _expecting("a deleted topic", path):
-            deleted[long_id(name)] = _text(document(node, path)["name"])
+        with expecting("a deleted topic", path):
+            deleted[long_id(name)] = deleted_name(node, path)
     return deleted
+
+
+def deleted_name(node: Node, path: str) -> str:
+    """The name that a deleted topic had."""
+    with expecting("a deleted topic", path):
+        return _text(document(node, path)["name"])
 
 
 def holders_of_deleted(known: Collection[int]) -> Reading[dict[uuid.UUID, set[int]]]:
@@ -256,14 +275,14 @@ def holders_of_deleted(known: Collection[int]) -> Reading[dict[uuid.UUID, set[in
     Raises `StorageError`."""
     holders = {}
     for name, path, node in (yield from _read_below(layout.DELETED_TOPICS)):
-        with _expecting("a deleted topic", path):
+        with expecting("a deleted topic", path):
             holders[long_id(name)] = set(_numbers(document(node, path).get("brokers", known)))
     return holders
 
 
-def _read_controller() -> Reading[int]:
-    node = yield from node_at(layout.CONTROLLER)
+def controller_id(node: Node | None) -> int:
+    """The controller, by its node; -1 if there is none. Raises `MalformedMetadata`."""
     if node is None:
-        return -1
-    with _expecting("a controller", layout.CONTROLLER):
+        return NO_LEADER
+    with expecting("a controller", layout.CONTROLLER):
         return index(document(node, layout.CONTROLLER)["brokerid"])
