@@ -11,9 +11,10 @@ from moldau.cluster.alterations import Alteration, OpType
 from moldau.cluster.beginning import BrokerConflict
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic
+from moldau.cluster.image import Image
+from moldau.cluster.reading import read_image
 from moldau.cluster.store import MetadataStore, children_of, node_at
 from moldau.config import broker_config
-from moldau.errors import StorageError
 from moldau.runtime import Runtime
 from tests.cluster.opening import HERE, SETTINGS
 from tests.zookeeper.sessions import OpenSession, play
@@ -97,15 +98,23 @@ def test_a_second_broker_does_not_take_over_from_a_living_controller(single: Zoo
     play(single.connect, scenario)
 
 
-def test_a_topic_that_zookeeper_cannot_take_in_one_step_is_refused_and_nothing_is_left_of_it(
-    single: ZooKeeper,
-) -> None:
+def test_a_topic_that_needs_several_steps_is_created_and_deleted_as_a_whole(single: ZooKeeper) -> None:
     async def scenario(open_session: OpenSession) -> None:
         cluster = await opened(await open_session())
-        with pytest.raises(StorageError, match="larger than ZooKeeper takes in one step"):
-            await cluster.topics.create([NewTopic("wide", 9000)])
-        await cluster.topics.create([NewTopic("narrow", 100)])
-        assert list(cluster.image.topics) == ["narrow"]
+        await cluster.topics.create([NewTopic("wide", 2000)])
+        assert len(cluster.image.topics["wide"].partitions) == 2000
+        assert (await open_again(open_session)).topics == cluster.image.topics
+        await cluster.topics.delete([("wide", None)])
+        again = await open_again(open_session)
+        assert (again.topics, list(again.deleted.values())) == ({}, ["wide"])
+        await cluster.topics.create([NewTopic("wide", 1)])
         await cluster.close()
+
+    async def open_again(open_session: OpenSession) -> Image:
+        """What is in the store."""
+        session = await open_session()
+        image = await session.read(read_image())
+        assert image is not None
+        return image
 
     play(single.connect, scenario)

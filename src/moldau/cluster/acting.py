@@ -26,6 +26,7 @@ from moldau.cluster.config_changes import ConfigChanges
 from moldau.cluster.deletions import Deletions
 from moldau.cluster.directory_placement import DirectoryPlacement
 from moldau.cluster.elections import elections, in_batches, with_elected
+from moldau.cluster.half_deleted import removal_of_rests
 from moldau.cluster.image import NO_LEADER, BrokerImage, Image
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.old_tools import OldTools
@@ -188,7 +189,9 @@ class Acting:
         fence = Check(layout.CONTROLLER_EPOCH, 0 if version is None else version + 1)
         self.queue.begin(store, fence)
         await self.metadata.show(image, list(image.topics))
-        self.queue.stream = ChangeStream(epoch, image)
+        rests = await store.read(removal_of_rests(image))
+        await self.queue.made(partial(self.queue.commit, rests))
+        self.queue.stream = ChangeStream(epoch, self.metadata.image)
         logger.info("this broker is the controller now, in epoch %d", epoch)
         self._old_tools.look()
 

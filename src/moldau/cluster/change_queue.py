@@ -21,7 +21,17 @@ from moldau.cluster.image import Image
 from moldau.cluster.image_after import image_after, nodes_after
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.reading import read_again, read_surroundings
-from moldau.cluster.store import Check, MetadataStore, Operation, OutcomeUnknown, Reading, StoreConflict
+from moldau.cluster.steps import in_steps
+from moldau.cluster.store import (
+    Check,
+    MetadataStore,
+    Operation,
+    OutcomeUnknown,
+    Reading,
+    SessionOver,
+    StoreConflict,
+    Written,
+)
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.notices import Notices
 from moldau.runtime import Runtime
@@ -124,21 +134,33 @@ class ChangeQueue:
         return decide() if elements <= DECIDED_AT_ONCE else await self._runtime.run(decide)
 
     async def commit(self, operations: Sequence[Operation]) -> None:
-        """Write the operations in one step, and show the image with them. Only for a change whose turn it is. Raises
+        """Write the operations, and show the image with them. A change that is too large for one step is not completed
+        if a later step fails: that is an `OutcomeUnknown`, too. Only for a change whose turn it is. Raises
         `KafkaError(NOT_CONTROLLER)`, `StoreConflict` or `StorageError`; then nothing is written, except perhaps after
         `OutcomeUnknown`."""
         if not operations:
             return
         self.check_controller()
         store, fence = self._served()
-        try:
-            _, *results = await store.multi([fence, *operations])
-        except OutcomeUnknown:
-            self._look_again()
-            raise
+        bounded, results = store.is_bounded, list[Written | None]()
+        steps = await self.decided(len(operations), lambda: in_steps(operations) if bounded else [operations])
+        for step in steps:
+            try:
+                results += (await store.multi([fence, *step]))[1:]
+            except (StoreConflict, StorageError) as error:
+                if isinstance(error, OutcomeUnknown) or results:
+                    self._look_again()
+                if not results or isinstance(error, OutcomeUnknown | SessionOver) or self._is_replaced(error):
+                    raise
+                done = f"{len(results)} of {len(operations)} operations of a change were done, then one was refused"
+                raise OutcomeUnknown(f"{done}: {error}") from error
         image = self._metadata.image
         shown = await self.decided(len(operations), lambda: image_after(image, nodes_after(operations, results)))
         await self._metadata.show(*shown)
+
+    @staticmethod
+    def _is_replaced(error: Exception) -> bool:
+        return isinstance(error, StoreConflict) and error.path == layout.CONTROLLER_EPOCH
 
     def check_controller(self) -> None:
         """Raise `KafkaError(NOT_CONTROLLER)` if another broker, or none, is the controller now."""

@@ -15,6 +15,8 @@ from moldau.runtime import Runtime
 class EmbeddedSession:
     """See `MetadataStore`. With `closes_store` the end of the session closes the file, too."""
 
+    is_bounded = False
+
     def __init__(self, store: EmbeddedStore, runtime: Runtime, *, closes_store: bool = False):
         self._store = store
         self._runtime = runtime

@@ -235,11 +235,13 @@ def whole(image: Image) -> list[Operation]:
 
 def topic_deleted(topic: TopicImage) -> list[Operation]:
     holders = {broker for part in topic.partitions for broker in part.replicas}
-    operations: list[Operation] = [deleted(topic.id, topic.name, holders)]
+    operations: list[Operation] = [
+        deleted(topic.id, topic.name, holders),
+        Delete(f"{TOPIC_CONFIGS}/{topic.name}"),
+    ]
     for number in range(len(topic.partitions)):
         operations.append(Delete(state_path(topic.name, number)))
         operations.append(Delete(f"{TOPICS}/{topic.name}/partitions/{number}"))
     operations.append(Delete(f"{TOPICS}/{topic.name}/partitions"))
     operations.append(Delete(f"{TOPICS}/{topic.name}"))
-    operations.append(Delete(f"{TOPIC_CONFIGS}/{topic.name}"))
     return operations

@@ -6,16 +6,17 @@ is taken away too, with a line in the log: the tools wait for no answer.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from functools import partial
 
 from moldau.cluster import controller, layout, wishes
 from moldau.cluster.change_queue import ChangeQueue
 from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
-from moldau.cluster.image import Image, TopicImage
+from moldau.cluster.image import NO_LEADER, BrokerImage, Image, TopicImage
 from moldau.cluster.image_after import image_after
 from moldau.cluster.metadata_cache import MetadataCache
-from moldau.cluster.reading import MalformedMetadata
+from moldau.cluster.reading import MalformedMetadata, dealt_with
 from moldau.cluster.store import Create, Delete, MetadataStore, Operation, SessionOver, Set, StoreConflict, node_at
 from moldau.cluster.topic_changes import unreplicated
 from moldau.cluster.wishes import ChangedConfig, Unreadable, WishedElection, WishedReassignment, WishedTopic
@@ -108,11 +109,12 @@ class OldTools:
         except BaseException:
             self._touched = touched | self._touched
             raise
+        known = await store.read(dealt_with()) if found.topics else {}
         single = [*found.topics, *(one for one in (found.reassignment, found.election) if one is not None)]
         for wish in [*single, *(one for one in found.changes if isinstance(one, Unreadable))]:
             match wish:
                 case WishedTopic():
-                    await self._queue.run(partial(self._complete, wish))
+                    await self._queue.run(partial(self._complete, wish, known))
                 case WishedReassignment() | WishedElection():
                     await self._queue.run(partial(self._move, wish))
                 case Unreadable():
@@ -123,15 +125,21 @@ class OldTools:
         if changes:
             await self._queue.run(partial(self._take_over_configs, store, changes))
 
-    async def _complete(self, wish: WishedTopic) -> None:
-        """Create the topic, or what its partitions lack; or make its node as it was."""
+    async def _complete(self, wish: WishedTopic, known: Collection[int]) -> None:
+        """Create the topic, or what its partitions lack; or make its node as it was. Replicas may be on brokers that
+        are known but not up: the one of a controller that died, for example."""
         image = self._metadata.image
         before, path = image.topics.get(wish.name), f"{layout.TOPICS}/{wish.name}"
-        wanted = self._created(wish) if before is None else self._enlarged(before, wish)
+        if before is not None and len(before.partitions) == len(wish.replicas):
+            return  # it was seen while this controller was creating it
+        away = {broker: BrokerImage(broker, ()) for broker in known}
+        everyone = replace(image, brokers={**away, **image.brokers})
+        wanted = self._created(everyone, wish) if before is None else self._enlarged(everyone, before, wish)
         if isinstance(wanted, Refusal):
             logger.error("topic %s is not as a tool has written it: %s", wish.name, wanted.message)
             await self._queue.commit(_taken_back(wish) if before is None else [layout.topic_node(before, wish.version)])
             return
+        wanted = _led_by_living(wanted, len(before.partitions) if before else 0, image.brokers)
         if before is None:
             steps = layout.topic_created(wanted, image.controller_epoch)
         else:
@@ -146,17 +154,17 @@ class OldTools:
         count = counted(len(wanted.partitions), "partition")
         logger.info("topic %s, which a tool has written, has %s now", wish.name, count)
 
-    def _created(self, wish: WishedTopic) -> TopicImage | Refusal:
-        image, own, new_id = self._metadata.image, wish.overrides or {}, self._runtime.random.uuid
+    def _created(self, image: Image, wish: WishedTopic) -> TopicImage | Refusal:
+        own, new_id = wish.overrides or {}, self._runtime.random.uuid
         known = [(name, value) for name, value in own.items() if name in TOPIC_SETTINGS]
         wanted = NewTopic(wish.name, assignments=list(enumerate(wish.replicas)), configs=known)
         [(_, found)] = controller.create_topics(image, self._metadata.config, [wanted], lambda: wish.id or new_id())
         found = unreplicated(found)
         return found if isinstance(found, Refusal) else found._replace(overrides=own)
 
-    def _enlarged(self, before: TopicImage, wish: WishedTopic) -> TopicImage | Refusal:
+    def _enlarged(self, image: Image, before: TopicImage, wish: WishedTopic) -> TopicImage | Refusal:
         more = MorePartitions(wish.name, len(wish.replicas), wish.replicas[len(before.partitions) :])
-        [(_, found)] = controller.create_partitions(self._metadata.image, [more], 0)
+        [(_, found)] = controller.create_partitions(image, [more], 0)
         return unreplicated(found)
 
     async def _remove(self, wish: Unreadable) -> None:
@@ -203,6 +211,17 @@ class OldTools:
             if refusal is not None and refusal.code is not ErrorCode.ELECTION_NOT_NEEDED:
                 logger.error("what a tool asks for %s is not done: %s", tp, refusal.message)
         await self._queue.commit([Delete(path, wish.version)])
+
+
+def _led_by_living(topic: TopicImage, first: int, living: Collection[int]) -> TopicImage:
+    """The topic; its new partitions, from the first of them on, are led by brokers that are up, or by nobody yet."""
+    new = [
+        part._replace(leader=isr[0], isr=isr)
+        if (isr := tuple(broker for broker in part.replicas if broker in living))
+        else part._replace(leader=NO_LEADER, isr=part.replicas)
+        for part in topic.partitions[first:]
+    ]
+    return topic._replace(partitions=(*topic.partitions[:first], *new))
 
 
 def _taken_back(wish: WishedTopic) -> list[Operation]:

@@ -51,7 +51,8 @@ def read_image() -> Reading[Image | None]:
     image = yield from _with_surroundings(image)
     groups = [f"{layout.GROUP_CONFIGS}/{name}" for name in (yield from children_of(layout.GROUP_CONFIGS))]
     image = image.with_groups((yield from _read_group_overrides(groups)))
-    return image.with_topics((yield from _read_topics((yield from children_of(layout.TOPICS)))))
+    topics = yield from _read_topics((yield from children_of(layout.TOPICS)))
+    return image.with_topics({name: one for name, one in topics.items() if one and one.id not in image.deleted})
 
 
 def controller_epoch(node: Node | None) -> int:
@@ -149,10 +150,15 @@ def topic(
     assigned: Mapping[str, Any], name: str, made: Sequence[PartitionImage], overrides: Mapping[str, str]
 ) -> TopicImage | None:
     """The topic with this document, as far as its partitions have states; None if it does not exist yet."""
-    if "topic_id" not in assigned or (assigned["partitions"] and not made):
+    found = topic_id(assigned, name)
+    if found is None or (assigned["partitions"] and not made):
         return None
+    return TopicImage(name, found, tuple(made), overrides)
+
+
+def topic_id(assigned: Mapping[str, Any], name: str) -> uuid.UUID | None:
     with expecting("a topic", f"{layout.TOPICS}/{name}"):
-        return TopicImage(name, long_id(assigned["topic_id"]), tuple(made), overrides)
+        return long_id(assigned["topic_id"]) if "topic_id" in assigned else None
 
 
 def partitions(assigned: Mapping[str, Any], name: str) -> list[PartitionImage]:

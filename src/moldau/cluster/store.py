@@ -122,6 +122,10 @@ class MetadataStore(Protocol):
     """
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether `multi` takes no more than ZooKeeper does: larger changes need several steps (see `steps`)."""
+
+    @property
     def session_id(self) -> int:
         """The `owner` of this session's ephemeral nodes; above 0."""
 
@@ -189,11 +193,14 @@ _OPERATION_BYTES = 64
 """More than what an operation takes besides its path and data, its ACL included."""
 
 
+def size_of(operation: Operation) -> int:
+    """What the operation takes of a message to ZooKeeper, in bytes; never too little."""
+    data = operation.data if isinstance(operation, Create | Set) else b""
+    return _OPERATION_BYTES + len(operation.path.encode()) + len(data)
+
+
 def check_size(operations: Sequence[Operation]) -> None:
     """Raise `StorageError` if ZooKeeper would not take these operations in one step."""
-    size = sum(
-        _OPERATION_BYTES + len(each.path.encode()) + (len(each.data) if isinstance(each, Create | Set) else 0)
-        for each in operations
-    )
+    size = sum(map(size_of, operations))
     if size > OPERATIONS_BYTES_MAX:
         raise StorageError(f"a change of {size:,} bytes is larger than ZooKeeper takes in one step (1 MiB)")

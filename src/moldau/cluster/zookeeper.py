@@ -151,6 +151,8 @@ def _problem(error: OSError) -> str:
 class ZooKeeperSession:
     """See `MetadataStore`. Made by `open`."""
 
+    is_bounded = True
+
     def __init__(self, access: ZooKeeperAccess, runtime: Runtime):
         self.session_id = 0
         self._hosts, self._root = split_connect(access.connect)

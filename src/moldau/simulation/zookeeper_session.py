@@ -32,6 +32,8 @@ TIMEOUT_S = 18.0
 class ModelSession:
     """See `MetadataStore`."""
 
+    is_bounded = True
+
     def __init__(self, zookeeper: ModelZooKeeper, timeout_s: float = TIMEOUT_S):
         self._zookeeper = zookeeper
         self._loop = asyncio.get_running_loop()
